@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// What eager autograd costs: recording, a forward and backward pass over operators on 4 floats with the allocations it makes, and chains of any length, whose gradient must stay
-/// a small multiple of the forward pass. torch.cpp measures the rows of the same names with libtorch.
+/// What eager autograd costs: recording, a forward and backward pass over operators on 4 floats with the allocations it
+/// makes, and chains of any length, whose gradient must stay a small multiple of the forward pass. torch.cpp measures
+/// the rows of the same names with libtorch.
 #include <varve/varve.hpp>
 
 #include <benchmark/benchmark.h>
@@ -41,9 +42,11 @@ void chain_backward(benchmark::State& state) {
     chain(x, w, b).backward();
     x.zero_grad();
   }
-  state.counters["allocations_per_operator"] = static_cast<double>(allocations - before) / (10.0 * static_cast<double>(state.iterations()));
+  state.counters["allocations_per_operator"] =
+      static_cast<double>(allocations - before) / (10.0 * static_cast<double>(state.iterations()));
 }
-/// A chain of products and sums with `range(0)` operators: forward alone, nothing recorded; recorded, and the graph let go; and with its gradient.
+/// A chain of products and sums with `range(0)` operators: forward alone, nothing recorded; recorded, and the graph let
+/// go; and with its gradient.
 tensor deep(tensor const& x, tensor const& w, vv::index_t n) {
   tensor r = x;
   for (vv::index_t k = 0; k < n; k += 2) r = r * w + x;

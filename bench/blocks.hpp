@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What the opponents by hand are made of: matrix products in register blocks, transposition, the greatest of a register's lanes.
+/// What the opponents by hand are made of: matrix products in register blocks, transposition, the greatest of a
+/// register's lanes.
 #include <varve/core/dims.hpp>
 #include <varve/kernel/math.hpp>
 
@@ -9,7 +10,8 @@ namespace bench {
 namespace k = varve::kernel;
 using varve::index_t;
 
-/// Register blocks of `Rows` x `Vectors`; `f(row, column, vector)` takes each finished vector, so that bias and activation need no pass of their own.
+/// Register blocks of `Rows` x `Vectors`; `f(row, column, vector)` takes each finished vector, so that bias and
+/// activation need no pass of their own.
 template <int Rows, int Vectors, int K, class F>
 VARVE_INLINE void block(float const* a, index_t a_row, index_t a_col, float const* b, index_t b_row, F f) {
   using V = k::batch<float>;
@@ -41,8 +43,12 @@ VARVE_INLINE void blocks(float const* a, index_t a_row, index_t a_col, float con
   static_assert(N % (Vectors * static_cast<int>(k::lanes<float>)) == 0);
   for (index_t j = 0; j < N; j += Vectors * static_cast<index_t>(k::lanes<float>)) {
     index_t i = 0;
-    for (; i + Rows <= M; i += Rows) block<Rows, Vectors, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
-    if constexpr (M % Rows != 0) block<M % Rows, Vectors, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
+    for (; i + Rows <= M; i += Rows)
+      block<Rows, Vectors, K>(a + i * a_row, a_row, a_col, b + j, N,
+                              [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
+    if constexpr (M % Rows != 0)
+      block<M % Rows, Vectors, K>(a + i * a_row, a_row, a_col, b + j, N,
+                                  [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
   }
 }
 /// `to` becomes the transpose of the row-major M x N matrix.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Jacobians of reprojection errors, as bundle adjustment needs them: time per observation. The problem is that of examples/bundle_adjustment.cpp;
-/// the environment variable VARVE_BAL names a greater one. Blocks hold 64 observations, number by number, so that SIMD registers hold one number of
-/// several.
+/// Jacobians of reprojection errors, as bundle adjustment needs them: time per observation. The problem is that of
+/// examples/bundle_adjustment.cpp; the environment variable VARVE_BAL names a greater one. Blocks hold 64 observations,
+/// number by number, so that SIMD registers hold one number of several.
 #include "../examples/support/bal.hpp"
 #include "functions.hpp"
 
@@ -72,8 +72,10 @@ struct problem {
     }
     for (std::size_t i = 0; i < blocks.size() * block_size; ++i) {
       std::size_t const from = std::min(i, b.size() - 1);
-      for (index_t c = 0; c < inputs; ++c) blocks[i / block_size].p(c, static_cast<index_t>(i % block_size)) = p[from][c];
-      for (index_t c = 0; c < outputs; ++c) blocks[i / block_size].seen(c, static_cast<index_t>(i % block_size)) = seen[from][c];
+      for (index_t c = 0; c < inputs; ++c)
+        blocks[i / block_size].p(c, static_cast<index_t>(i % block_size)) = p[from][c];
+      for (index_t c = 0; c < outputs; ++c)
+        blocks[i / block_size].seen(c, static_cast<index_t>(i % block_size)) = seen[from][c];
     }
   }
 };
@@ -99,7 +101,9 @@ void check(benchmark::State& state, At at) {
 void bench_bundle(benchmark::State& state, void (*f)(block&)) {
   auto& blocks = data().blocks;
   for (block& b : blocks) b.jacobian = {}, f(b);
-  check(state, [&](index_t i, index_t r, index_t c) { return blocks[static_cast<std::size_t>(i / block_size)].jacobian(r, c, i % block_size); });
+  check(state, [&](index_t i, index_t r, index_t c) {
+    return blocks[static_cast<std::size_t>(i / block_size)].jacobian(r, c, i % block_size);
+  });
   while (state.KeepRunningBatch(static_cast<index_t>(blocks.size()) * block_size)) {
     for (block& b : blocks) f(b);
     benchmark::ClobberMemory();
@@ -117,7 +121,8 @@ void bench_bundle_single(benchmark::State& state, void (*f)(one_in const&, one_s
 }
 void bench_bundle_tensors(benchmark::State& state) {
   auto const& d = data();
-  vv::tensor const p = vv::tensor::from_data(d.p[0].data, {d.size, inputs}), seen = vv::tensor::from_data(d.seen[0].data, {d.size, outputs});
+  vv::tensor const p = vv::tensor::from_data(d.p[0].data, {d.size, inputs}),
+                   seen = vv::tensor::from_data(d.seen[0].data, {d.size, outputs});
   vv::tensor j = vv::contiguous(on_tensors(p, seen));
   check(state, [&](index_t i, index_t r, index_t c) { return j.data<double>()[(i * outputs + r) * inputs + c]; });
   while (state.KeepRunningBatch(d.size)) {

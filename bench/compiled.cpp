@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), and fused by the compiler, every operation as code (`fused`) or as a table (`table`).
+/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), and fused by the
+/// compiler, every operation as code (`fused`) or as a table (`table`).
+#include <varve/varve.hpp>
+
 #include <benchmark/benchmark.h>
+
 #include <cmath>
 #include <cstdlib>
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 using vv::dims, vv::dtype, vv::index_t, vv::tensor;
@@ -12,7 +15,8 @@ using vv::dims, vv::dtype, vv::index_t, vv::tensor;
 namespace {
 tensor waves(dims const& sizes, double phase) {
   tensor t = tensor::empty(sizes, dtype::float32);
-  for (index_t k = 0; k < t.numel(); ++k) t.data<float>()[k] = static_cast<float>(std::sin(phase + 1.3 * static_cast<double>(k)));
+  for (index_t k = 0; k < t.numel(); ++k)
+    t.data<float>()[k] = static_cast<float>(std::sin(phase + 1.3 * static_cast<double>(k)));
   return t;
 }
 
@@ -37,7 +41,8 @@ void check(benchmark::State& state, F const& f, X const& x, X const& y) {
   };
   tensor const a = one(vv::compile(f)(x, y)), b = one(f(x, y));
   for (index_t k = 0; k < a.numel(); ++k)
-    if (!(std::fabs(a.data<float>()[k] - b.data<float>()[k]) <= 1e-5f * (1 + std::fabs(b.data<float>()[k])))) return state.SkipWithError("the compiled function differs");
+    if (!(std::fabs(a.data<float>()[k] - b.data<float>()[k]) <= 1e-5f * (1 + std::fabs(b.data<float>()[k]))))
+      return state.SkipWithError("the compiled function differs");
 }
 template <auto F, index_t... D>
 void eager(benchmark::State& state) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// What the dynamic world costs: operators on small tensors, plain and below each kind of layer, next to the floor (the loop and the allocation
-/// alone); and large ones next to the memory and the multiply-add units. torch.cpp measures the rows of the same names with libtorch.
+/// What the dynamic world costs: operators on small tensors, plain and below each kind of layer, next to the floor (the
+/// loop and the allocation alone); and large ones next to the memory and the multiply-add units. torch.cpp measures the
+/// rows of the same names with libtorch.
 #include <varve/varve.hpp>
 
 #include <benchmark/benchmark.h>
@@ -29,7 +30,7 @@ struct watching : vv::dispatch_mode<watching> {
 };
 
 // ---- one add of 4 floats
-// -------------------------------------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------------------------------
 __attribute__((noinline)) void add_4(float const* a, float const* b, float* r) {
   for (int k = 0; k < 4; ++k) r[k] = a[k] + b[k];
 }
@@ -197,9 +198,10 @@ void numbers_hand(benchmark::State& state) {
 }
 
 // ---- large ones
-// --------------------------------------------------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------------------------------
 constexpr std::size_t million = 1000000;
-/// The bandwidth that two loads and a store leave: into memory at hand, as one asks of a tensor library with `add_`-like reuse.
+/// The bandwidth that two loads and a store leave: into memory at hand, as one asks of a tensor library with
+/// `add_`-like reuse.
 void big_triad(benchmark::State& state) {
   tensor const a = ramp({million}), b = ramp({million}), r = ramp({million});
   float const *pa = a.data<float>(), *pb = b.data<float>();
@@ -241,7 +243,8 @@ void matmul(benchmark::State& state) {
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * n3, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// Eight images of side `range(2)`, a kernel of 3 x 3 from `range(0)` to `range(1)` channels; with `gradient` also both gradients.
+/// Eight images of side `range(2)`, a kernel of 3 x 3 from `range(0)` to `range(1)` channels; with `gradient` also both
+/// gradients.
 template <bool gradient>
 void conv2d(benchmark::State& state) {
   vv::index_t const in = state.range(0), out = state.range(1), side = state.range(2);

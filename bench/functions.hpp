@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Functions whose derivatives are measured, as a user of varve writes them: beside derivatives by hand in the programs of this folder, and beside
-/// other packages in peers/.
+/// Functions whose derivatives are measured, as a user of varve writes them: beside derivatives by hand in the programs
+/// of this folder, and beside other packages in peers/.
 #include "../examples/support/snavely.hpp"
 
 #include <varve/varve.hpp>
@@ -57,7 +57,8 @@ constexpr auto mlp = [](auto W1, auto b1, auto W2, auto b2, auto W3, auto b3, au
 
 /// Steps of a thousandth of the Lorenz system, by Runge and Kutta of order four.
 constexpr double lorenz_step = 1e-3;
-constexpr auto lorenz = [](auto const& x, auto const& y, auto const& z, auto const& sigma, auto const& rho, auto const& beta) {
+constexpr auto lorenz = [](auto const& x, auto const& y, auto const& z, auto const& sigma, auto const& rho,
+                           auto const& beta) {
   return std::tuple(sigma * (y - x), x * (rho - z) - y, x * y - beta * z);
 };
 constexpr auto runge_kutta = [](auto const& state, auto const& sigma, auto const& rho, auto const& beta) {
@@ -67,18 +68,21 @@ constexpr auto runge_kutta = [](auto const& state, auto const& sigma, auto const
   auto const [a2, b2, c2] = lorenz(x + dt / 2 * a1, y + dt / 2 * b1, z + dt / 2 * c1, sigma, rho, beta);
   auto const [a3, b3, c3] = lorenz(x + dt / 2 * a2, y + dt / 2 * b2, z + dt / 2 * c2, sigma, rho, beta);
   auto const [a4, b4, c4] = lorenz(x + dt * a3, y + dt * b3, z + dt * c3, sigma, rho, beta);
-  auto const next = std::tuple(x + dt / 6 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), y + dt / 6 * (b1 + 2.0 * b2 + 2.0 * b3 + b4),
-                               z + dt / 6 * (c1 + 2.0 * c2 + 2.0 * c3 + c4));
+  auto const next =
+      std::tuple(x + dt / 6 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), y + dt / 6 * (b1 + 2.0 * b2 + 2.0 * b3 + b4),
+                 z + dt / 6 * (c1 + 2.0 * c2 + 2.0 * c3 + c4));
   return std::pair(next, varve::none);
 };
 /// The last x, with respect to the initial state and the three parameters.
 template <index_t Steps, index_t Segment = 0>
 constexpr auto last_x = [](auto x, auto y, auto z, auto sigma, auto rho, auto beta) {
   namespace vv = varve;
-  return std::get<0>(vv::scan<0, Segment>(vv::closure(runge_kutta, sigma, rho, beta), std::tuple(x, y, z), vv::steps<Steps>).first);
+  return std::get<0>(
+      vv::scan<0, Segment>(vv::closure(runge_kutta, sigma, rho, beta), std::tuple(x, y, z), vv::steps<Steps>).first);
 };
 
-/// The price of a call by Black and Scholes, with delta, vega, theta, rho (one reverse pass) and gamma (a derivative of delta).
+/// The price of a call by Black and Scholes, with delta, vega, theta, rho (one reverse pass) and gamma (a derivative of
+/// delta).
 constexpr auto normal = [](auto const& x) { return 0.5 * (1.0 + varve::erf(0.70710678118654752440 * x)); };
 constexpr auto moneyness = [](auto spread, auto spot, auto strike, auto time, auto rate, auto volatility) {
   return (varve::log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / spread;
@@ -92,8 +96,9 @@ constexpr auto price_by = [](auto spot, auto strike, auto time, auto rate, auto 
 };
 constexpr auto price = price_by<std::identity{}>;
 constexpr auto delta = varve::grad(price);
-/// The same price, told what the closed formulas of its derivatives use: it is greatest over d1 where d1 is the moneyness (spot * density(d1) = strike * e^(-rate * time) * density(d2)), so that its
-/// derivative by d1 is 0. Delta is what the first term is multiplied by.
+/// The same price, told what the closed formulas of its derivatives use: it is greatest over d1 where d1 is the
+/// moneyness (spot * density(d1) = strike * e^(-rate * time) * density(d2)), so that its derivative by d1 is 0. Delta
+/// is what the first term is multiplied by.
 constexpr auto stationary_price = price_by<varve::detach>;
 constexpr auto stationary_delta = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
   return normal(moneyness(volatility * varve::sqrt(time), spot, strike, time, rate, volatility));
@@ -108,8 +113,8 @@ constexpr auto greeks_by = [](auto... market) {
 constexpr auto greeks = greeks_by<price, delta>;
 constexpr auto stationary_greeks = greeks_by<stationary_price, stationary_delta>;
 
-/// The Jacobian of a reprojection error, one row after the other, each by a gradient with respect to twelve numbers: nothing is put together before
-/// the end.
+/// The Jacobian of a reprojection error, one row after the other, each by a gradient with respect to twelve numbers:
+/// nothing is put together before the end.
 constexpr auto reprojection_rows = [](auto const& p, auto const&) {
   namespace vv = varve;
   return [&]<index_t... K>(std::integer_sequence<index_t, K...>) {
@@ -117,14 +122,16 @@ constexpr auto reprojection_rows = [](auto const& p, auto const&) {
       auto const f = [](auto const&... x) { return std::get<decltype(component)::value>(reproject(x...)); };
       return vv::stack(vv::grad(f, vv::argnums<K...>)(vv::select(p, vv::axis<0>, vv::axis<K>)...), vv::axis<0>);
     };
-    return vv::stack(std::tuple{row(std::integral_constant<std::size_t, 0>{}), row(std::integral_constant<std::size_t, 1>{})}, vv::axis<0>);
-  }
-  (std::make_integer_sequence<index_t, reprojection_size>{});
+    return vv::stack(
+        std::tuple{row(std::integral_constant<std::size_t, 0>{}), row(std::integral_constant<std::size_t, 1>{})},
+        vv::axis<0>);
+  }(std::make_integer_sequence<index_t, reprojection_size>{});
 };
 
-/// The log-likelihood of a mixture of Gaussians in `D` dimensions with a Wishart prior, as in ADBench: of each component the logarithm of its weight,
-/// the mean, and the inverse of the covariance's factor (logarithms of the diagonal, then the columns below it); `x` are the points, number by
-/// number. Terms that no parameter changes are left out.
+/// The log-likelihood of a mixture of Gaussians in `D` dimensions with a Wishart prior, as in ADBench: of each
+/// component the logarithm of its weight, the mean, and the inverse of the covariance's factor (logarithms of the
+/// diagonal, then the columns below it); `x` are the points, number by number. Terms that no parameter changes are left
+/// out.
 template <int D>
 struct mixture {
   static constexpr int below = D * (D - 1) / 2, factor = D + below;
@@ -132,32 +139,38 @@ struct mixture {
   /// Where the factor's element in this row and column lies.
   static constexpr int at(int row, int column) { return D + column * (2 * D - column - 1) / 2 + row - column - 1; }
 
-  static constexpr auto log_likelihood = [](auto const& weights, auto const& means, auto const& factors, auto const& x) {
+  static constexpr auto log_likelihood = [](auto const& weights, auto const& means, auto const& factors,
+                                            auto const& x) {
     namespace vv = varve;
     return [&]<int... I, int... L>(std::integer_sequence<int, I...>, std::integer_sequence<int, L...>) {
-      auto const column = [](auto const& v) { return vv::unsqueeze(v, vv::axis<1>); }; // a number of each component, the same for all points
+      auto const column = [](auto const& v) {
+        return vv::unsqueeze(v, vv::axis<1>);
+      }; // a number of each component, the same for all points
       std::tuple const logarithms{vv::select(factors, vv::axis<1>, vv::axis<I>)...};
       std::tuple const under{vv::select(factors, vv::axis<1>, vv::axis<D + L>)...};
       std::tuple const diagonal{vv::exp(std::get<I>(logarithms))...};
-      std::tuple const centered{(vv::select(x, vv::axis<0>, vv::axis<I>) - column(vv::select(means, vv::axis<1>, vv::axis<I>)))...};
+      std::tuple const centered{
+          (vv::select(x, vv::axis<0>, vv::axis<I>) - column(vv::select(means, vv::axis<1>, vv::axis<I>)))...};
       auto const row = [&]<int R>(std::integral_constant<int, R>) {
         return [&]<int... J>(std::integer_sequence<int, J...>) {
-          return ((column(std::get<R>(diagonal)) * std::get<R>(centered)) + ... + (column(std::get<at(R, J) - D>(under)) * std::get<J>(centered)));
-        }
-        (std::make_integer_sequence<int, R>{});
+          return ((column(std::get<R>(diagonal)) * std::get<R>(centered)) + ... +
+                  (column(std::get<at(R, J) - D>(under)) * std::get<J>(centered)));
+        }(std::make_integer_sequence<int, R>{});
       };
       auto const squared = [](auto const& v) { return v * v; };
       auto const log_determinant = (std::get<I>(logarithms) + ...);
-      auto const densities = column(weights + log_determinant) - 0.5 * (squared(row(std::integral_constant<int, I>{})) + ...);
-      auto const prior = 0.5 * gamma * gamma * ((squared(std::get<I>(diagonal)) + ...) + (squared(std::get<L>(under)) + ...)) - m * log_determinant;
+      auto const densities =
+          column(weights + log_determinant) - 0.5 * (squared(row(std::integral_constant<int, I>{})) + ...);
+      auto const prior =
+          0.5 * gamma * gamma * ((squared(std::get<I>(diagonal)) + ...) + (squared(std::get<L>(under)) + ...)) -
+          m * log_determinant;
       return vv::sum(vv::logsumexp(densities, vv::axis<0>) - vv::logsumexp(weights, vv::axis<0>)) + vv::sum(prior);
-    }
-    (std::make_integer_sequence<int, D>{}, std::make_integer_sequence<int, below>{});
+    }(std::make_integer_sequence<int, D>{}, std::make_integer_sequence<int, below>{});
   };
 };
 
-/// An arm: every joint turns around its z axis; then comes a link along z, and a quarter turn around x by `quarter` (-1, 0 or 1), as in arms with
-/// seven joints of their kind.
+/// An arm: every joint turns around its z axis; then comes a link along z, and a quarter turn around x by `quarter`
+/// (-1, 0 or 1), as in arms with seven joints of their kind.
 struct link {
   double length;
   int quarter;
@@ -192,11 +205,13 @@ constexpr auto from_base(auto const& angles, auto const& p) {
 constexpr auto tool = [](auto const&... angles) {
   auto const& angle = std::get<joints - 1>(std::tie(angles...));
   auto const along = links[joints - 1].length;
-  return from_base<joints - 2>(std::tie(angles...), point{varve::cos(angle) * tool_offset, varve::sin(angle) * tool_offset, along});
+  return from_base<joints - 2>(std::tie(angles...),
+                               point{varve::cos(angle) * tool_offset, varve::sin(angle) * tool_offset, along});
 };
 constexpr auto on_array = [](auto const& f, auto const& angles) {
-  return [&]<index_t... K>(std::integer_sequence<index_t, K...>) { return f(varve::select(angles, varve::axis<0>, varve::axis<K>)...); }
-  (std::make_integer_sequence<index_t, joints>{});
+  return [&]<index_t... K>(std::integer_sequence<index_t, K...>) {
+    return f(varve::select(angles, varve::axis<0>, varve::axis<K>)...);
+  }(std::make_integer_sequence<index_t, joints>{});
 };
 constexpr auto tool_of_array = [](auto angles) {
   auto const p = on_array(tool, angles);
@@ -208,8 +223,8 @@ constexpr auto tool_rows = [](auto angles) {
     auto const f = [coordinate](auto const&... q) { return coordinate(tool(q...)); };
     return varve::stack(on_array(varve::grad<0, 1, 2, 3, 4, 5, 6>(f), angles), varve::axis<0>);
   };
-  return varve::stack(
-      std::tuple{row([](auto const& p) { return p.x; }), row([](auto const& p) { return p.y; }), row([](auto const& p) { return p.z; })},
-      varve::axis<0>);
+  return varve::stack(std::tuple{row([](auto const& p) { return p.x; }), row([](auto const& p) { return p.y; }),
+                                 row([](auto const& p) { return p.z; })},
+                      varve::axis<0>);
 };
 } // namespace bench

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Gradients made by `fuse(grad(f))` next to what a careful engineer writes by hand with SIMD registers: the same math functions, the same memory traffic, one pass where one
-/// pass is possible. `x/fused` over `x/hand` is the ratio that matters. Both are kept out of line, and both write to memory they are given.
+/// Gradients made by `fuse(grad(f))` next to what a careful engineer writes by hand with SIMD registers: the same math
+/// functions, the same memory traffic, one pass where one pass is possible. `x/fused` over `x/hand` is the ratio that
+/// matters. Both are kept out of line, and both write to memory they are given.
 #include "functions.hpp"
 
 #include <benchmark/benchmark.h>
@@ -18,13 +19,15 @@ namespace {
 
 template <class A>
 void fill(A& a, double phase) {
-  for (index_t i = 0; i < A::size(); ++i) a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+  for (index_t i = 0; i < A::size(); ++i)
+    a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
 }
 #define KEEP __attribute__((noinline)) void
 
 #include "fused_chain.hpp"
 
-// ---- 3. Rosenbrock: neighbours ------------------------------------------------------------------------------------------------------------------------
+// ---- 3. Rosenbrock: neighbours
+// --------------------------------------------------------------------------------------------------------------------
 constexpr index_t R = 100;
 constexpr auto rosenbrock_gradient = vv::fuse(vv::grad(bench::rosenbrock<R>));
 constexpr auto rosenbrock_fast_gradient = vv::fuse(vv::grad(bench::rosenbrock<R>), vv::fast_math);
@@ -45,18 +48,26 @@ KEEP rosenbrock_hand(array<double, R> const& x, array<double, R>& g) {
   for (; i + W <= R - 1; i += W) {
     V const p = k::load(x.data + i - 1), c = k::load(x.data + i), n = k::load(x.data + i + 1);
     V const r0 = k::fnma<double>(p, p, c), r1 = k::fnma<double>(c, c, n);
-    k::store<double>(g.data + i, k::fma<double>(V(200.0) * r1, V(-2.0) * c, k::fma<double>(V(-2.0), V(1.0) - c, V(200.0) * r0)));
+    k::store<double>(g.data + i,
+                     k::fma<double>(V(200.0) * r1, V(-2.0) * c, k::fma<double>(V(-2.0), V(1.0) - c, V(200.0) * r0)));
   }
   for (; i < R; ++i) one(i);
 }
 
-// ---- 4. logistic regression, 100 samples of 10 ----------------------------------------------------------------------------------------------------------
+// ---- 4. logistic regression, 100 samples of 10
+// ----------------------------------------------------------------------------------------------------------
 constexpr index_t S = 100, P = 10;
 constexpr auto logistic_sum_gradient = vv::fuse(vv::grad(bench::logistic_sum<S>));
 constexpr auto logistic_mm_gradient = vv::fuse(vv::grad(bench::logistic_mm<S>));
 
-KEEP logistic_sum_fused(array<float, P> const& w, array<float, S, P> const& x, array<float, S> const& y, array<float, P>& g) { logistic_sum_gradient.into(g)(w, x, y); }
-KEEP logistic_mm_fused(array<float, P, 1> const& w, array<float, S, P> const& x, array<float, S, 1> const& y, array<float, P, 1>& g) { logistic_mm_gradient.into(g)(w, x, y); }
+KEEP logistic_sum_fused(array<float, P> const& w, array<float, S, P> const& x, array<float, S> const& y,
+                        array<float, P>& g) {
+  logistic_sum_gradient.into(g)(w, x, y);
+}
+KEEP logistic_mm_fused(array<float, P, 1> const& w, array<float, S, P> const& x, array<float, S, 1> const& y,
+                       array<float, P, 1>& g) {
+  logistic_mm_gradient.into(g)(w, x, y);
+}
 /// Eight floats, whatever the width of a register: rows of ten leave a wider one half empty.
 typedef float eight __attribute__((vector_size(32)));
 VARVE_INLINE eight load_eight(float const* p) {
@@ -64,8 +75,9 @@ VARVE_INLINE eight load_eight(float const* p) {
   std::memcpy(&r, p, sizeof r);
   return r;
 }
-/// The fastest of the forms tried: rows as 8 + 2 (a row-wise sum each), then the sigmoid on whole vectors, then rows again. (Gathering columns costs 450 ns with AVX2, this 210; with
-/// AVX-512 whole rows by masks cost 250, columns that way 400.)
+/// The fastest of the forms tried: rows as 8 + 2 (a row-wise sum each), then the sigmoid on whole vectors, then rows
+/// again. (Gathering columns costs 450 ns with AVX2, this 210; with AVX-512 whole rows by masks cost 250, columns that
+/// way 400.)
 KEEP logistic_hand(float const* w, float const* x, float const* y, float* g) {
   using V = k::batch<float>;
   constexpr index_t W = k::lanes<float>;
@@ -99,7 +111,8 @@ KEEP logistic_hand(float const* w, float const* x, float const* y, float* g) {
 
 #include "fused_mlp.hpp"
 
-// ---- the measurements -----------------------------------------------------------------------------------------------------------------------------------
+// ---- the measurements
+// --------------------------------------------------------------------------------------------------------------------
 template <class F>
 void measure(benchmark::State& state, F f) {
   for (auto _ : state) {
@@ -111,7 +124,9 @@ void measure(benchmark::State& state, F f) {
 template <class A>
 void agree(benchmark::State& state, A const& a, A const& b) {
   for (index_t i = 0; i < A::size(); ++i)
-    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= 1e-4 * (1 + std::fabs(static_cast<double>(a[i]))))) state.SkipWithError("the gradients differ");
+    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <=
+          1e-4 * (1 + std::fabs(static_cast<double>(a[i])))))
+      state.SkipWithError("the gradients differ");
 }
 
 void bench_chain(benchmark::State& state, bool fused) {
@@ -124,7 +139,8 @@ void bench_chain(benchmark::State& state, bool fused) {
 template <index_t N>
 void bench_gate(benchmark::State& state, bool fused) {
   using A = array<float, N>;
-  auto const x = std::make_unique<A>(), w = std::make_unique<A>(), gx = std::make_unique<A>(), gw = std::make_unique<A>(), hx = std::make_unique<A>(), hw = std::make_unique<A>();
+  auto const x = std::make_unique<A>(), w = std::make_unique<A>(), gx = std::make_unique<A>(),
+             gw = std::make_unique<A>(), hx = std::make_unique<A>(), hw = std::make_unique<A>();
   fill(*x, 0), fill(*w, 1);
   gate_fused(*x, *w, *gx, *gw), gate_hand(*x, *w, *hx, *hw);
   agree(state, *gx, *hx), agree(state, *gw, *hw);
@@ -162,7 +178,8 @@ void bench_mlp(benchmark::State& state, bool fused) {
   static mlp_gradients g, h;
   v.fill();
   mlp_fused(v, g), mlp_hand(v, h);
-  agree(state, g.W1, h.W1), agree(state, g.b1, h.b1), agree(state, g.W2, h.W2), agree(state, g.b2, h.b2), agree(state, g.W3, h.W3), agree(state, g.b3, h.b3);
+  agree(state, g.W1, h.W1), agree(state, g.b1, h.b1), agree(state, g.W2, h.W2), agree(state, g.b2, h.b2),
+      agree(state, g.W3, h.W3), agree(state, g.b3, h.b3);
   auto const f = fused ? &mlp_fused : &mlp_hand;
   measure(state, [&] { f(v, g); });
 }

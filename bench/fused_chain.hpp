@@ -2,7 +2,8 @@
 #pragma once
 // Part of fused.cpp, inside its namespace; `sh bench/assembly` compares the machine code of these.
 
-// ---- 1. a chain of scalars ----------------------------------------------------------------------------------------------------------------------------
+// ---- 1. a chain of scalars
+// --------------------------------------------------------------------------------------------------------------------
 constexpr auto chain = [](auto x, auto y) {
   auto t = x * y + vv::sin(x);
   auto u = vv::exp(-(t * t));
@@ -18,7 +19,8 @@ KEEP chain_hand(double x, double y, double& gx, double& gy) {
   gy = gt * x - u * d * d * 2.0 * y;
 }
 
-// ---- 2. one pass over two arrays ----------------------------------------------------------------------------------------------------------------------
+// ---- 2. one pass over two arrays
+// --------------------------------------------------------------------------------------------------------------------
 constexpr auto gate = [](auto x, auto w) { return vv::sum(vv::tanh(x * w) * x + x); };
 constexpr auto gate_gradient = vv::fuse(vv::grad<0, 1>(gate));
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Part of fused.cpp, inside its namespace: a network 16-32-32-1 with tanh, 16 samples, mean squared error, gradient with respect to all weights.
+// Part of fused.cpp, inside its namespace: a network 16-32-32-1 with tanh, 16 samples, mean squared error, gradient
+// with respect to all weights.
 
-// ---- 5. a small network ---------------------------------------------------------------------------------------------------------------------------------
+// ---- 5. a small network
+// --------------------------------------------------------------------------------------------------------------------
 constexpr index_t batch_size = 16, inputs = 16, hidden = 32;
 constexpr auto mlp_gradient = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(bench::mlp<batch_size>));
 
@@ -19,15 +21,19 @@ struct mlp_values : mlp_gradients {
   alignas(64) array<float, batch_size, 1> y;
   void fill() {
     auto one = [](auto& a, double phase) {
-      for (index_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(0.4 * std::sin(phase + 1.3 * static_cast<double>(i)));
+      for (index_t i = 0; i < a.size(); ++i)
+        a[i] = static_cast<float>(0.4 * std::sin(phase + 1.3 * static_cast<double>(i)));
     };
     one(W1, 0), one(b1, 1), one(W2, 2), one(b2, 3), one(W3, 4), one(b3, 5), one(x, 6), one(y, 7);
   }
 };
 
-KEEP mlp_fused(mlp_values const& v, mlp_gradients& g) { mlp_gradient.into(g.W1, g.b1, g.W2, g.b2, g.W3, g.b3)(v.W1, v.b1, v.W2, v.b2, v.W3, v.b3, v.x, v.y); }
+KEEP mlp_fused(mlp_values const& v, mlp_gradients& g) {
+  mlp_gradient.into(g.W1, g.b1, g.W2, g.b2, g.W3, g.b3)(v.W1, v.b1, v.W2, v.b2, v.W3, v.b3, v.x, v.y);
+}
 
-/// Register blocks of 6 x 2 vectors; `f(row, column, vector)` takes each finished vector, so that bias and tanh need no pass of their own.
+/// Register blocks of 6 x 2 vectors; `f(row, column, vector)` takes each finished vector, so that bias and tanh need no
+/// pass of their own.
 template <int Rows, int K, class F>
 VARVE_INLINE void block(float const* a, index_t a_row, index_t a_col, float const* b, index_t b_row, F f) {
   using V = k::batch<float>;
@@ -48,8 +54,10 @@ template <int M, int K, int N, class F>
 VARVE_INLINE void blocks(float const* a, index_t a_row, index_t a_col, float const* b, F f) {
   for (index_t j = 0; j < N; j += 2 * static_cast<index_t>(k::lanes<float>)) {
     index_t i = 0;
-    for (; i + 6 <= M; i += 6) block<6, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
-    if constexpr (M % 6 != 0) block<M % 6, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
+    for (; i + 6 <= M; i += 6)
+      block<6, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
+    if constexpr (M % 6 != 0)
+      block<M % 6, K>(a + i * a_row, a_row, a_col, b + j, N, [&](index_t r, index_t c, auto v) { f(i + r, j + c, v); });
   }
 }
 KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
@@ -57,8 +65,12 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
   constexpr index_t W = k::lanes<float>, H = hidden, B = batch_size, per_row = H / W;
   alignas(64) float h1[B * H], h2[B * H], ga2[B * H], ga1[B * H], transposed[H * H];
   V const one(1.0f);
-  blocks<B, inputs, H>(p.x.data, inputs, 1, p.W1.data, [&](index_t i, index_t j, V v) { k::store<float>(h1 + i * H + j, k::tanh(V(v + k::load(p.b1.data + j)))); });
-  blocks<B, H, H>(h1, H, 1, p.W2.data, [&](index_t i, index_t j, V v) { k::store<float>(h2 + i * H + j, k::tanh(V(v + k::load(p.b2.data + j)))); });
+  blocks<B, inputs, H>(p.x.data, inputs, 1, p.W1.data, [&](index_t i, index_t j, V v) {
+    k::store<float>(h1 + i * H + j, k::tanh(V(v + k::load(p.b1.data + j))));
+  });
+  blocks<B, H, H>(h1, H, 1, p.W2.data, [&](index_t i, index_t j, V v) {
+    k::store<float>(h2 + i * H + j, k::tanh(V(v + k::load(p.b2.data + j))));
+  });
   V w3[per_row], gw3[per_row], gb2[per_row];
   for (index_t j = 0; j < per_row; ++j) w3[j] = k::load(p.W3.data + j * W), gw3[j] = gb2[j] = V(0.0f);
   float gb3 = 0;
@@ -77,7 +89,8 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
       k::store<float>(ga2 + i * H + j * W, a);
     }
   }
-  for (index_t j = 0; j < per_row; ++j) k::store<float>(g.W3.data + j * W, gw3[j]), k::store<float>(g.b2.data + j * W, gb2[j]);
+  for (index_t j = 0; j < per_row; ++j)
+    k::store<float>(g.W3.data + j * W, gw3[j]), k::store<float>(g.b2.data + j * W, gb2[j]);
   g.b3[0] = gb3;
   blocks<H, B, H>(h1, 1, H, ga2, [&](index_t i, index_t j, V v) { k::store<float>(g.W2.data + i * H + j, v); });
   for (index_t i = 0; i < H; i += W)
@@ -96,5 +109,6 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
     for (index_t i = 0; i < B; ++i) s += k::load(ga1 + i * H + j);
     k::store<float>(g.b1.data + j, s);
   }
-  blocks<inputs, B, H>(p.x.data, 1, inputs, ga1, [&](index_t i, index_t j, V v) { k::store<float>(g.W1.data + i * H + j, v); });
+  blocks<inputs, B, H>(p.x.data, 1, inputs, ga1,
+                       [&](index_t i, index_t j, V v) { k::store<float>(g.W1.data + i * H + j, v); });
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Fused loops over integers beside loops that the compiler vectorizes: a blend of two images of bytes under a mask, and a hash of 32-bit numbers, which wraps around.
+/// Fused loops over integers beside loops that the compiler vectorizes: a blend of two images of bytes under a mask,
+/// and a hash of 32-bit numbers, which wraps around.
 #include "measure.hpp"
 
-#include <cstdint>
 #include <varve/varve.hpp>
+
+#include <cstdint>
 
 namespace vv = varve;
 using vv::array, vv::index_t;
@@ -24,7 +26,8 @@ constexpr auto fused_hash = vv::fuse(hash);
 #define KEEP __attribute__((noinline)) void
 KEEP blend_fused(bytes const& a, bytes const& b, bytes const& mask, bytes& r) { fused_blend.into(r)(a, b, mask); }
 KEEP blend_hand(bytes const& a, bytes const& b, bytes const& mask, bytes& r) {
-  for (index_t i = 0; i < N; ++i) r[i] = mask[i] > 127 ? (a[i] > b[i] ? a[i] : b[i]) : static_cast<std::uint8_t>(a[i] - b[i]);
+  for (index_t i = 0; i < N; ++i)
+    r[i] = mask[i] > 127 ? (a[i] > b[i] ? a[i] : b[i]) : static_cast<std::uint8_t>(a[i] - b[i]);
 }
 KEEP hash_fused(words const& x, words const& y, words& r) { fused_hash.into(r)(x, y); }
 KEEP hash_hand(words const& x, words const& y, words& r) {

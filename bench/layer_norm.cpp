@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// The backward pass through `gelu(layer_norm(x))`, 64 rows of 256 floats: gradients with respect to x, weight and bias for a given cotangent.
+/// The backward pass through `gelu(layer_norm(x))`, 64 rows of 256 floats: gradients with respect to x, weight and bias
+/// for a given cotangent.
 #include "measure.hpp"
 
 #include <varve/varve.hpp>
@@ -12,7 +13,9 @@ using vv::array, vv::index_t;
 namespace {
 constexpr index_t rows = 64, size = 256;
 
-constexpr auto product = [](auto x, auto w, auto b, auto g) { return vv::sum(g * vv::gelu(vv::layer_norm(x, vv::shape<size>, w, b))); };
+constexpr auto product = [](auto x, auto w, auto b, auto g) {
+  return vv::sum(g * vv::gelu(vv::layer_norm(x, vv::shape<size>, w, b)));
+};
 constexpr auto backward = vv::fuse(vv::grad<0, 1, 2>(product));
 constexpr auto fast_backward = vv::fuse(vv::grad<0, 1, 2>(product), vv::fast_math);
 
@@ -55,7 +58,8 @@ KEEP hand(data const& d, results& r) {
     float const scale = 1.0f / std::sqrt(sum() * (1.0f / size) + 1e-5f);
     V along(0.0f), total(0.0f);
     for (index_t j = 0; j < size; j += W) {
-      V const c = (k::load(x + j) - mean) * V(scale), w = k::load(d.w.data + j), z = k::fma<float>(c, w, k::load(d.b.data + j));
+      V const c = (k::load(x + j) - mean) * V(scale), w = k::load(d.w.data + j),
+              z = k::fma<float>(c, w, k::load(d.b.data + j));
       V const normal = k::fma<float>(half, k::erf(V(root_half * z)), half);
       V const dz = k::load(g + j) * k::fma<float>(z * density, k::exp(V(V(-0.5f) * z * z)), normal);
       k::store<float>(r.b.data + j, k::load(r.b.data + j) + dz);
@@ -65,7 +69,8 @@ KEEP hand(data const& d, results& r) {
       k::store<float>(unit + j, c), k::store<float>(slope + j, dc);
     }
     V const a(k::reduce_sum<float>(along) * (1.0f / size)), t(k::reduce_sum<float>(total) * (1.0f / size)), by(scale);
-    for (index_t j = 0; j < size; j += W) k::store<float>(r.x.data + i * size + j, (k::fnma<float>(k::load(unit + j), a, k::load(slope + j)) - t) * by);
+    for (index_t j = 0; j < size; j += W)
+      k::store<float>(r.x.data + i * size + j, (k::fnma<float>(k::load(unit + j), a, k::load(slope + j)) - t) * by);
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What programs that set fused code beside code by hand share: both must agree before either is timed, both are kept out of line, and every row counts its heap allocations.
-/// Included once in a program: it replaces `operator new`.
+/// What programs that set fused code beside code by hand share: both must agree before either is timed, both are kept
+/// out of line, and every row counts its heap allocations. Included once in a program: it replaces `operator new`.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -27,14 +27,17 @@ void measure(benchmark::State& state, F f) {
 template <class A>
 void agree(benchmark::State& state, A const& a, A const& b, double tolerance) {
   double greatest = 0;
-  for (long i = 0; i < static_cast<long>(A::size()); ++i) greatest = std::fmax(greatest, std::fabs(static_cast<double>(b[i])));
   for (long i = 0; i < static_cast<long>(A::size()); ++i)
-    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= tolerance * greatest)) return state.SkipWithError("fused and by hand differ");
+    greatest = std::fmax(greatest, std::fabs(static_cast<double>(b[i])));
+  for (long i = 0; i < static_cast<long>(A::size()); ++i)
+    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= tolerance * greatest))
+      return state.SkipWithError("fused and by hand differ");
 }
 /// Numbers in (-0.5, 0.5) * scale.
 template <class A>
 void fill(A& a, double phase, double scale = 1, double offset = 0) {
-  for (long i = 0; i < static_cast<long>(A::size()); ++i) a[i] = static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+  for (long i = 0; i < static_cast<long>(A::size()); ++i)
+    a[i] = static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
 }
 } // namespace bench
 

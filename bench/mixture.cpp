@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// The gradient of a mixture of Gaussians' log-likelihood, as in ADBench: 25 components in ten dimensions, 1000 points, a Wishart prior; with respect
-/// to all weights, means and factors.
+/// The gradient of a mixture of Gaussians' log-likelihood, as in ADBench: 25 components in ten dimensions, 1000 points,
+/// a Wishart prior; with respect to all weights, means and factors.
 #include "functions.hpp"
 #include "measure.hpp"
 
@@ -21,25 +21,31 @@ constexpr auto fast_gradient = vv::fuse(vv::grad<0, 1, 2>(mixture::log_likelihoo
 struct parameters {
   alignas(64) array<double, components> weights;
   alignas(64) array<double, components, size> means;
-  alignas(64) array<double, components, mixture::factor> factors; // logarithms of the diagonal, then the columns below it
+  alignas(
+      64) array<double, components, mixture::factor> factors; // logarithms of the diagonal, then the columns below it
 };
 struct data : parameters {
   alignas(64) array<double, size, samples> x;
 };
 
 #define KEEP __attribute__((noinline)) void
-KEEP fused(data const& d, parameters& r) { gradient.into(r.weights, r.means, r.factors)(d.weights, d.means, d.factors, d.x); }
-KEEP fused_fast(data const& d, parameters& r) { fast_gradient.into(r.weights, r.means, r.factors)(d.weights, d.means, d.factors, d.x); }
+KEEP fused(data const& d, parameters& r) {
+  gradient.into(r.weights, r.means, r.factors)(d.weights, d.means, d.factors, d.x);
+}
+KEEP fused_fast(data const& d, parameters& r) {
+  fast_gradient.into(r.weights, r.means, r.factors)(d.weights, d.means, d.factors, d.x);
+}
 
-/// One pass over the points for the logarithms of all densities, one for their softmax, one for the gradient: rows of the factor's product are
-/// computed twice rather than kept.
+/// One pass over the points for the logarithms of all densities, one for their softmax, one for the gradient: rows of
+/// the factor's product are computed twice rather than kept.
 KEEP hand(data const& d, parameters& r) {
   using V = k::batch<double>;
   constexpr index_t W = k::lanes<double>;
   static_assert(samples % W == 0);
   alignas(64) static double density[components][samples];
   V const zero(0.0);
-  auto const rows = [&](index_t c, double const* diagonal, index_t i, V* centered, V* q) __attribute__((always_inline)) {
+  auto const rows = [&](index_t c, double const* diagonal, index_t i, V* centered,
+                        V* q) __attribute__((always_inline)) {
 #pragma GCC unroll 16
     for (int j = 0; j < size; ++j) {
       centered[j] = k::load(d.x.data + j * samples + i) - V(d.means.data[c * size + j]);
@@ -106,10 +112,11 @@ KEEP hand(data const& d, parameters& r) {
     r.weights.data[c] = total - samples * std::exp(d.weights.data[c] - greatest) / log_weights;
     for (int j = 0; j < size; ++j) {
       r.means.data[c * size + j] = k::reduce_sum<double>(mean[j]);
-      g[j] =
-          total - diagonal[c][j] * k::reduce_sum<double>(factor[j]) + mixture::gamma * mixture::gamma * diagonal[c][j] * diagonal[c][j] - mixture::m;
+      g[j] = total - diagonal[c][j] * k::reduce_sum<double>(factor[j]) +
+             mixture::gamma * mixture::gamma * diagonal[c][j] * diagonal[c][j] - mixture::m;
       for (int row = j + 1; row < size; ++row)
-        g[mixture::at(row, j)] = mixture::gamma * mixture::gamma * f[mixture::at(row, j)] - k::reduce_sum<double>(factor[mixture::at(row, j)]);
+        g[mixture::at(row, j)] = mixture::gamma * mixture::gamma * f[mixture::at(row, j)] -
+                                 k::reduce_sum<double>(factor[mixture::at(row, j)]);
     }
   }
 }
@@ -119,7 +126,8 @@ void bench_mixture(benchmark::State& state, void (*f)(data const&, parameters&))
   static parameters a, b;
   bench::fill(d.weights, 0), bench::fill(d.means, 1, 2), bench::fill(d.factors, 2), bench::fill(d.x, 3, 4);
   f(d, a), hand(d, b);
-  bench::agree(state, a.weights, b.weights, 1e-11), bench::agree(state, a.means, b.means, 1e-11), bench::agree(state, a.factors, b.factors, 1e-11);
+  bench::agree(state, a.weights, b.weights, 1e-11), bench::agree(state, a.means, b.means, 1e-11),
+      bench::agree(state, a.factors, b.factors, 1e-11);
   bench::measure(state, [&] { f(d, a); });
 }
 BENCHMARK_CAPTURE(bench_mixture, fused, fused);

@@ -18,7 +18,9 @@ struct wrapped : vv::tensor_subclass<wrapped> {
   explicit wrapped(tensor v) : value(std::move(v)) {}
   auto parts() const { return std::tie(value); }
   wrapped with_parts(tensor const& v) const { return wrapped(v); }
-  static tensor dispatch(vv::boxed_op const& op, vv::boxed_args const& x) { return vv::make_subclass(wrapped(op(vv::unwrap_all<wrapped>(x)))); }
+  static tensor dispatch(vv::boxed_op const& op, vv::boxed_args const& x) {
+    return vv::make_subclass(wrapped(op(vv::unwrap_all<wrapped>(x))));
+  }
 };
 
 void call(benchmark::State& state, tensor const& a, tensor const& b) {
@@ -67,7 +69,9 @@ void dispatch_modes_5(benchmark::State& state) {
   vv::mode_guard const a{m}, b{m}, c{m}, d{m}, e{m};
   call(state, four(1), four(2));
 }
-void dispatch_subclass(benchmark::State& state) { call(state, vv::make_subclass(wrapped(four(1))), vv::make_subclass(wrapped(four(2)))); }
+void dispatch_subclass(benchmark::State& state) {
+  call(state, vv::make_subclass(wrapped(four(1))), vv::make_subclass(wrapped(four(2))));
+}
 void dispatch_snapshot(benchmark::State& state) {
   for (auto _ : state) {
     vv::thread_snapshot s;

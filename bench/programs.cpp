@@ -6,7 +6,8 @@
 
 namespace vv = varve;
 
-// ---- 1e4 steps of the Lorenz system by Runge-Kutta of order four: the gradient of the last x with respect to the initial state and the three parameters
+// ---- 1e4 steps of the Lorenz system by Runge-Kutta of order four: the gradient of the last x with respect to the
+// initial state and the three parameters
 namespace {
 constexpr vv::index_t steps = 10000;
 constexpr double dt = bench::lorenz_step;
@@ -17,7 +18,9 @@ struct vector {
 struct parameters {
   double sigma, rho, beta;
 };
-vector rate(vector u, parameters p) { return {p.sigma * (u.y - u.x), u.x * (p.rho - u.z) - u.y, u.x * u.y - p.beta * u.z}; }
+vector rate(vector u, parameters p) {
+  return {p.sigma * (u.y - u.x), u.x * (p.rho - u.z) - u.y, u.x * u.y - p.beta * u.z};
+}
 /// Adds the cotangents of a rate's operands, given that of the rate.
 void pull_rate(vector u, parameters p, vector g, vector& du, parameters& dp) {
   du.x += (p.rho - u.z) * g.y + u.y * g.z - p.sigma * g.x;
@@ -33,12 +36,15 @@ struct gradient {
   parameters of;
 };
 vector next(vector u, parameters p) {
-  vector const k1 = rate(u, p), k2 = rate(along(u, dt / 2, k1), p), k3 = rate(along(u, dt / 2, k2), p), k4 = rate(along(u, dt, k3), p);
-  return {u.x + dt / 6 * (k1.x + 2 * k2.x + 2 * k3.x + k4.x), u.y + dt / 6 * (k1.y + 2 * k2.y + 2 * k3.y + k4.y), u.z + dt / 6 * (k1.z + 2 * k2.z + 2 * k3.z + k4.z)};
+  vector const k1 = rate(u, p), k2 = rate(along(u, dt / 2, k1), p), k3 = rate(along(u, dt / 2, k2), p),
+               k4 = rate(along(u, dt, k3), p);
+  return {u.x + dt / 6 * (k1.x + 2 * k2.x + 2 * k3.x + k4.x), u.y + dt / 6 * (k1.y + 2 * k2.y + 2 * k3.y + k4.y),
+          u.z + dt / 6 * (k1.z + 2 * k2.z + 2 * k3.z + k4.z)};
 }
 /// From the cotangents behind a step to those before it.
 void pull_step(vector v, parameters p, gradient& r) {
-  vector const k1 = rate(v, p), v2 = along(v, dt / 2, k1), k2 = rate(v2, p), v3 = along(v, dt / 2, k2), k3 = rate(v3, p), v4 = along(v, dt, k3);
+  vector const k1 = rate(v, p), v2 = along(v, dt / 2, k1), k2 = rate(v2, p), v3 = along(v, dt / 2, k2),
+               k3 = rate(v3, p), v4 = along(v, dt, k3);
   vector const g = r.state;
   vector g1{dt / 6 * g.x, dt / 6 * g.y, dt / 6 * g.z}, g2{dt / 3 * g.x, dt / 3 * g.y, dt / 3 * g.z}, g3 = g2, d{};
   pull_rate(v4, p, g1, d, r.of);
@@ -90,7 +96,8 @@ template <vv::index_t Segment>
 void lorenz_fused(benchmark::State& state) {
   vector const at{start, 1, 1};
   parameters const p{10, 28, 8.0 / 3};
-  if (std::abs(by_fuse<Segment>(at, p).of.sigma / by_hand(at, p).of.sigma - 1) > 1e-9) state.SkipWithError("another gradient than by hand");
+  if (std::abs(by_fuse<Segment>(at, p).of.sigma / by_hand(at, p).of.sigma - 1) > 1e-9)
+    state.SkipWithError("another gradient than by hand");
   for (auto _ : state) benchmark::DoNotOptimize(by_fuse<Segment>(at, p));
 }
 } // namespace

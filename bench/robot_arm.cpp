@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Forward kinematics of an arm of seven joints and its Jacobian: the position of the tool with respect to all angles, time per configuration. Blocks hold 64 configurations, number by
-/// number. By hand: the geometric Jacobian, whose columns are cross products of each joint's axis with the way from the joint to the tool.
+/// Forward kinematics of an arm of seven joints and its Jacobian: the position of the tool with respect to all angles,
+/// time per configuration. Blocks hold 64 configurations, number by number. By hand: the geometric Jacobian, whose
+/// columns are cross products of each joint's axis with the way from the joint to the tool.
 #include "functions.hpp"
 #include "measure.hpp"
 
@@ -13,10 +14,14 @@ namespace {
 constexpr index_t joints = bench::joints, block_size = 64;
 using bench::links, bench::point;
 constexpr auto jacobian = vv::fuse(vv::vmap(bench::tool_rows, vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto jacobian_reverse = vv::fuse(vv::vmap(vv::jacrev(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto jacobian_forward = vv::fuse(vv::vmap(vv::jacfwd(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto jacobian_reverse_fast = vv::fuse(vv::vmap(vv::jacrev(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>), vv::fast_math);
-constexpr auto jacobian_forward_fast = vv::fuse(vv::vmap(vv::jacfwd(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>), vv::fast_math);
+constexpr auto jacobian_reverse =
+    vv::fuse(vv::vmap(vv::jacrev(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
+constexpr auto jacobian_forward =
+    vv::fuse(vv::vmap(vv::jacfwd(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
+constexpr auto jacobian_reverse_fast =
+    vv::fuse(vv::vmap(vv::jacrev(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>), vv::fast_math);
+constexpr auto jacobian_forward_fast =
+    vv::fuse(vv::vmap(vv::jacfwd(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>), vv::fast_math);
 
 struct block {
   alignas(64) array<double, joints, block_size> angles;
@@ -31,7 +36,9 @@ KEEP fused_reverse_fast(block& b) { jacobian_reverse_fast.into(b.jacobian)(b.ang
 KEEP fused_forward_fast(block& b) { jacobian_forward_fast.into(b.jacobian)(b.angles); }
 
 template <class V>
-V cross(V const& a, V const& b, V const& c, V const& d) { return k::fnma<double>(b, c, a * d); } // a d - b c
+V cross(V const& a, V const& b, V const& c, V const& d) {
+  return k::fnma<double>(b, c, a * d);
+} // a d - b c
 KEEP hand(block& b) {
   using V = k::batch<double>;
   for (index_t i = 0; i < block_size; i += static_cast<index_t>(k::lanes<double>)) {
@@ -42,9 +49,12 @@ KEEP hand(block& b) {
     for (int j = 0; j < joints; ++j) {
       axis[j] = z, origin[j] = p;
       V const q = k::load(b.angles.data + j * block_size + i), c = k::cos(q), s = k::sin(q), l(links[j].length);
-      point<V> const u{k::fma<double>(s, y.x, c * x.x), k::fma<double>(s, y.y, c * x.y), k::fma<double>(s, y.z, c * x.z)};
-      point<V> const v{k::fnma<double>(s, x.x, c * y.x), k::fnma<double>(s, x.y, c * y.y), k::fnma<double>(s, x.z, c * y.z)};
-      if (links[j].length != 0) p = {k::fma<double>(l, z.x, p.x), k::fma<double>(l, z.y, p.y), k::fma<double>(l, z.z, p.z)};
+      point<V> const u{k::fma<double>(s, y.x, c * x.x), k::fma<double>(s, y.y, c * x.y),
+                       k::fma<double>(s, y.z, c * x.z)};
+      point<V> const v{k::fnma<double>(s, x.x, c * y.x), k::fnma<double>(s, x.y, c * y.y),
+                       k::fnma<double>(s, x.z, c * y.z)};
+      if (links[j].length != 0)
+        p = {k::fma<double>(l, z.x, p.x), k::fma<double>(l, z.y, p.y), k::fma<double>(l, z.z, p.z)};
       x = u;
       if (links[j].quarter == 0) y = v;
       else if (links[j].quarter > 0) y = z, z = {-v.x, -v.y, -v.z};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Softmax regression, 100 samples of 64 numbers in 10 classes: the gradient of the mean cross entropy with respect to the weights and the biases.
+/// Softmax regression, 100 samples of 64 numbers in 10 classes: the gradient of the mean cross entropy with respect to
+/// the weights and the biases.
 #include "blocks.hpp"
 #include "functions.hpp"
 #include "measure.hpp"
@@ -28,7 +29,8 @@ struct results {
 #define KEEP __attribute__((noinline)) void
 KEEP fused(data const& d, results& r) { gradient.into(r.w, r.b)(d.w, d.b, d.x, d.y); }
 
-/// Rows of ten classes lie in registers whose other lanes stay empty; scores of several samples and gradients of several features are summed side by side.
+/// Rows of ten classes lie in registers whose other lanes stay empty; scores of several samples and gradients of
+/// several features are summed side by side.
 KEEP hand(data const& d, results& r) {
   using V = k::batch<float>;
   constexpr index_t W = k::lanes<float>, per_row = (classes + W - 1) / W, width = per_row * W;
@@ -44,7 +46,8 @@ KEEP hand(data const& d, results& r) {
   constexpr index_t at_once = 10;
   static_assert(samples % at_once == 0);
   for (index_t q = 0; q < per_row; ++q) {
-    bias[q] = k::load_first(d.b.data + q * W, static_cast<std::size_t>(classes - q * W < W ? classes - q * W : W)), total[q] = V(0.0f);
+    bias[q] = k::load_first(d.b.data + q * W, static_cast<std::size_t>(classes - q * W < W ? classes - q * W : W)),
+    total[q] = V(0.0f);
     if ((q + 1) * W > classes) { // what is beyond the classes is nothing after exp
       alignas(64) float all[W];
       k::store(all, bias[q]);
@@ -62,7 +65,8 @@ KEEP hand(data const& d, results& r) {
       for (index_t q = 0; q < per_row; ++q) row[q] = k::load(w + f * width + q * W);
 #pragma GCC unroll 16
       for (index_t u = 0; u < at_once; ++u)
-        for (index_t q = 0; q < per_row; ++q) s[u][q] = k::fma<float>(V(d.x.data[(i + u) * features + f]), row[q], s[u][q]);
+        for (index_t q = 0; q < per_row; ++q)
+          s[u][q] = k::fma<float>(V(d.x.data[(i + u) * features + f]), row[q], s[u][q]);
     }
     for (index_t u = 0; u < at_once; ++u) {
       V most = s[u][0];
@@ -97,7 +101,8 @@ KEEP hand(data const& d, results& r) {
       for (index_t q = 0; q < per_row; ++q) row[q] = k::load(g + i * width + q * W);
 #pragma GCC unroll 16
       for (index_t u = 0; u < block; ++u)
-        for (index_t q = 0; q < per_row; ++q) s[u][q] = k::fma<float>(V(d.x.data[i * features + f + u]), row[q], s[u][q]);
+        for (index_t q = 0; q < per_row; ++q)
+          s[u][q] = k::fma<float>(V(d.x.data[i * features + f + u]), row[q], s[u][q]);
     }
     for (index_t u = 0; u < block; ++u) put(r.w.data + (f + u) * classes, s[u]);
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Fused gradients whose number of rows is a symbol, next to the same functions fused for that very number, and to what is written by hand for a number of rows known at run time.
-/// All read and write tensors, and check them at entry.
-#include <memory>
+/// Fused gradients whose number of rows is a symbol, next to the same functions fused for that very number, and to what
+/// is written by hand for a number of rows known at run time. All read and write tensors, and check them at entry.
+#include "measure.hpp"
+
 #include <varve/varve.hpp>
 
-#include "measure.hpp"
+#include <memory>
 
 namespace vv = varve;
 namespace k = varve::kernel;
@@ -17,15 +18,18 @@ constexpr index_t n = vv::dim<"n">, columns = 10;
 
 tensor waves(vv::dims const& sizes, double phase) {
   tensor t = tensor::empty(sizes, vv::dtype::float32);
-  for (index_t i = 0; i < t.numel(); ++i) t.data<float>()[i] = static_cast<float>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+  for (index_t i = 0; i < t.numel(); ++i)
+    t.data<float>()[i] = static_cast<float>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
   return t;
 }
 void agree(benchmark::State& state, tensor const& a, tensor const& b) {
   for (index_t i = 0; i < a.numel(); ++i)
-    if (!(std::fabs(a.data<float>()[i] - b.data<float>()[i]) <= 1e-4 * (1 + std::fabs(b.data<float>()[i])))) return state.SkipWithError("the gradients differ");
+    if (!(std::fabs(a.data<float>()[i] - b.data<float>()[i]) <= 1e-4 * (1 + std::fabs(b.data<float>()[i]))))
+      return state.SkipWithError("the gradients differ");
 }
 
-// ---- one pass over two arrays -------------------------------------------------------------------------------------------------------------------------
+// ---- one pass over two arrays
+// --------------------------------------------------------------------------------------------------------------------
 constexpr auto gate = vv::grad<0, 1>([](auto x, auto w) { return vv::sum(vv::tanh(x * w) * x + x); });
 constexpr auto gate_symbolic = vv::fuse<spec<float, n>, spec<float, n>>(gate);
 template <index_t N>
@@ -67,7 +71,8 @@ void bench_gate(benchmark::State& state, int form) {
 void bench_symbolic_gate_1e3(benchmark::State& state, int form) { bench_gate<1000>(state, form); }
 void bench_symbolic_gate_1e6(benchmark::State& state, int form) { bench_gate<1000000>(state, form); }
 
-// ---- logistic regression: rows of ten -----------------------------------------------------------------------------------------------------------------
+// ---- logistic regression: rows of ten
+// -----------------------------------------------------------------------------------------------------------------
 constexpr auto logistic = vv::grad([](auto w, auto x, auto y) {
   auto z = vv::sum(x * w, vv::axis<1>);
   return vv::mean(vv::log(1.0 + vv::exp(z)) - y * z);
@@ -76,7 +81,8 @@ constexpr auto logistic_symbolic = vv::fuse<spec<float, columns>, spec<float, n,
 template <index_t N>
 constexpr auto logistic_static = vv::fuse<spec<float, columns>, spec<float, N, columns>, spec<float, N>>(logistic);
 
-/// As many rows at a time as a register has lanes, in one pass: their columns are loads with a stride, which the library's own transposition makes of whole pieces of rows.
+/// As many rows at a time as a register has lanes, in one pass: their columns are loads with a stride, which the
+/// library's own transposition makes of whole pieces of rows.
 KEEP logistic_hand(index_t rows, float const* w, float const* x, float const* y, float* g) {
   using V = k::batch<float>;
   constexpr index_t W = k::lanes<float>;
@@ -92,7 +98,8 @@ KEEP logistic_hand(index_t rows, float const* w, float const* x, float const* y,
     vv::loop::load_fields<float>(p + fields, columns, c + fields);
     vv::loop::load_fields<float>(p + columns - fields, columns, c + columns - fields);
     V even = c[0] * V(w[0]), odd = c[1] * V(w[1]);
-    for (index_t j = 2; j < columns; j += 2) even = k::fma<float>(c[j], V(w[j]), even), odd = k::fma<float>(c[j + 1], V(w[j + 1]), odd);
+    for (index_t j = 2; j < columns; j += 2)
+      even = k::fma<float>(c[j], V(w[j]), even), odd = k::fma<float>(c[j + 1], V(w[j + 1]), odd);
     V const e = k::exp(V(even + odd)), d = (e / (one + e) - k::load(y + i)) * scale;
     for (index_t j = 0; j < columns; ++j) sum[j] = k::fma<float>(d, c[j], sum[j]);
   }
@@ -122,9 +129,9 @@ void bench_logistic(benchmark::State& state, int form) {
 void bench_symbolic_logistic_1e3(benchmark::State& state, int form) { bench_logistic<100>(state, form); }
 void bench_symbolic_logistic_1e6(benchmark::State& state, int form) { bench_logistic<100000>(state, form); }
 
-#define ROWS(name)                          \
-  BENCHMARK_CAPTURE(name, fused, 1);        \
-  BENCHMARK_CAPTURE(name, fused_static, 2); \
+#define ROWS(name)                                                                                                     \
+  BENCHMARK_CAPTURE(name, fused, 1);                                                                                   \
+  BENCHMARK_CAPTURE(name, fused_static, 2);                                                                            \
   BENCHMARK_CAPTURE(name, hand, 0);
 ROWS(bench_symbolic_gate_1e3)
 ROWS(bench_symbolic_gate_1e6)

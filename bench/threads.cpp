@@ -17,7 +17,8 @@ using floats = array<float, many>;
 using doubles = array<double, many>;
 
 constexpr auto greeks = vv::fuse(vv::vmap(bench::greeks, vv::in_dims<0, 0, 0, vv::none, 0>));
-constexpr auto gate = vv::fuse(vv::grad<0, 1>([](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); }));
+constexpr auto gate =
+    vv::fuse(vv::grad<0, 1>([](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); }));
 constexpr auto total = vv::fuse([](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); });
 
 /// Runs `f`, which writes all of `r`, by `threads` threads, when it computes what one thread does.
@@ -42,8 +43,12 @@ void bench_black_scholes(benchmark::State& state) {
   };
   static auto const m = std::make_unique<market>();
   static auto const r = std::make_unique<results>();
-  bench::fill(m->spot, 0, 40, 100), bench::fill(m->strike, 1, 40, 100), bench::fill(m->time, 2, 1.8, 1), bench::fill(m->volatility, 3, 0.4, 0.3);
-  measure(state, *r, [&] { greeks.into(r->price, r->delta, r->gamma, r->vega, r->theta, r->rho)(m->spot, m->strike, m->time, 0.03, m->volatility); });
+  bench::fill(m->spot, 0, 40, 100), bench::fill(m->strike, 1, 40, 100), bench::fill(m->time, 2, 1.8, 1),
+      bench::fill(m->volatility, 3, 0.4, 0.3);
+  measure(state, *r, [&] {
+    greeks.into(r->price, r->delta, r->gamma, r->vega, r->theta, r->rho)(m->spot, m->strike, m->time, 0.03,
+                                                                         m->volatility);
+  });
 }
 struct pair {
   floats x, w;

@@ -6,10 +6,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
-#include <ATen/functorch/BatchedTensorImpl.h>
-#include <ATen/functorch/DynamicLayer.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
 #include <ctime>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -130,7 +130,8 @@ void matmul(benchmark::State& state) {
 template <bool gradient>
 void conv2d(benchmark::State& state) {
   auto const in = state.range(0), out = state.range(1), side = state.range(2);
-  Tensor const x = ramp({8, in, side, side}).requires_grad_(gradient), w = ramp({out, in, 3, 3}).requires_grad_(gradient), g = ramp({8, out, side, side});
+  Tensor const x = ramp({8, in, side, side}).requires_grad_(gradient),
+               w = ramp({out, in, 3, 3}).requires_grad_(gradient), g = ramp({8, out, side, side});
   for (auto _ : state) {
     Tensor r = at::conv2d(x, w, {}, 1, 1);
     if constexpr (gradient) {

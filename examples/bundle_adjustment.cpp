@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bundle adjustment: the derivatives of every reprojection error by its camera and its point, from one generic function: on tensors, all observations
-// at once, and fused, in blocks. Both against derivatives made by hand, rotations by angles around 0 included; then the gradient of the whole
-// problem. Usage: bundle_adjustment [problem in the format of "Bundle Adjustment in the Large"] output: 1013 observations of 120 points by 16
-// cameras, half the sum of squares 6[.]334431e[+]04 output: on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: fused: greatest
-// relative error [0-9.]+e-(09|[1-9][0-9]), output: angles 0 to 0[.]1, on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: angles 0
-// to 0[.]1, fused: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: gradient by cameras [0-9.]+e[+][0-9]+, by points [0-9.]+e[+][0-9]+: all
-// derivatives within 1e-9
+// Bundle adjustment: the derivatives of every reprojection error by its camera and its point, from one generic
+// function: on tensors, all observations at once, and fused, in blocks. Both against derivatives made by hand,
+// rotations by angles around 0 included; then the gradient of the whole problem. Usage: bundle_adjustment [problem in
+// the format of "Bundle Adjustment in the Large"] output: 1013 observations of 120 points by 16 cameras, half the sum
+// of squares 6[.]334431e[+]04 output: on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: fused:
+// greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: angles 0 to 0[.]1, on tensors: greatest relative error
+// [0-9.]+e-(09|[1-9][0-9]), output: angles 0 to 0[.]1, fused: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output:
+// gradient by cameras [0-9.]+e[+][0-9]+, by points [0-9.]+e[+][0-9]+: all derivatives within 1e-9
 #include "support/bal.hpp"
 #include "support/snavely.hpp"
 
@@ -34,7 +35,9 @@ numbers elements(vv::tensor const& t) {
 
 // ---- three ways to all Jacobians; p has rows of 12 numbers, seen of 2
 // -------------------------------------------------------------------------------
-numbers on_tensors(numbers const& p, numbers const& seen) { return elements(jacobians(matrix(p, inputs), matrix(seen, outputs))); }
+numbers on_tensors(numbers const& p, numbers const& seen) {
+  return elements(jacobians(matrix(p, inputs), matrix(seen, outputs)));
+}
 numbers fused(numbers const& p, numbers const& seen) {
   vv::index_t const n = static_cast<vv::index_t>(seen.size()) / outputs;
   numbers r(static_cast<std::size_t>(n * per_observation));
@@ -42,7 +45,8 @@ numbers fused(numbers const& p, numbers const& seen) {
   vv::array<double, block, outputs> b{};
   vv::array<double, block, outputs, inputs> j;
   for (vv::index_t k = 0; k < n; k += block) {
-    vv::index_t const count = std::min(block, n - k); // the last block may be filled in part; what else it holds is not read
+    vv::index_t const count =
+        std::min(block, n - k); // the last block may be filled in part; what else it holds is not read
     std::copy_n(p.data() + k * inputs, count * inputs, a.data);
     std::copy_n(seen.data() + k * outputs, count * outputs, b.data);
     fused_jacobians.into(j)(a, b);
@@ -52,12 +56,13 @@ numbers fused(numbers const& p, numbers const& seen) {
 }
 numbers by_hand(numbers const& p) {
   numbers r(p.size() * outputs);
-  for (std::size_t k = 0; k < p.size() / inputs; ++k) reprojection_jacobian_by_hand<double>(&p[k * inputs], &r[k * per_observation]);
+  for (std::size_t k = 0; k < p.size() / inputs; ++k)
+    reprojection_jacobian_by_hand<double>(&p[k * inputs], &r[k * per_observation]);
   return r;
 }
 
 // ---- how well they agree
-// ------------------------------------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------------------------------
 /// Errors relative to the derivative; to a millionth of the greatest of its row where more than that cancels.
 bool compare(char const* name, numbers const& found, numbers const& expected) {
   double relative = 0, absolute = 0;
@@ -67,7 +72,8 @@ bool compare(char const* name, numbers const& found, numbers const& expected) {
     for (std::size_t k = row; k < row + inputs; ++k) {
       double const error = std::abs(found[k] - expected[k]);
       absolute = std::max(absolute, error);
-      relative = std::max(relative, std::isfinite(error) ? error / std::max(std::abs(expected[k]), 1e-6 * greatest) : HUGE_VAL);
+      relative = std::max(relative,
+                          std::isfinite(error) ? error / std::max(std::abs(expected[k]), 1e-6 * greatest) : HUGE_VAL);
     }
   }
   std::printf("%s: greatest relative error %.1e, absolute %.1e\n", name, relative, absolute);
@@ -96,7 +102,8 @@ int main(int argc, char** argv) try {
   bool good = compare("on tensors", on_tensors(p, problem.seen), expected);
   good = compare("fused", fused(p, problem.seen), expected) && good;
 
-  // Rotations that are hardly any: the first cameras seen, turned about their axes by angles of 0, 1e-12, 1e-11, ..., 0.1.
+  // Rotations that are hardly any: the first cameras seen, turned about their axes by angles of 0, 1e-12, 1e-11, ...,
+  // 0.1.
   numbers turned, turned_seen;
   for (std::size_t k = 0; k < 13; ++k) {
     double const* const q = &p[k % problem.size() * inputs];
@@ -116,7 +123,9 @@ int main(int argc, char** argv) try {
   };
   vv::tensor const camera_of = rows(problem.camera_of, 9), point_of = rows(problem.point_of, 3);
   auto const whole = [&](auto const& cameras, auto const& points) {
-    auto const q = vv::cat(std::tuple{vv::gather(cameras, vv::axis<0>, camera_of), vv::gather(points, vv::axis<0>, point_of)}, vv::axis<1>);
+    auto const q =
+        vv::cat(std::tuple{vv::gather(cameras, vv::axis<0>, camera_of), vv::gather(points, vv::axis<0>, point_of)},
+                vv::axis<1>);
     return half_sum_of_squares(q, seen);
   };
   auto const [by_cameras, by_points] = vv::grad<0, 1>(whole)(matrix(problem.cameras, 9), matrix(problem.points, 3));
@@ -129,8 +138,10 @@ int main(int argc, char** argv) try {
             expected[k * 24 + row * 12 + i] * error[k * 2 + row];
   numbers const found_cameras = elements(by_cameras), found_points = elements(by_points);
   double difference = 0; // sums of large numbers of both signs: relative to the norm
-  for (std::size_t k = 0; k < cameras.size(); ++k) difference = std::max(difference, std::abs(found_cameras[k] - cameras[k]) / norm(cameras));
-  for (std::size_t k = 0; k < points.size(); ++k) difference = std::max(difference, std::abs(found_points[k] - points[k]) / norm(points));
+  for (std::size_t k = 0; k < cameras.size(); ++k)
+    difference = std::max(difference, std::abs(found_cameras[k] - cameras[k]) / norm(cameras));
+  for (std::size_t k = 0; k < points.size(); ++k)
+    difference = std::max(difference, std::abs(found_points[k] - points[k]) / norm(points));
   good = good && difference < 1e-9;
   std::printf("gradient by cameras %.6e, by points %.6e: %s\n", norm(found_cameras), norm(found_points),
               good ? "all derivatives within 1e-9" : "derivatives differ");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Nonlinear least squares: 14 problems of the NIST Statistical Reference Datasets, solved from both starting points to the certified digits. Each
-// model is written once. On numbers it gives the Jacobian and the curvature along a step, resolved at compile time; on tensors the Hessian of the sum
-// of squares, for Newton's last steps. The table counts correct digits: -log10 of the relative error, the least over the parameters. Certified are 11
-// digits; rounded to these, the truth itself has between 10.3 and 11.3.
-// output: Misra1a [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
-// output: Chwirut1 [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
+// Nonlinear least squares: 14 problems of the NIST Statistical Reference Datasets, solved from both starting points to
+// the certified digits. Each model is written once. On numbers it gives the Jacobian and the curvature along a step,
+// resolved at compile time; on tensors the Hessian of the sum of squares, for Newton's last steps. The table counts
+// correct digits: -log10 of the relative error, the least over the parameters. Certified are 11 digits; rounded to
+// these, the truth itself has between 10.3 and 11.3. output: Misra1a [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|]
+// 1[01][.][0-9] [|] 1[01] output: Chwirut1 [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
 // output: Lanczos3 [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
 // output: Gauss2 [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
 // output: DanWood [|][^|]*[|][^|]*[|] 1[01][.][0-9] [|][^|]*[|] 1[01][.][0-9] [|] 1[01]
@@ -31,12 +31,14 @@
 
 namespace vv = varve;
 
-// ---- the models: parameters b and one point x -----------------------------------------------------------------------------------------------------
+// ---- the models: parameters b and one point x
+// -----------------------------------------------------------------------------------------------------
 /// The first N elements of a vector, for a structured binding.
 template <vv::index_t N>
 constexpr auto elements(auto const& v) {
-  return [&]<vv::index_t... K>(std::integer_sequence<vv::index_t, K...>) { return std::tuple{vv::select(v, vv::axis<0>, vv::axis<K>)...}; }
-  (std::make_integer_sequence<vv::index_t, N>{});
+  return [&]<vv::index_t... K>(std::integer_sequence<vv::index_t, K...>) {
+    return std::tuple{vv::select(v, vv::axis<0>, vv::axis<K>)...};
+  }(std::make_integer_sequence<vv::index_t, N>{});
 }
 constexpr auto misra1a = [](auto b, auto x) {
   auto const [b1, b2] = elements<2>(b);
@@ -93,7 +95,8 @@ constexpr auto bennett5 = [](auto b, auto x) {
   return b1 * vv::pow(b2 + x, -1 / b3);
 };
 
-// ---- their derivatives ----------------------------------------------------------------------------------------------------------------------------
+// ---- their derivatives
+// --------------------------------------------------------------------------------------------------------------------
 template <vv::index_t... D>
 vv::array<double, D...> load(double const* from) {
   return vv::tensor_ref<double const, D...>(from).load();
@@ -129,9 +132,10 @@ least_squares pointwise(nist_problem const& p, Model model) {
             return r;
           }};
 }
-/// Newton's steps on the sum of squares, on tensors: all points at once. They end when they no longer shrink. At run time transforms need not know
-/// the function's type.
-void newton(nist_problem const& p, std::function<vv::tensor(vv::tensor const& b, vv::tensor const& x)> const& model, numbers& b) {
+/// Newton's steps on the sum of squares, on tensors: all points at once. They end when they no longer shrink. At run
+/// time transforms need not know the function's type.
+void newton(nist_problem const& p, std::function<vv::tensor(vv::tensor const& b, vv::tensor const& x)> const& model,
+            numbers& b) {
   auto const loss = [&](vv::tensor const& c, vv::tensor const& x, vv::tensor const& y) {
     vv::tensor const r = y - vv::vmap(model, vv::in_dims<vv::none, 0>)(c, x);
     return vv::sum(r * r);
@@ -157,7 +161,8 @@ void newton(nist_problem const& p, std::function<vv::tensor(vv::tensor const& b,
   }
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------------------------------------
+// ---- the table
+// --------------------------------------------------------------------------------------------------------------------
 double digits(double found, double certified) {
   double const error = std::abs(found - certified) / std::abs(certified);
   return error > 1e-11 ? -std::log10(error) : error <= 1e-11 ? 11 : 0; // 0: NaN
@@ -192,7 +197,8 @@ bool fit(nist_problem const& p, char const* name, Model model, demand least = {}
 int main() try {
   auto const read = [](char const* name) { return load_nist(VARVE_EXAMPLE_DATA "/" + std::string(name) + ".dat"); };
   int good = 0;
-  std::printf("| problem | parameters | steps from start 1 | digits | steps from start 2 | digits | digits of the sum of squares "
+  std::printf("| problem | parameters | steps from start 1 | digits | steps from start 2 | digits | digits of the sum "
+              "of squares "
               "|\n|---|---:|---:|---:|---:|---:|---:|\n");
   good += fit<2>(read("Misra1a"), "Misra1a", misra1a);
   good += fit<3>(read("Chwirut1"), "Chwirut1", chwirut1);
@@ -203,8 +209,8 @@ int main() try {
   auto logarithmic = read("Nelson"); // models log(y)
   for (double& y : logarithmic.y) y = std::log(y);
   good += fit<3, 2>(logarithmic, "Nelson", nelson);
-  // Its residuals of 1e-13 are differences of numbers around 1, which double rounds to 1e-16: they have three digits at best, and the sum of their
-  // squares has two or three. The parameters do not suffer.
+  // Its residuals of 1e-13 are differences of numbers around 1, which double rounds to 1e-16: they have three digits at
+  // best, and the sum of their squares has two or three. The parameters do not suffer.
   good += fit<6>(read("Lanczos1"), "Lanczos1", lanczos, {10, 2});
   good += fit<7>(read("Hahn1"), "Hahn1", cubic_over_cubic);
   good += fit<3>(read("MGH10"), "MGH10", mgh10);
@@ -212,7 +218,8 @@ int main() try {
   good += fit<4>(read("Rat43"), "Rat43", rat43);
   good += fit<3>(read("Bennett5"), "Bennett5", bennett5);
   good += fit<7>(read("Thurber"), "Thurber", cubic_over_cubic);
-  std::printf("\n14 problems, 28 fits: %s\n", good == 14 ? "all to the certified digits" : "not all to the certified digits");
+  std::printf("\n14 problems, 28 fits: %s\n",
+              good == 14 ? "all to the certified digits" : "not all to the certified digits");
   return good == 14 ? 0 : 1;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());

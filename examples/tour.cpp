@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// A tour of compile time: every line marked by static_assert was checked by the compiler; the program only tells about it.
-// output: the compiler checked 16 statements
+// A tour of compile time: every line marked by static_assert was checked by the compiler; the program only tells about
+// it. output: the compiler checked 16 statements
+#include <varve/varve.hpp>
+
 #include <boost/hana/equal.hpp>
 #include <boost/hana/integral_constant.hpp>
+
 #include <cstdio>
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 namespace hana = boost::hana;
@@ -19,7 +21,8 @@ static_assert(vv::jvp(cube, std::tuple{2.0}, std::tuple{1.0}).second == 12.0); /
 constexpr vv::array<double, 3> xs{1, 2, 3};
 constexpr auto m = vv::sum(vv::reshape(vv::arange<double, 6>, vv::shape<2, 3>), vv::axis<1>);
 static_assert(vv::equal(m, vv::array<double, 2>{3, 12}));
-static_assert(vv::equal(vv::matmul(vv::array<double, 2, 2>{1, 2, 3, 4}, vv::array<double, 2>{1, 1}), vv::array<double, 2>{3, 7}));
+static_assert(vv::equal(vv::matmul(vv::array<double, 2, 2>{1, 2, 3, 4}, vv::array<double, 2>{1, 1}),
+                        vv::array<double, 2>{3, 7}));
 
 // 3. Transforms compose: per-example gradients, Jacobians, Hessians.
 static_assert(vv::equal(vv::vmap(vv::grad(cube))(xs), vv::array<double, 3>{3, 12, 27}));
@@ -30,7 +33,9 @@ static_assert(vv::hessian([](auto x) { return vv::sum(x * x * x); })(xs)(2, 2) =
 // 4. Control flow: a plain if under grad, cond where a batch must choose.
 constexpr auto hinge = [](auto x) { return x > 1.0 ? x * 0.0 : 1.0 - x; };
 static_assert(vv::grad(hinge)(0.5) == -1.0);
-constexpr auto branch = [](auto x) { return vv::cond(x > 0, [](auto v) { return v * v; }, [](auto v) { return -v; }, x); };
+constexpr auto branch = [](auto x) {
+  return vv::cond(x > 0, [](auto v) { return v * v; }, [](auto v) { return -v; }, x);
+};
 static_assert(vv::equal(vv::vmap(vv::grad(branch))(vv::array<double, 2>{3, -3}), vv::array<double, 2>{6, -1}));
 
 // 5. The stack of interpreters a value is seen through is a type; Hana's algorithms work on it.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A tensor subclass: lengths and areas whose units are checked by every operator, in gradients too; and an operator of one's own that is registered at run time.
-// output: 2 m x 3 m = 6 m\^2
-// output: d\(area\)/d\(width\) = 3 m
-// output: add of m\^2 and m
-// output: perimeter of 2 m x 3 m: 10 m
+// A tensor subclass: lengths and areas whose units are checked by every operator, in gradients too; and an operator of
+// one's own that is registered at run time. output: 2 m x 3 m = 6 m\^2 output: d\(area\)/d\(width\) = 3 m output: add
+// of m\^2 and m output: perimeter of 2 m x 3 m: 10 m
 #include <varve/varve.hpp>
 
 #include <cstdio>
@@ -53,9 +51,12 @@ int main() {
     (void)(width * height + width);
   } catch (std::invalid_argument const& e) { std::printf("refused: %s\n", e.what()); }
 
-  // An operator that only this program knows: all transforms, modes and subclasses take it, since it is a composite of others.
+  // An operator that only this program knows: all transforms, modes and subclasses take it, since it is a composite of
+  // others.
   vv::library shapes("shapes");
   shapes.def("perimeter(Tensor width, Tensor height) -> Tensor");
-  shapes.impl("perimeter", vv::dispatch_key::composite_implicit, [](tensor const& w, tensor const& h) -> tensor { return w + w + h + h; });
-  std::printf("perimeter of %s x %s: %s\n", show(width).c_str(), show(height).c_str(), show(vv::ops::call("shapes::perimeter", width, height)).c_str());
+  shapes.impl("perimeter", vv::dispatch_key::composite_implicit,
+              [](tensor const& w, tensor const& h) -> tensor { return w + w + h + h; });
+  std::printf("perimeter of %s x %s: %s\n", show(width).c_str(), show(height).c_str(),
+              show(vv::ops::call("shapes::perimeter", width, height)).c_str());
 }

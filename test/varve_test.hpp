@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Catch2, version 2 or 3, under one name: TEST_CASE, SECTION, GENERATE, CHECK, REQUIRE, STATIC_REQUIRE, Approx, and ContainsText for messages:
-/// `CHECK_THROWS_WITH(f(), ContainsText("sin"))`.
+/// Catch2, version 2 or 3, under one name: TEST_CASE, SECTION, GENERATE, CHECK, REQUIRE, STATIC_REQUIRE, Approx, and
+/// ContainsText for messages: `CHECK_THROWS_WITH(f(), ContainsText("sin"))`.
 
 #include <string>
 

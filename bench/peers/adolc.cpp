@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// ADOL-C: each problem is traced once, for one point or 16 of many, and its drivers replay the trace. Needs libadolc-dev.
+/// ADOL-C: each problem is traced once, for one point or 16 of many, and its drivers replay the trace. Needs
+/// libadolc-dev.
 #include <adolc/adolc.h>
 
 /// A choice that the trace keeps.
@@ -28,7 +29,8 @@ struct by_adolc {
     {
       std::vector<adouble> in(inputs), out(outputs);
       for (std::size_t k = 0; k < in.size(); ++k) in[k] <<= x[k];
-      for (int k = 0; k < together; ++k) P::value(&in[static_cast<std::size_t>(k * P::inputs)], &out[static_cast<std::size_t>(k * P::outputs)]);
+      for (int k = 0; k < together; ++k)
+        P::value(&in[static_cast<std::size_t>(k * P::inputs)], &out[static_cast<std::size_t>(k * P::outputs)]);
       for (std::size_t k = 0; k < out.size(); ++k) out[k] >>= y[k];
     }
     trace_off();
@@ -39,7 +41,8 @@ struct by_adolc {
     std::vector<double*> degrees(inputs);
     trace(d.x.data(), y.data());
     for (int k = 0; k < inputs; ++k)
-      degrees[static_cast<std::size_t>(k)] = &series[static_cast<std::size_t>(2 * k)], direction[static_cast<std::size_t>(k)] = k % P::inputs == 0;
+      degrees[static_cast<std::size_t>(k)] = &series[static_cast<std::size_t>(2 * k)],
+      direction[static_cast<std::size_t>(k)] = k % P::inputs == 0;
     auto const all = [&] {
       for (int from = 0; from < P::points; from += together) {
         double const* const at = d.point(from);
@@ -50,7 +53,8 @@ struct by_adolc {
           for (int r = 0; r < P::outputs; ++r) {
             for (int k = 0; k < outputs; ++k) weight[static_cast<std::size_t>(k)] = k % P::outputs == r;
             fos_reverse(tag, outputs, inputs, weight.data(), row.data());
-            for (int k = 0; k < together; ++k) std::copy_n(&row[static_cast<std::size_t>(k * P::inputs)], P::inputs, d.at(from + k) + r * P::inputs);
+            for (int k = 0; k < together; ++k)
+              std::copy_n(&row[static_cast<std::size_t>(k * P::inputs)], P::inputs, d.at(from + k) + r * P::inputs);
           }
         } else { // the derivatives along the spots, back once: gradients and one row of each Hessian
           fos_forward(tag, outputs, inputs, 2, at, direction.data(), y.data(), slope.data());
@@ -70,8 +74,8 @@ struct by_adolc {
 } // namespace
 
 int main(int argc, char** argv) { // long traces last: after them replays are slower
-  bench::add<by_adolc, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::lorenz_problem,
-             bench::greeks_problem, bench::bundle_problem, bench::arm_problem, bench::mixture_problem, bench::layer_norm_problem,
-             bench::attention_problem>("adolc");
+  bench::add<by_adolc, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem,
+             bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem, bench::arm_problem,
+             bench::mixture_problem, bench::layer_norm_problem, bench::attention_problem>("adolc");
   return bench::run_all(argc, argv);
 }

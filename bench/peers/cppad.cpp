@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// CppAD: each problem is recorded once, for one point, optimized and replayed. Needs its headers: libcppad-dev or cppad, or a copy as in r-cran-tmb.
+/// CppAD: each problem is recorded once, for one point, optimized and replayed. Needs its headers: libcppad-dev or
+/// cppad, or a copy as in r-cran-tmb.
 #include <cppad/cppad.hpp>
 
 namespace CppAD {
@@ -28,7 +29,8 @@ struct by_cppad {
     bench::measure_points<P>(state, [&](double const* at, double* d) {
       x.assign(at, at + P::inputs);
       std::vector<double> const y = f.Forward(0, x);
-      if constexpr (P::kind == bench::wanted::greeks) { // the derivatives along the spot, back once: gradient and one row of the Hessian
+      if constexpr (P::kind == bench::wanted::greeks) { // the derivatives along the spot, back once: gradient and one
+                                                        // row of the Hessian
         weight[0] = 1;
         f.Forward(1, direction);
         std::vector<double> const series = f.Reverse(2, weight);
@@ -48,9 +50,11 @@ struct by_cppad {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_cppad, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
-             bench::bundle_problem, bench::arm_problem>("cppad");
+  bench::add<by_cppad, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem,
+             bench::attention_problem, bench::mixture_problem, bench::lorenz_problem, bench::bundle_problem,
+             bench::arm_problem>("cppad");
   // Old versions approximate erf to 1e-3.
-  if (std::fabs(CppAD::Value(CppAD::erf(number(0.5))) - std::erf(0.5)) < 1e-12) bench::add<by_cppad, bench::greeks_problem, bench::layer_norm_problem>("cppad");
+  if (std::fabs(CppAD::Value(CppAD::erf(number(0.5))) - std::erf(0.5)) < 1e-12)
+    bench::add<by_cppad, bench::greeks_problem, bench::layer_norm_problem>("cppad");
   return bench::run_all(argc, argv);
 }

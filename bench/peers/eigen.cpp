@@ -51,6 +51,7 @@ struct by_eigen {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_eigen, bench::logistic_problem, bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem, bench::arm_problem>("eigen");
+  bench::add<by_eigen, bench::logistic_problem, bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem,
+             bench::arm_problem>("eigen");
   return bench::run_all(argc, argv);
 }

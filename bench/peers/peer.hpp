@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What all programs of this folder share: a package's derivatives must agree with varve's before they are timed, and a program in which one does not
-/// fails.
+/// What all programs of this folder share: a package's derivatives must agree with varve's before they are timed, and a
+/// program in which one does not fails.
 #include "problems.hpp"
 
 #include <benchmark/benchmark.h>
@@ -14,12 +14,13 @@
 namespace bench {
 inline bool failed = false;
 
-/// The points of a problem and room for their derivatives, point by point, as tapes want them, and the same in blocks, as varve wants them.
+/// The points of a problem and room for their derivatives, point by point, as tapes want them, and the same in blocks,
+/// as varve wants them.
 template <class P>
 struct data {
   static constexpr int points = P::points;
-  std::vector<double> x = P::at(), d = std::vector<double>(static_cast<std::size_t>(points * results<P>)), blocks = in_blocks(x, P::inputs),
-                      expected = d;
+  std::vector<double> x = P::at(), d = std::vector<double>(static_cast<std::size_t>(points * results<P>)),
+                      blocks = in_blocks(x, P::inputs), expected = d;
   data() { derivatives<P>(blocks.data(), expected.data()); }
   double const* point(int k) const { return x.data() + k * P::inputs; }
   double* at(int k) { return d.data() + k * results<P>; }
@@ -31,13 +32,16 @@ struct data {
         for (int k = from; k < from + P::block; ++k) r.push_back(rows[static_cast<std::size_t>(k * n + c)]);
     return r;
   }
-  /// Whether derivatives in blocks are the expected ones, relative to the greatest of those by the same number, or of a gradient.
+  /// Whether derivatives in blocks are the expected ones, relative to the greatest of those by the same number, or of a
+  /// gradient.
   bool agrees(std::vector<double> const& found, double tolerance) const {
     std::vector<double> greatest(P::points > 1 ? results<P> : 1);
     auto const kind = [&](std::size_t k) { return k / P::block % greatest.size(); };
-    for (std::size_t k = 0; k < expected.size(); ++k) greatest[kind(k)] = std::fmax(greatest[kind(k)], std::fabs(expected[k]));
     for (std::size_t k = 0; k < expected.size(); ++k)
-      if (found.size() != expected.size() || !(std::fabs(found[k] - expected[k]) <= tolerance * greatest[kind(k)])) return false;
+      greatest[kind(k)] = std::fmax(greatest[kind(k)], std::fabs(expected[k]));
+    for (std::size_t k = 0; k < expected.size(); ++k)
+      if (found.size() != expected.size() || !(std::fabs(found[k] - expected[k]) <= tolerance * greatest[kind(k)]))
+        return false;
     return true;
   }
 };

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// The problems on which varve is compared with other packages for derivatives: each as one text over numbers of any type, which all tapes share, and
-/// the derivatives by varve. Everything is in double precision, since most packages know nothing else.
+/// The problems on which varve is compared with other packages for derivatives: each as one text over numbers of any
+/// type, which all tapes share, and the derivatives by varve. Everything is in double precision, since most packages
+/// know nothing else.
 #include <cmath>
 #include <vector>
 
 namespace bench {
-/// What is asked for at each point: the gradient of one number, the Jacobian of several, or a price with delta, gamma, vega, theta and rho.
+/// What is asked for at each point: the gradient of one number, the Jacobian of several, or a price with delta, gamma,
+/// vega, theta and rho.
 enum class wanted { gradient, jacobian, greeks };
 
-/// Hooks that a package replaces by an overload found by argument-dependent lookup: a choice that a tape may keep, and the normal distribution where
-/// `erf` is missing.
+/// Hooks that a package replaces by an overload found by argument-dependent lookup: a choice that a tape may keep, and
+/// the normal distribution where `erf` is missing.
 template <class T>
 T where_less(T const& a, double b, T const& then, T const& otherwise) {
   return a < b ? then : otherwise;
@@ -69,7 +71,8 @@ struct logistic_problem {
 struct softmax_problem { // weights, then biases
   static constexpr char const* name = "softmax_regression";
   static constexpr wanted kind = wanted::gradient;
-  static constexpr int samples = 100, features = 64, classes = 10, inputs = features * classes + classes, outputs = 1, points = 1, block = 1;
+  static constexpr int samples = 100, features = 64, classes = 10, inputs = features * classes + classes, outputs = 1,
+                       points = 1, block = 1;
   static std::vector<double> at() { return waves(inputs, 0, 0.3); }
   static inline std::vector<double> const x = waves(samples * features, 2, 2);
   static constexpr int label(int i) { return i * 7 % classes; }
@@ -81,7 +84,8 @@ struct softmax_problem { // weights, then biases
       T score[classes], all = 0.0;
       for (int c = 0; c < classes; ++c) {
         score[c] = w[features * classes + c];
-        for (int f = 0; f < features; ++f) score[c] += x[static_cast<std::size_t>(i * features + f)] * w[f * classes + c];
+        for (int f = 0; f < features; ++f)
+          score[c] += x[static_cast<std::size_t>(i * features + f)] * w[f * classes + c];
         T const e = exp(score[c]);
         all += e;
       }
@@ -95,7 +99,8 @@ struct mlp_problem { // W1, b1, W2, b2, W3, b3
   static constexpr char const* name = "mlp";
   static constexpr wanted kind = wanted::gradient;
   static constexpr int samples = 16, features = 16, hidden = 32, outputs = 1, points = 1, block = 1;
-  static constexpr int b1 = features * hidden, W2 = b1 + hidden, b2 = W2 + hidden * hidden, W3 = b2 + hidden, b3 = W3 + hidden, inputs = b3 + 1;
+  static constexpr int b1 = features * hidden, W2 = b1 + hidden, b2 = W2 + hidden * hidden, W3 = b2 + hidden,
+                       b3 = W3 + hidden, inputs = b3 + 1;
   static std::vector<double> at() { return waves(inputs, 0, 0.8); }
   static inline std::vector<double> const x = waves(samples * features, 6, 0.8), y = waves(samples, 7, 0.8);
   template <class T>
@@ -124,7 +129,8 @@ struct mlp_problem { // W1, b1, W2, b2, W3, b3
 struct layer_norm_problem { // the values, then weight and bias
   static constexpr char const* name = "layer_norm";
   static constexpr wanted kind = wanted::gradient;
-  static constexpr int rows = 64, size = 256, weight = rows * size, inputs = weight + 2 * size, outputs = 1, points = 1, block = 1;
+  static constexpr int rows = 64, size = 256, weight = rows * size, inputs = weight + 2 * size, outputs = 1, points = 1,
+                       block = 1;
   static std::vector<double> at() { return waves(inputs, 0, 2); }
   static inline std::vector<double> const cotangent = waves(rows * size, 1);
   template <class T>
@@ -179,11 +185,13 @@ struct attention_problem { // query, key and value
   }
 };
 
-struct mixture_problem { // of each component the logarithm of its weight, then its mean, then its factor, as in functions.hpp
+struct mixture_problem { // of each component the logarithm of its weight, then its mean, then its factor, as in
+                         // functions.hpp
   static constexpr char const* name = "mixture";
   static constexpr wanted kind = wanted::gradient;
-  static constexpr int size = 10, components = 25, samples = 100, factor = size * (size + 1) / 2, means = components, factors = means + components * size,
-                       inputs = factors + components * factor, outputs = 1, points = 1, block = 1;
+  static constexpr int size = 10, components = 25, samples = 100, factor = size * (size + 1) / 2, means = components,
+                       factors = means + components * size, inputs = factors + components * factor, outputs = 1,
+                       points = 1, block = 1;
   static std::vector<double> at() { return waves(inputs, 0, 0.8); }
   static inline std::vector<double> const x = waves(size * samples, 2, 2); // number by number
   template <class T>
@@ -263,7 +271,8 @@ struct greeks_problem { // spot, strike, time, rate, volatility
     std::vector<double> r;
     for (int k = 0; k < points; ++k) {
       double const t = 1.3 * k;
-      for (double const number : {100 + 20 * std::sin(t), 100 + 20 * std::sin(1 + t), 1 + 0.9 * std::sin(2 + t), 0.03, 0.3 + 0.2 * std::sin(3 + t)})
+      for (double const number : {100 + 20 * std::sin(t), 100 + 20 * std::sin(1 + t), 1 + 0.9 * std::sin(2 + t), 0.03,
+                                  0.3 + 0.2 * std::sin(3 + t)})
         r.push_back(number);
     }
     return r;
@@ -273,7 +282,8 @@ struct greeks_problem { // spot, strike, time, rate, volatility
     using std::exp, std::log, std::sqrt;
     T const &spot = x[0], &strike = x[1], &time = x[2], &rate = x[3], &volatility = x[4];
     T const root = sqrt(time), spread = volatility * root, ratio = spot / strike;
-    T const d1 = (log(ratio) + (rate + 0.5 * volatility * volatility) * time) / spread, d2 = d1 - spread, decay = -rate * time;
+    T const d1 = (log(ratio) + (rate + 0.5 * volatility * volatility) * time) / spread, d2 = d1 - spread,
+            decay = -rate * time;
     price[0] = spot * normal_distribution(d1) - strike * exp(decay) * normal_distribution(d2);
   }
 };
@@ -298,9 +308,10 @@ struct bundle_problem { // the camera's rotation, translation, focal length and 
   static void value(T const* in, T* out) {
     using std::sqrt, std::sin, std::cos;
     T const *const r = in, *const t = in + 3, *const x = in + 9, &focal = in[6], &k1 = in[7], &k2 = in[8];
-    T const one = 1.0, tt = r[0] * r[0] + r[1] * r[1] + r[2] * r[2], chosen = where_less(tt, 1e-6, one, tt), root = sqrt(chosen), half = 0.5 * root;
-    T const s = sin(half) / half, c = cos(half), near_a = 1.0 - tt * (1.0 / 6 - tt * (1.0 / 120)), near_b = 0.5 - tt * (1.0 / 24 - tt * (1.0 / 720)),
-            far_a = s * c, far_b = 0.5 * s * s;
+    T const one = 1.0, tt = r[0] * r[0] + r[1] * r[1] + r[2] * r[2], chosen = where_less(tt, 1e-6, one, tt),
+            root = sqrt(chosen), half = 0.5 * root;
+    T const s = sin(half) / half, c = cos(half), near_a = 1.0 - tt * (1.0 / 6 - tt * (1.0 / 120)),
+            near_b = 0.5 - tt * (1.0 / 24 - tt * (1.0 / 720)), far_a = s * c, far_b = 0.5 * s * s;
     T const a = where_less(tt, 1e-6, near_a, far_a), b = where_less(tt, 1e-6, near_b, far_b);
     T const c1 = r[1] * x[2] - r[2] * x[1], c2 = r[2] * x[0] - r[0] * x[2], c3 = r[0] * x[1] - r[1] * x[0];
     T const q1 = x[0] + a * c1 + b * (r[1] * c3 - r[2] * c2) + t[0];
@@ -336,10 +347,10 @@ struct arm_problem { // seven angles; the arm of functions.hpp, from the tool to
 
 /// Numbers that are wanted at each point.
 template <class P>
-inline constexpr int results = P::kind == wanted::greeks ? 6 : P::inputs* P::outputs;
+inline constexpr int results = P::kind == wanted::greeks ? 6 : P::inputs * P::outputs;
 
-/// The derivatives by varve (`derivatives.cpp`), of all points. In and out lie in blocks, each number by number: first the first number of all points
-/// of the block.
+/// The derivatives by varve (`derivatives.cpp`), of all points. In and out lie in blocks, each number by number: first
+/// the first number of all points of the block.
 template <class P>
 void derivatives(double const* x, double* d);
 } // namespace bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Sacado: a tape that is written anew at each point (`Rad`), and forward mode in all directions at once (`SFad`) where inputs are few. Needs
-/// libtrilinos-sacado-dev.
+/// Sacado: a tape that is written anew at each point (`Rad`), and forward mode in all directions at once (`SFad`) where
+/// inputs are few. Needs libtrilinos-sacado-dev.
 #include "problems.hpp"
 
 #include <Sacado_No_Kokkos.hpp>
@@ -68,9 +68,10 @@ struct forwards {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_tape, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
-             bench::bundle_problem, bench::arm_problem>("sacado");
-  bench::add<forwards, bench::logistic_problem, bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem, bench::arm_problem>(
-      "sacado_forward");
+  bench::add<by_tape, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem,
+             bench::attention_problem, bench::mixture_problem, bench::lorenz_problem, bench::bundle_problem,
+             bench::arm_problem>("sacado");
+  bench::add<forwards, bench::logistic_problem, bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem,
+             bench::arm_problem>("sacado_forward");
   return bench::run_all(argc, argv);
 }

@@ -41,7 +41,8 @@ struct by_stan {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_stan, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::layer_norm_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
+  bench::add<by_stan, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem,
+             bench::layer_norm_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
              bench::greeks_problem, bench::bundle_problem, bench::arm_problem>("stan");
   return bench::run_all(argc, argv);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// varve's own time; here the derivatives are compared with central differences of the text that the tapes record: with respect to all inputs, or of more
-/// than 2000 to some of them.
+/// varve's own time; here the derivatives are compared with central differences of the text that the tapes record: with
+/// respect to all inputs, or of more than 2000 to some of them.
 #include "peer.hpp"
 
 namespace {
@@ -45,7 +45,8 @@ struct by_varve {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_varve, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::layer_norm_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
+  bench::add<by_varve, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem,
+             bench::layer_norm_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
              bench::greeks_problem, bench::bundle_problem, bench::arm_problem>("varve");
   return bench::run_all(argc, argv);
 }

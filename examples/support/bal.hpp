@@ -10,9 +10,10 @@
 
 /// A problem of "Bundle Adjustment in the Large": which camera saw which point where, and first guesses of both.
 struct bal_problem {
-  static constexpr std::size_t camera_size = 9, point_size = 3; // rotation 3, translation 3, focal length, two distortions; position
-  std::vector<std::size_t> camera_of, point_of;                 // of each observation
-  std::vector<double> seen;                                     // two numbers for each observation
+  static constexpr std::size_t camera_size = 9,
+                               point_size = 3;  // rotation 3, translation 3, focal length, two distortions; position
+  std::vector<std::size_t> camera_of, point_of; // of each observation
+  std::vector<double> seen;                     // two numbers for each observation
   std::vector<double> cameras, points;
   std::size_t size() const { return camera_of.size(); }
   /// The camera's numbers and then the point's, for each observation.
@@ -26,12 +27,14 @@ struct bal_problem {
   }
 };
 
-/// Reads `cameras points observations`, a line `camera point x y` for each observation, then the numbers of the cameras and those of the points, one
-/// a line. Whatever is malformed is an error that names the line.
+/// Reads `cameras points observations`, a line `camera point x y` for each observation, then the numbers of the cameras
+/// and those of the points, one a line. Whatever is malformed is an error that names the line.
 inline bal_problem read_bal(std::istream& file, std::string const& path) {
   bal_problem p;
   std::size_t line_number = 0;
-  auto const fail = [&](std::string const& what) { throw std::runtime_error(path + ":" + std::to_string(line_number) + ": " + what); };
+  auto const fail = [&](std::string const& what) {
+    throw std::runtime_error(path + ":" + std::to_string(line_number) + ": " + what);
+  };
   std::string line;
   auto const next_line = [&](char const* expected, auto&... numbers) {
     ++line_number;

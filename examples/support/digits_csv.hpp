@@ -13,8 +13,8 @@ struct digit_set {
   std::size_t size() const { return labels.size(); }
 };
 
-/// Reads rows of 64 integers 0..16 and a label 0..9, separated by commas. A malformed row is an error that names line and column (the number of the
-/// field); blank lines at the end are none.
+/// Reads rows of 64 integers 0..16 and a label 0..9, separated by commas. A malformed row is an error that names line
+/// and column (the number of the field); blank lines at the end are none.
 inline digit_set read_digits(std::istream& file, std::string const& path) {
   digit_set set;
   int line_number = 0;
@@ -23,16 +23,20 @@ inline digit_set read_digits(std::istream& file, std::string const& path) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.find_first_not_of(" \t") == std::string::npos && (file >> std::ws).eof()) break;
     auto const fail = [&](int column, std::string const& what) {
-      throw std::runtime_error(path + ":" + std::to_string(line_number) + ": column " + std::to_string(column) + ": " + what);
+      throw std::runtime_error(path + ":" + std::to_string(line_number) + ": column " + std::to_string(column) + ": " +
+                               what);
     };
     std::size_t at = 0;
     for (int column = 1; column <= 65; ++column) {
-      if (column > 1 && (at >= line.size() || line[at++] != ',')) fail(column, "a comma and another number expected (a row has 65 columns)");
+      if (column > 1 && (at >= line.size() || line[at++] != ','))
+        fail(column, "a comma and another number expected (a row has 65 columns)");
       std::size_t const start = at;
       int number = 0;
-      while (at < line.size() && line[at] >= '0' && line[at] <= '9' && at - start < 3) number = number * 10 + (line[at++] - '0');
+      while (at < line.size() && line[at] >= '0' && line[at] <= '9' && at - start < 3)
+        number = number * 10 + (line[at++] - '0');
       if (at == start) fail(column, "a number expected");
-      if (number > (column == 65 ? 9 : 16)) fail(column, std::to_string(number) + " is out of range 0 to " + (column == 65 ? "9" : "16"));
+      if (number > (column == 65 ? 9 : 16))
+        fail(column, std::to_string(number) + " is out of range 0 to " + (column == 65 ? "9" : "16"));
       if (column == 65) set.labels.push_back(number);
       else set.pixels.push_back(static_cast<float>(number) / 16);
     }

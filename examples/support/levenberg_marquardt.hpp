@@ -13,7 +13,8 @@ inline double sum_of_squares(numbers const& v) {
   return s;
 }
 
-/// The x that minimizes |a x - y| by Householder reflections; `a` has rows of n numbers, at least n of them. Columns are brought to one length first.
+/// The x that minimizes |a x - y| by Householder reflections; `a` has rows of n numbers, at least n of them. Columns
+/// are brought to one length first.
 inline numbers solve_least_squares(numbers a, numbers y, std::size_t n) {
   std::size_t const m = y.size();
   numbers scale(n), x(n);
@@ -26,7 +27,8 @@ inline numbers solve_least_squares(numbers a, numbers y, std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) {
     double square = 0;
     for (std::size_t i = j; i < m; ++i) square += a[i * n + j] * a[i * n + j];
-    double const length = std::copysign(std::sqrt(square), -a[j * n + j]), head = a[j * n + j] - length; // the mirror is (head, the column below)
+    double const length = std::copysign(std::sqrt(square), -a[j * n + j]),
+                 head = a[j * n + j] - length; // the mirror is (head, the column below)
     auto const reflect = [&](auto at) {
       double s = head * at(j);
       for (std::size_t i = j + 1; i < m; ++i) s += a[i * n + j] * at(i);
@@ -50,22 +52,24 @@ inline numbers solve_least_squares(numbers a, numbers y, std::size_t n) {
 /// The greatest element of a step, relative to where it begins.
 inline double relative_size(numbers const& step, numbers const& b) {
   double r = 0;
-  for (std::size_t k = 0; k < b.size(); ++k) r = std::max(r, std::abs(b[k]) > 0 ? std::abs(step[k] / b[k]) : std::abs(step[k]));
+  for (std::size_t k = 0; k < b.size(); ++k)
+    r = std::max(r, std::abs(b[k]) > 0 ? std::abs(step[k] / b[k]) : std::abs(step[k]));
   return r;
 }
 
 /// Observations and a model of them with parameters b, of which derivatives are known.
 struct least_squares {
-  std::function<numbers(numbers const& b)> residual;                    // observed - model
-  std::function<numbers(numbers const& b)> jacobian;                    // of the model: a row of b.size() numbers for each observation
+  std::function<numbers(numbers const& b)> residual; // observed - model
+  std::function<numbers(numbers const& b)> jacobian; // of the model: a row of b.size() numbers for each observation
   std::function<numbers(numbers const& b, numbers const& v)> curvature; // of the model: its second derivative along v
 };
 
 /// Minimizes |residual(b)|^2 from b on, which it replaces; gives the number of steps tried.
 ///
-/// Levenberg and Marquardt's method: each step minimizes |J step - r|^2 + damping |scale step|^2, with the scales of Moré (the longest column seen of
-/// each parameter) and the damping of Nielsen. The step then bends with the curvature of the model along it (Transtrum and Sethna's geodesic
-/// acceleration), without which it would creep through narrow curved valleys; one that would bend too much is not taken.
+/// Levenberg and Marquardt's method: each step minimizes |J step - r|^2 + damping |scale step|^2, with the scales of
+/// Moré (the longest column seen of each parameter) and the damping of Nielsen. The step then bends with the curvature
+/// of the model along it (Transtrum and Sethna's geodesic acceleration), without which it would creep through narrow
+/// curved valleys; one that would bend too much is not taken.
 inline int levenberg_marquardt(least_squares const& problem, numbers& b, double tolerance = 1e-9, int limit = 5000) {
   numbers r = problem.residual(b);
   std::size_t const n = b.size(), m = r.size();

@@ -8,13 +8,15 @@
 /// @file
 /// Snavely's model of a camera, and its derivatives by hand to compare with.
 
-/// The numbers that one observation depends on: the camera's rotation (axis times angle), translation, focal length and two distortions, then the
-/// point.
+/// The numbers that one observation depends on: the camera's rotation (axis times angle), translation, focal length and
+/// two distortions, then the point.
 inline constexpr varve::index_t reprojection_size = 12;
 
-/// Where the camera sees the point. Rotation is p + a r x p + b r x (r x p) with a = sin(t) / t and b = (1 - cos(t)) / t^2, t = |r|; for small t both
-/// are series in t^2, and the square root is taken of 1 instead: the derivative of what is not chosen must be finite as well.
-inline constexpr auto reproject = [](auto r1, auto r2, auto r3, auto t1, auto t2, auto t3, auto focal, auto k1, auto k2, auto x, auto y, auto z) {
+/// Where the camera sees the point. Rotation is p + a r x p + b r x (r x p) with a = sin(t) / t and b = (1 - cos(t)) /
+/// t^2, t = |r|; for small t both are series in t^2, and the square root is taken of 1 instead: the derivative of what
+/// is not chosen must be finite as well.
+inline constexpr auto reproject = [](auto r1, auto r2, auto r3, auto t1, auto t2, auto t3, auto focal, auto k1, auto k2,
+                                     auto x, auto y, auto z) {
   using varve::where, varve::sqrt, varve::sin, varve::cos;
   auto const tt = r1 * r1 + r2 * r2 + r3 * r3;
   auto const small = tt < 1e-6;
@@ -35,8 +37,7 @@ inline constexpr auto reprojection_error = [](auto const& p, auto const& seen) {
   return [&]<varve::index_t... K>(std::integer_sequence<varve::index_t, K...>) {
     auto const [u, v] = reproject(varve::select(p, varve::axis<0>, varve::axis<K>)...);
     return varve::stack(std::tuple{u, v}, varve::axis<0>) - seen;
-  }
-  (std::make_integer_sequence<varve::index_t, reprojection_size>{});
+  }(std::make_integer_sequence<varve::index_t, reprojection_size>{});
 };
 
 /// The same Jacobian by hand: from 12 numbers (or SIMD registers of them) p to 2 times 12 derivatives j.
@@ -64,9 +65,11 @@ VARVE_INLINE void reprojection_jacobian_by_hand(V const* p, V* j) {
   V const d = one + nn * (k1 + nn * k2), slope = V(T(2)) * f * (k1 + V(T(2)) * nn * k2);
   V const cross = u * v * slope, by_u[2] = {f * d + u * u * slope, cross}, by_v[2] = {cross, f * d + v * v * slope};
   for (int row = 0; row < 2; ++row) {
-    V const g[3] = {-by_u[row] * depth, -by_v[row] * depth, -(by_u[row] * u + by_v[row] * v) * depth}, w = row == 0 ? u : v; // g: by q
+    V const g[3] = {-by_u[row] * depth, -by_v[row] * depth, -(by_u[row] * u + by_v[row] * v) * depth},
+            w = row == 0 ? u : v; // g: by q
     V const gx = g[0] * x[0] + g[1] * x[1] + g[2] * x[2], gr = g[0] * r[0] + g[1] * r[1] + g[2] * r[2];
-    V const along = V(T(2)) * (da * (g[0] * c[0] + g[1] * c[1] + g[2] * c[2]) + db * (g[0] * e[0] + g[1] * e[1] + g[2] * e[2]));
+    V const along =
+        V(T(2)) * (da * (g[0] * c[0] + g[1] * c[1] + g[2] * c[2]) + db * (g[0] * e[0] + g[1] * e[1] + g[2] * e[2]));
     V const xg[3] = {x[1] * g[2] - x[2] * g[1], x[2] * g[0] - x[0] * g[2], x[0] * g[1] - x[1] * g[0]};
     V const gr_cross[3] = {g[1] * r[2] - g[2] * r[1], g[2] * r[0] - g[0] * r[2], g[0] * r[1] - g[1] * r[0]};
     V* o = j + 12 * row;

@@ -4,7 +4,9 @@
 /// Version and build switches: the only header of varve that defines macros.
 
 #ifdef VARVE_VERSION_MAJOR
+// clang-format off: a directive is one line
 #error "varve is included twice in this unit, as the single header and as separate headers or from two places; include one of them"
+// clang-format on
 #include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
 #endif
 
@@ -13,7 +15,8 @@
 #define VARVE_VERSION_MINOR 1
 #define VARVE_VERSION_PATCH 0
 
-/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision the header is looked for.
+/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision
+/// the header is looked for.
 #ifndef VARVE_USE_XSIMD
 #if defined(__has_include)
 #if __has_include(<xsimd/xsimd.hpp>)
@@ -25,8 +28,9 @@
 #define VARVE_USE_XSIMD 0
 #endif
 
-/// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP (`-fopenmp`), without which it cannot be 1. All units of a program must
-/// agree. The CMake option of this name sees to both.
+/// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP
+/// (`-fopenmp`), without which it cannot be 1. All units of a program must agree. The CMake option of this name sees to
+/// both.
 #ifndef VARVE_USE_OPENMP
 #ifdef _OPENMP
 #define VARVE_USE_OPENMP 1
@@ -35,7 +39,8 @@
 #endif
 #endif
 
-/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
+/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see
+/// stale reads otherwise.
 #ifndef VARVE_RECYCLE_BLOCKS
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define VARVE_RECYCLE_BLOCKS 0
@@ -49,15 +54,18 @@
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
-/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
+/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
+/// take gigabytes to compile.
 #if defined(__OPTIMIZE__)
 #define VARVE_INLINE inline __attribute__((always_inline))
 #else
 #define VARVE_INLINE inline
 #endif
-/// A part of a fused program, and the function that all its parts are inlined into. In g++ a function inlined by force is optimized with all that is inlined into it, once for each of a
-/// dozen such functions within each other, and what they call that is not forced (xsimd's functions) is inlined last of all: compiling took up to twice as long. `flatten` copies parts
-/// that are optimized already; in clang it concerns direct calls only, and each function inlined by force is gone at once.
+/// A part of a fused program, and the function that all its parts are inlined into. In g++ a function inlined by force
+/// is optimized with all that is inlined into it, once for each of a dozen such functions within each other, and what
+/// they call that is not forced (xsimd's functions) is inlined last of all: compiling took up to twice as long.
+/// `flatten` copies parts that are optimized already; in clang it concerns direct calls only, and each function inlined
+/// by force is gone at once.
 #if defined(__OPTIMIZE__) && defined(__clang__)
 #define VARVE_PART __attribute__((always_inline))
 #define VARVE_WHOLE

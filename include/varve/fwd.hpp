@@ -3,51 +3,118 @@
 #include <varve/dispatch/operator.hpp>
 
 /// @file
-/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
+/// defaults are those of `torch.*`.
 namespace varve {
 
-// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
-inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
-inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
-inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
-inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
-inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
-inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
-inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
-inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
-inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
-inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
-inline constexpr struct expm1_t : promoting_operator<expm1_t> { static constexpr auto op_name = "expm1"; } expm1{};
-inline constexpr struct log1p_t : promoting_operator<log1p_t> { static constexpr auto op_name = "log1p"; } log1p{};
-inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
-inline constexpr struct rsqrt_t : promoting_operator<rsqrt_t> { static constexpr auto op_name = "rsqrt"; } rsqrt{};
-inline constexpr struct reciprocal_t : promoting_operator<reciprocal_t> { static constexpr auto op_name = "reciprocal"; } reciprocal{};
-inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
-inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
-inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
-inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
-inline constexpr struct erf_t : promoting_operator<erf_t> { static constexpr auto op_name = "erf"; } erf{};
-inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> { static constexpr auto op_name = "log1p_exp"; } log1p_exp{};
-inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
-inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
-inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
-inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
-inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
-inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
-inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
-inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
-inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
-inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
+// --- pointwise: shapes broadcast, dtypes promote (torch.result_type)
+// --------------------------------------------------------------
+inline constexpr struct add_t : promoting_operator<add_t> {
+  static constexpr auto op_name = "add";
+} add{};
+inline constexpr struct sub_t : promoting_operator<sub_t> {
+  static constexpr auto op_name = "sub";
+} sub{};
+inline constexpr struct mul_t : promoting_operator<mul_t> {
+  static constexpr auto op_name = "mul";
+} mul{};
+inline constexpr struct div_t : promoting_operator<div_t> {
+  static constexpr auto op_name = "div";
+} div{};
+inline constexpr struct pow_t : promoting_operator<pow_t> {
+  static constexpr auto op_name = "pow";
+} pow{};
+inline constexpr struct neg_t : promoting_operator<neg_t> {
+  static constexpr auto op_name = "neg";
+} neg{};
+inline constexpr struct abs_t : promoting_operator<abs_t> {
+  static constexpr auto op_name = "abs";
+} abs{};
+inline constexpr struct sign_t : promoting_operator<sign_t> {
+  static constexpr auto op_name = "sign";
+} sign{};
+inline constexpr struct exp_t : promoting_operator<exp_t> {
+  static constexpr auto op_name = "exp";
+} exp{};
+inline constexpr struct log_t : promoting_operator<log_t> {
+  static constexpr auto op_name = "log";
+} log{};
+inline constexpr struct expm1_t : promoting_operator<expm1_t> {
+  static constexpr auto op_name = "expm1";
+} expm1{};
+inline constexpr struct log1p_t : promoting_operator<log1p_t> {
+  static constexpr auto op_name = "log1p";
+} log1p{};
+inline constexpr struct sqrt_t : promoting_operator<sqrt_t> {
+  static constexpr auto op_name = "sqrt";
+} sqrt{};
+inline constexpr struct rsqrt_t : promoting_operator<rsqrt_t> {
+  static constexpr auto op_name = "rsqrt";
+} rsqrt{};
+inline constexpr struct reciprocal_t : promoting_operator<reciprocal_t> {
+  static constexpr auto op_name = "reciprocal";
+} reciprocal{};
+inline constexpr struct sin_t : promoting_operator<sin_t> {
+  static constexpr auto op_name = "sin";
+} sin{};
+inline constexpr struct cos_t : promoting_operator<cos_t> {
+  static constexpr auto op_name = "cos";
+} cos{};
+inline constexpr struct tanh_t : promoting_operator<tanh_t> {
+  static constexpr auto op_name = "tanh";
+} tanh{};
+inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> {
+  static constexpr auto op_name = "sigmoid";
+} sigmoid{};
+inline constexpr struct erf_t : promoting_operator<erf_t> {
+  static constexpr auto op_name = "erf";
+} erf{};
+inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> {
+  static constexpr auto op_name = "log1p_exp";
+} log1p_exp{};
+inline constexpr struct relu_t : promoting_operator<relu_t> {
+  static constexpr auto op_name = "relu";
+} relu{};
+inline constexpr struct maximum_t : promoting_operator<maximum_t> {
+  static constexpr auto op_name = "maximum";
+} maximum{};
+inline constexpr struct minimum_t : promoting_operator<minimum_t> {
+  static constexpr auto op_name = "minimum";
+} minimum{};
+inline constexpr struct where_t : promoting_operator<where_t> {
+  static constexpr auto op_name = "where";
+} where{};
+inline constexpr struct lt_t : promoting_operator<lt_t> {
+  static constexpr auto op_name = "lt";
+} lt{};
+inline constexpr struct le_t : promoting_operator<le_t> {
+  static constexpr auto op_name = "le";
+} le{};
+inline constexpr struct gt_t : promoting_operator<gt_t> {
+  static constexpr auto op_name = "gt";
+} gt{};
+inline constexpr struct ge_t : promoting_operator<ge_t> {
+  static constexpr auto op_name = "ge";
+} ge{};
+inline constexpr struct eq_t : promoting_operator<eq_t> {
+  static constexpr auto op_name = "eq";
+} eq{};
+inline constexpr struct ne_t : promoting_operator<ne_t> {
+  static constexpr auto op_name = "ne";
+} ne{};
 
-// --- dtype -------------------------------------------------------------------------------------------------------------------------
-/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
+// --- dtype
+// --------------------------------------------------------------------------------------------------------------------
+/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when
+/// nothing changes.
 inline constexpr struct to_t {
   static constexpr auto op_name = "to";
   template <value X, class T>
   constexpr auto operator()(X const& x, T const& type) const;
 } to{};
 
-// --- reductions ---------------------------------------------------------------------------------------------------------------------
+// --- reductions
+// ---------------------------------------------------------------------------------------------------------------------
 /// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
 inline constexpr struct sum_t {
   static constexpr auto op_name = "sum";
@@ -73,22 +140,27 @@ inline constexpr struct argmax_t {
   constexpr auto operator()(X const& x, A const&... at) const;
 } argmax{};
 
-// --- contractions --------------------------------------------------------------------------------------------------------------------
-/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
+// --- contractions
+// --------------------------------------------------------------------------------------------------------------------
+/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an
+/// operand is stored transposed.
 inline constexpr struct mm_t {
   static constexpr auto op_name = "mm";
   template <value A, value B, class... F>
   constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
 } mm{};
-/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`): input [n, channels, ...], weight [out, in / groups, ...], of a transposed one [in, out / groups, ...].
-/// Attributes are one number, or one for each of the one to three spatial dimensions.
+/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`): input [n, channels, ...], weight [out,
+/// in / groups, ...], of a transposed one [in, out / groups, ...]. Attributes are one number, or one for each of the
+/// one to three spatial dimensions.
 inline constexpr struct convolution_t {
   static constexpr auto op_name = "convolution";
   template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
-  constexpr auto operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation, T const& transposed, O const& output_padding, G const& groups) const;
+  constexpr auto operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad,
+                            D const& dilation, T const& transposed, O const& output_padding, G const& groups) const;
 } convolution{};
 
-// --- views ---------------------------------------------------------------------------------------------------------------------------
+// --- views
+// --------------------------------------------------------------------------------------------------------------------
 inline constexpr struct reshape_t {
   static constexpr auto op_name = "reshape";
   template <value X, class S>
@@ -117,7 +189,8 @@ inline constexpr struct slice_backward_t {
   constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
 } slice_backward{};
 
-/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with such a region replaced.
+/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with
+/// such a region replaced.
 inline constexpr struct as_strided_t {
   static constexpr auto op_name = "as_strided";
   template <value X, class S, class T, class O = ints<0>>
@@ -134,7 +207,8 @@ inline constexpr struct as_strided_scatter_t {
   constexpr auto operator()(X const& x, S const& src, T const& stride, O const& storage_offset = {}) const;
 } as_strided_scatter{};
 
-// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
+// --- joins, indexing
+// --------------------------------------------------------------------------------------------------------------------
 inline constexpr struct cat_t {
   static constexpr auto op_name = "cat";
   template <class X, class A>

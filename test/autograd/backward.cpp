@@ -128,7 +128,9 @@ TEST_CASE("backward: derivatives of derivatives", "[autograd]") {
     return elements(grad1(vv::sum(g), x));
   };
   auto const by_transform = [&](auto const& f) {
-    auto const total = [&](tensor const& v) { return vv::sum(vv::grad([&](tensor const& u) { return vv::sum(f(u)); })(v)); };
+    auto const total = [&](tensor const& v) {
+      return vv::sum(vv::grad([&](tensor const& u) { return vv::sum(f(u)); })(v));
+    };
     return elements(vv::grad(total)(x.detach()));
   };
   auto const agree = [&](auto const& f) {
@@ -252,7 +254,8 @@ TEST_CASE("grad: batched gradients are rows of the jacobian", "[autograd][vmap]"
   CHECK_THROWS_AS(vv::autograd::grad<>({y}, {z}, {eye}, batched), vv::autograd_error);
   CHECK_FALSE(vv::autograd::grad<>({y}, {z}, {eye}, batched, unused::undefined)[0].defined());
   CHECK(elements(vv::autograd::grad<>({y}, {z}, {eye}, batched, unused::zeros)[0]) == list{0, 0, 0});
-  CHECK_THROWS_AS(vv::autograd::grad<>({y}, {vv::autograd::get_gradient_edge(z)}, {eye}, batched, unused::zeros), vv::error);
+  CHECK_THROWS_AS(vv::autograd::grad<>({y}, {vv::autograd::get_gradient_edge(z)}, {eye}, batched, unused::zeros),
+                  vv::error);
   CHECK(thread_is_clean());
   // recorded: the jacobian is differentiated again
   auto const jg = vv::autograd::grad<>({y}, {x}, {eye}, {.create_graph = true, .is_grads_batched = true})[0];
@@ -273,7 +276,8 @@ TEST_CASE("grad: edges of the graph stand for tensors", "[autograd]") { // AG-3,
   CHECK(elements(whole) == elements(in_two));
   CHECK(elements(vv::autograd::grad<>({y}, {vv::autograd::get_gradient_edge(x)}, {}, keep)[0]) == elements(whole));
   CHECK_THROWS_WITH(vv::autograd::grad<>({at}, {x}, {}, keep), ContainsText("scalar"));
-  CHECK_THROWS_AS(vv::autograd::grad<>({y}, {vv::autograd::get_gradient_edge(leaf(1))}, {}, keep, unused::zeros), vv::autograd_error);
+  CHECK_THROWS_AS(vv::autograd::grad<>({y}, {vv::autograd::get_gradient_edge(leaf(1))}, {}, keep, unused::zeros),
+                  vv::autograd_error);
   CHECK_THROWS_AS(vv::autograd::get_gradient_edge(vec({1})), vv::autograd_error);
   vv::autograd::backward<>({at}, {vec({1, 1, 1})});
   CHECK(grad_of(x) == list{2, 4, 6});
@@ -451,10 +455,14 @@ TEST_CASE("backward: inside of a transform it is refused by name", "[autograd]")
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("autograd grad: inside of transforms it gives gradients of what is seen there, and they can be differentiated", "[autograd][transform]") { // FS-S28
+TEST_CASE(
+    "autograd grad: inside of transforms it gives gradients of what is seen there, and they can be differentiated",
+    "[autograd][transform]") { // FS-S28
   vv::autograd::options create;
   create.create_graph = true;
-  auto const slope = [&](tensor const& y, tensor const& v) { return tensor(vv::autograd::grad<>({y}, {v}, {}, create)[0]); };
+  auto const slope = [&](tensor const& y, tensor const& v) {
+    return tensor(vv::autograd::grad<>({y}, {v}, {}, create)[0]);
+  };
   auto const cosine = [&](tensor const& v) { return slope(vv::sin(v), v); };
   tensor const x = number(1), many = vec({1, -2, 3});
   auto const same = [](tensor const& a, tensor const& b) { return difference(a, b) == ""; };
@@ -463,27 +471,33 @@ TEST_CASE("autograd grad: inside of transforms it gives gradients of what is see
   CHECK(same(vv::grad([&](tensor const& v) { return slope(cosine(v), v); })(x), -vv::cos(x)));
   CHECK(same(vv::grad(vv::grad(cosine))(x), -vv::cos(x)));
   CHECK(same(vv::vmap(vv::grad(cosine))(many), -vv::sin(many)));
-  CHECK(same(vv::jvp(vv::grad([&](tensor const& v) { return vv::sum(slope(vv::sum(vv::sin(v)), v)); }), std::tuple(many), std::tuple(vv::ones_like(many))).second, -vv::cos(many)));
+  CHECK(same(vv::jvp(vv::grad([&](tensor const& v) { return vv::sum(slope(vv::sum(vv::sin(v)), v)); }),
+                     std::tuple(many), std::tuple(vv::ones_like(many)))
+                 .second,
+             -vv::cos(many)));
   // Not asked to be differentiable, it is a constant of the level.
   CHECK(same(vv::grad([](tensor const& v) { return vv::autograd::grad<>({vv::sin(v)}, {v})[0] * v; })(x), vv::cos(x)));
   // A result that is kept, and read again by the recorded gradient.
   CHECK(same(vv::grad([&](tensor const& v) {
-    tensor const y = vv::exp(v);
-    return slope(y, v) * y;
-  })(x), vv::exp(x) * vv::exp(x) * 2));
+               tensor const y = vv::exp(v);
+               return slope(y, v) * y;
+             })(x),
+             vv::exp(x) * vv::exp(x) * 2));
   // What was written in place, through a view.
   CHECK(same(vv::grad([&](tensor const& v) {
-    tensor y = vv::clone(v);
-    vv::mul_(y, v);
-    tensor const r = vv::reshape(y, vv::dims{3, 1});
-    vv::mul_(r, vv::reshape(v, vv::dims{3, 1}));
-    return vv::sum(slope(vv::sum(y), v));
-  })(many), many * 6));
+               tensor y = vv::clone(v);
+               vv::mul_(y, v);
+               tensor const r = vv::reshape(y, vv::dims{3, 1});
+               vv::mul_(r, vv::reshape(v, vv::dims{3, 1}));
+               return vv::sum(slope(vv::sum(y), v));
+             })(many),
+             many * 6));
   // Of a level below the innermost, of eager tensors, and of batches.
   CHECK(same(vv::grad([&](tensor const& v) {
-    tensor const y = vv::sin(v);
-    return vv::grad([&](tensor const& w) { return slope(y, v) * w; })(v);
-  })(x), -vv::sin(x)));
+               tensor const y = vv::sin(v);
+               return vv::grad([&](tensor const& w) { return slope(y, v) * w; })(v);
+             })(x),
+             -vv::sin(x)));
   tensor leaf = number(2);
   leaf.requires_grad_();
   tensor const of_leaf = vv::grad([&](tensor const& v) { return slope(leaf * leaf * leaf, leaf) * v; })(x);
@@ -492,7 +506,10 @@ TEST_CASE("autograd grad: inside of transforms it gives gradients of what is see
   CHECK(grad_of(leaf) == list{12});
   vv::autograd::options batched = create;
   batched.is_grads_batched = true;
-  CHECK(same(vv::grad([&](tensor const& v) { return vv::sum(vv::autograd::grad<>({vv::sin(v)}, {v}, {vec({1, 2})}, batched)[0]); })(x), vv::sin(x) * -3));
+  CHECK(same(vv::grad([&](tensor const& v) {
+               return vv::sum(vv::autograd::grad<>({vv::sin(v)}, {v}, {vec({1, 2})}, batched)[0]);
+             })(x),
+             vv::sin(x) * -3));
   CHECK(thread_is_clean());
 }
 
@@ -500,21 +517,27 @@ TEST_CASE("autograd grad: what it cannot do inside of transforms is refused", "[
   vv::autograd::options create;
   create.create_graph = true;
   tensor const x = number(1);
-  auto const slope = [&](tensor const& y, tensor const& v) { return tensor(vv::autograd::grad<>({y}, {v}, {}, create)[0]); };
+  auto const slope = [&](tensor const& y, tensor const& v) {
+    return tensor(vv::autograd::grad<>({y}, {v}, {}, create)[0]);
+  };
   tensor escaped;
   (void)vv::grad([&](tensor const& v) { return escaped = vv::sin(v); })(x);
   CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return slope(escaped, v); })(x), ContainsText("has ended"));
-  CHECK_THROWS_WITH(vv::vmap([&](tensor const& v) { return slope(vv::sin(v), v); })(vec({1, 2})), ContainsText("does not require grad"));
+  CHECK_THROWS_WITH(vv::vmap([&](tensor const& v) { return slope(vv::sin(v), v); })(vec({1, 2})),
+                    ContainsText("does not require grad"));
   auto const through_record = [&](tensor const& v) {
     auto const level = vv::dynamic_layer_stack().back();
-    tensor const y = level.record(vv::sin(tensor(level.unwrap(v))), vv::boxed_args(v), [](tensor const& g) { return vv::boxed_args(g); });
+    tensor const y = level.record(vv::sin(tensor(level.unwrap(v))), vv::boxed_args(v),
+                                  [](tensor const& g) { return vv::boxed_args(g); });
     return slope(y, v);
   };
   CHECK_THROWS_AS(vv::grad(through_record)(x), vv::transform_error);
   CHECK_THROWS_WITH(vv::grad(through_record)(x), ContainsText("create_graph cannot pass"));
   CHECK_THROWS_AS(vv::grad([&](tensor const& v) {
-    tensor const a = vv::sin(v);
-    return vv::grad([&](tensor const& w) { return vv::autograd::grad<>({a, vv::sin(w)}, {v}, {}, create)[0]; })(v);
-  })(x), vv::transform_error);
+                    tensor const a = vv::sin(v);
+                    return vv::grad(
+                        [&](tensor const& w) { return vv::autograd::grad<>({a, vv::sin(w)}, {v}, {}, create)[0]; })(v);
+                  })(x),
+                  vv::transform_error);
   CHECK(thread_is_clean());
 }

@@ -40,7 +40,8 @@ TEST_CASE("checkpoint: the gradient of the plain call, by running again once", "
   CHECK(difference(w.grad(), gw, 0) == "");
 }
 
-TEST_CASE("checkpoint: nested, run twice, under no_grad, and with random numbers", "[autograd][checkpoint]") { // CK-3, CK-5
+TEST_CASE("checkpoint: nested, run twice, under no_grad, and with random numbers",
+          "[autograd][checkpoint]") { // CK-3, CK-5
   tensor const x = leaf(tensor{{0.3, 0.7}});
   auto const inner = [](tensor const& t) { return vv::sin(vv::exp(t)); };
   auto const outer = [&](tensor const& t) { return vv::mul(vv::checkpoint(inner, vv::mul(t, t)), vv::cos(t)); };
@@ -70,7 +71,8 @@ TEST_CASE("checkpoint: nested, run twice, under no_grad, and with random numbers
   CHECK(difference(vv::randn({2}, dtype::float64), next, 0) == "");
 }
 
-TEST_CASE("checkpoint: a function that does something else the second time is refused", "[autograd][checkpoint]") { // CK-4, CK-S03
+TEST_CASE("checkpoint: a function that does something else the second time is refused",
+          "[autograd][checkpoint]") { // CK-4, CK-S03
   tensor const x = leaf(tensor{{0.3, 0.7}});
   int runs = 0;
   auto const fewer = [&](tensor const& t) { return ++runs == 1 ? vv::sin(vv::exp(t)) : vv::exp(t); };
@@ -82,7 +84,8 @@ TEST_CASE("checkpoint: a function that does something else the second time is re
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
-TEST_CASE("checkpoint: values that are more, other, or written over in between", "[autograd][checkpoint]") { // CK-2, CK-4, CK-S03
+TEST_CASE("checkpoint: values that are more, other, or written over in between",
+          "[autograd][checkpoint]") { // CK-2, CK-4, CK-S03
   tensor const x = leaf(tensor{{0.3, 0.7}});
   int runs = 0;
   auto const more = [&](tensor const& t) { return ++runs == 1 ? vv::exp(t) : vv::sin(vv::exp(t)); };
@@ -95,34 +98,43 @@ TEST_CASE("checkpoint: values that are more, other, or written over in between",
     CHECK_THROWS_WITH(vv::sum(y).backward(), ContainsText("trying to save more"));
     runs = 0;
     int finished = 0;
-    tensor const z = vv::checkpoint([&](tensor const& t) { return ++runs, [&](tensor const& r) { return ++finished, r; }(vv::sin(t) * 2.0); }, x);
+    tensor const z = vv::checkpoint(
+        [&](tensor const& t) { return ++runs, [&](tensor const& r) { return ++finished, r; }(vv::sin(t) * 2.0); }, x);
     vv::sum(z).backward();
     CHECK((runs == 2 && finished == 2));
   }
   runs = 0;
-  auto const dtypes = [&](tensor const& t) { return vv::exp(vv::to(vv::exp(t), ++runs == 1 ? dtype::float32 : dtype::float64)); };
+  auto const dtypes = [&](tensor const& t) {
+    return vv::exp(vv::to(vv::exp(t), ++runs == 1 ? dtype::float32 : dtype::float64));
+  };
   CHECK_THROWS_WITH(vv::sum(vv::checkpoint(dtypes, x)).backward(), ContainsText("float32") && ContainsText("float64"));
   tensor const a = vv::mul(x, 1.0);
   tensor const y = vv::checkpoint([](tensor const& t) { return vv::sin(vv::exp(t)); }, a);
   vv::mul_(a, 2.0);
-  CHECK_THROWS_WITH(vv::sum(y).backward(), ContainsText("modified by an in-place operator") && ContainsText("checkpoint"));
+  CHECK_THROWS_WITH(vv::sum(y).backward(),
+                    ContainsText("modified by an in-place operator") && ContainsText("checkpoint"));
   CHECK(vv::is_grad_enabled());
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
-TEST_CASE("checkpoint: arguments in trees and captured, transforms inside", "[autograd][checkpoint]") { // CK-5, CK-S05, CK-S07
+TEST_CASE("checkpoint: arguments in trees and captured, transforms inside",
+          "[autograd][checkpoint]") { // CK-5, CK-S05, CK-S07
   tensor const x = leaf(tensor{{0.3, 0.7}}), w = leaf(tensor{{1.5, 0.5}}), b = leaf(tensor{{0.1, 0.2}});
   auto const gradients = [&](auto const& call) {
     for (auto const& t : {x, w, b}) t.zero_grad();
     vv::sum(call()).backward();
     return std::vector<tensor>{x.grad(), w.grad(), b.grad()};
   };
-  auto const f = [&](std::vector<tensor> const& more, tensor const& t, double scale) { return vv::sin(vv::exp(t * more[0]) * b * scale); };
+  auto const f = [&](std::vector<tensor> const& more, tensor const& t, double scale) {
+    return vv::sin(vv::exp(t * more[0]) * b * scale);
+  };
   auto const kept = gradients([&] { return f({w}, x, 2.0); });
   auto const again = gradients([&] { return vv::checkpoint(f, std::vector<tensor>{w}, x, 2.0); });
   for (std::size_t k = 0; k < 3; ++k) CHECK(difference(again[k], kept[k], 1e-15) == "");
   tensor const m = leaf(vv::reshape(vv::sin(vv::to(vv::arange(6), dtype::float64)), dims{2, 3}));
-  auto const mapped = [](tensor const& t) { return vv::vmap([](tensor const& row) { return vv::softmax(vv::exp(row), 0) * row; })(t); };
+  auto const mapped = [](tensor const& t) {
+    return vv::vmap([](tensor const& row) { return vv::softmax(vv::exp(row), 0) * row; })(t);
+  };
   vv::sum(mapped(m) * mapped(m)).backward();
   tensor const want = m.grad();
   m.zero_grad();
@@ -140,7 +152,9 @@ struct log_of_operators : vv::dispatch_mode<log_of_operators> {
     return op(args...);
   }
 };
-auto const count = [](std::vector<std::string> const& v, char const* name) { return std::count(v.begin(), v.end(), name); };
+auto const count = [](std::vector<std::string> const& v, char const* name) {
+  return std::count(v.begin(), v.end(), name);
+};
 } // namespace
 
 TEST_CASE("checkpoint: modes that are on in one run or the other", "[autograd][checkpoint][mode]") { // CK-S06
@@ -183,13 +197,16 @@ TEST_CASE("checkpoint: results of chosen operators are kept", "[autograd][checkp
     vv::no_grad const off;
     vv::mul_(z, 2.0); // the result that was kept
   }
-  CHECK_THROWS_WITH(vv::sum(z * 1.0).backward(), ContainsText("modified by an in-place operator") && ContainsText("exp"));
+  CHECK_THROWS_WITH(vv::sum(z * 1.0).backward(),
+                    ContainsText("modified by an in-place operator") && ContainsText("exp"));
   int runs = 0;
   auto const other = [&](tensor const& t) { return ++runs == 1 ? vv::exp(vv::sin(t)) : vv::sin(vv::exp(vv::exp(t))); };
-  CHECK_THROWS_AS(vv::sum(vv::checkpoint(vv::selective_checkpoint(saves_exp), other, x)).backward(), vv::autograd_error);
+  CHECK_THROWS_AS(vv::sum(vv::checkpoint(vv::selective_checkpoint(saves_exp), other, x)).backward(),
+                  vv::autograd_error);
 }
 
-TEST_CASE("checkpoint: under transforms and of static values it is a custom function", "[autograd][checkpoint]") { // CK-9
+TEST_CASE("checkpoint: under transforms and of static values it is a custom function",
+          "[autograd][checkpoint]") { // CK-9
   static_assert(vv::grad([](auto x) { return vv::checkpoint(layers, x); })(0.5) == vv::grad(layers)(0.5));
   static_assert(vv::jvp([](auto x) { return vv::checkpoint(layers, x); }, std::tuple{0.5}, std::tuple{1.0}).second ==
                 vv::jvp(layers, std::tuple{0.5}, std::tuple{1.0}).second);
@@ -198,7 +215,8 @@ TEST_CASE("checkpoint: under transforms and of static values it is a custom func
   auto const again = [](auto const& t) { return vv::sum(vv::checkpoint(layers, t)); };
   CHECK(difference(vv::grad(again)(x), vv::grad(kept)(x), 1e-15) == "");
   CHECK(difference(vv::vmap(vv::grad(again))(x), vv::vmap(vv::grad(kept))(x), 1e-15) == "");
-  CHECK(difference(vv::jvp(again, std::tuple{x}, std::tuple{x}).second, vv::jvp(kept, std::tuple{x}, std::tuple{x}).second, 1e-15) == "");
+  CHECK(difference(vv::jvp(again, std::tuple{x}, std::tuple{x}).second,
+                   vv::jvp(kept, std::tuple{x}, std::tuple{x}).second, 1e-15) == "");
 }
 
 TEST_CASE("gradcheck: right gradients pass, wrong ones are found", "[autograd][gradcheck]") { // AG-31
@@ -215,7 +233,8 @@ TEST_CASE("gradcheck: right gradients pass, wrong ones are found", "[autograd][g
   CHECK_THROWS_AS(vv::gradcheck(right, many{tensor{{0.3, 0.7}}, tensor{{0.3, 0.7}}}), vv::value_error);
 }
 
-TEST_CASE("anomaly mode: a NaN, and a failure, name the operator and the call", "[autograd][anomaly]") { // AG-22, AG-S29
+TEST_CASE("anomaly mode: a NaN, and a failure, name the operator and the call",
+          "[autograd][anomaly]") { // AG-22, AG-S29
   tensor const x = leaf(tensor{{1.0, 2.0}}), zero = leaf(tensor{{0.0, 0.0}});
   auto const run = [&] { return vv::sum(vv::div(vv::mul(x, 0.0), zero)); };
   CHECK_NOTHROW(run().backward());
@@ -240,11 +259,12 @@ TEST_CASE("anomaly mode: a NaN, and a failure, name the operator and the call", 
 TEST_CASE("hooks of several tensors: once in a pass, with what it brings", "[autograd][hooks]") { // AG-12, AG-S30
   tensor const a = leaf(tensor{{1.0}}), b = leaf(tensor{{2.0}}), c = leaf(tensor{{3.0}}), d = leaf(tensor{{4.0}});
   std::vector<std::vector<bool>> calls;
-  auto handle = vv::autograd::register_multi_grad_hook(std::vector<tensor>{a, b, c, d}, [&](std::vector<tensor> const& g) {
-    std::vector<bool> there;
-    for (auto const& t : g) there.push_back(t.defined());
-    calls.push_back(there);
-  });
+  auto handle =
+      vv::autograd::register_multi_grad_hook(std::vector<tensor>{a, b, c, d}, [&](std::vector<tensor> const& g) {
+        std::vector<bool> there;
+        for (auto const& t : g) there.push_back(t.defined());
+        calls.push_back(there);
+      });
   vv::sum(vv::mul(vv::mul(b, c), b)).backward();
   CHECK(calls == std::vector<std::vector<bool>>{{false, true, true, false}});
   vv::sum(vv::add(vv::add(a, b), vv::add(c, d))).backward();
@@ -262,7 +282,8 @@ TEST_CASE("hooks of several tensors: once in a pass, with what it brings", "[aut
   first.remove();
 }
 
-TEST_CASE("dual levels: tangents without a function, and gradients of both parts", "[autograd][forward_ad]") { // AG-26, AG-S20, S23, S24
+TEST_CASE("dual levels: tangents without a function, and gradients of both parts",
+          "[autograd][forward_ad]") { // AG-26, AG-S20, S23, S24
   namespace fa = vv::forward_ad;
   tensor const x = leaf(tensor{{1.0, 2.0}}), t = leaf(tensor{{3.0, 4.0}});
   tensor kept;
@@ -297,7 +318,8 @@ TEST_CASE("dual levels: tangents without a function, and gradients of both parts
   CHECK_THROWS_AS(fa::make_dual(x, vv::ones({3}, dtype::float64)), vv::shape_error);
 }
 
-TEST_CASE("dual levels: versions, no_grad, and gradients of both parts apart", "[autograd][forward_ad]") { // AG-S21, AG-29
+TEST_CASE("dual levels: versions, no_grad, and gradients of both parts apart",
+          "[autograd][forward_ad]") { // AG-S21, AG-29
   namespace fa = vv::forward_ad;
   tensor const foo = leaf(tensor{{1.0, 2.0}}), bar = leaf(tensor{{3.0, 4.0}});
   fa::dual_level const on;
@@ -336,11 +358,12 @@ TEST_CASE("anomaly mode: a NaN found inside of another backward names both", "[a
   tensor const x = leaf(tensor{{1.0, 2.0}});
   vv::anomaly_mode const on;
   tensor const g = vv::autograd::grad<>({vv::sum(vv::mul(outer::apply(x), x))}, {x}, {}, {.create_graph = true})[0];
-  CHECK_THROWS_WITH(vv::sum(g).backward(),
-                    ContainsText("innerBackward returned nan in its 0th output") && ContainsText("outerBackward ran backward"));
+  CHECK_THROWS_WITH(vv::sum(g).backward(), ContainsText("innerBackward returned nan in its 0th output") &&
+                                               ContainsText("outerBackward ran backward"));
 }
 
-TEST_CASE("hooks of several tensors: the first gradient, before those of what it was made of", "[autograd][hooks]") { // AG-S06
+TEST_CASE("hooks of several tensors: the first gradient, before those of what it was made of",
+          "[autograd][hooks]") { // AG-S06
   tensor const w1 = leaf(tensor{{2.0}}), w2 = leaf(tensor{{3.0}}), x = tensor{{1.0}};
   std::vector<int> order;
   auto const run = [&](bool keep_any, bool keep_tensor) {
@@ -350,9 +373,11 @@ TEST_CASE("hooks of several tensors: the first gradient, before those of what it
     auto a = h1.register_hook([&](tensor const&) { order.push_back(0); });
     auto c = h2.register_hook([&](tensor const&) { order.push_back(2); });
     auto b = vv::autograd::register_multi_grad_hook(
-        std::vector<tensor>{h1, h2}, [&](tensor const&) { order.push_back(1); }, vv::autograd::multi_grad_hook_mode::any);
+        std::vector<tensor>{h1, h2}, [&](tensor const&) { order.push_back(1); },
+        vv::autograd::multi_grad_hook_mode::any);
     auto d = vv::autograd::register_multi_grad_hook(
-        std::vector<tensor>{o1, o2}, [&](tensor const&) { order.push_back(3); }, vv::autograd::multi_grad_hook_mode::any);
+        std::vector<tensor>{o1, o2}, [&](tensor const&) { order.push_back(3); },
+        vv::autograd::multi_grad_hook_mode::any);
     if (!keep_any) b.remove(), d.remove();
     if (!keep_tensor) a.remove();
     vv::sum(vv::add(o1, o2)).backward();
@@ -365,7 +390,9 @@ TEST_CASE("hooks of several tensors: the first gradient, before those of what it
 
 TEST_CASE("checkpoint: an argument that is no tensor yet", "[autograd][checkpoint]") {
   tensor const x = leaf(tensor{{0.3, 0.7}});
-  vv::sum(vv::checkpoint([](tensor const& a, tensor const& b) { return b.defined() ? vv::mul(a, b) : layers(a); }, x, tensor())).backward();
+  vv::sum(vv::checkpoint([](tensor const& a, tensor const& b) { return b.defined() ? vv::mul(a, b) : layers(a); }, x,
+                         tensor()))
+      .backward();
   tensor const got = x.grad();
   x.zero_grad();
   vv::sum(layers(x)).backward();

@@ -13,7 +13,9 @@ std::vector<std::array<bool, 2>> asked; // what needs_input_grad was
 struct product : vv::function<product> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x, auto y) { return vv::mul(x, y); }
-  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in), std::get<1>(in));
+  }
   static auto backward(auto& ctx, auto g) {
     auto [x, y] = ctx.saved();
     asked.push_back(ctx.needs_input_grad);
@@ -23,7 +25,9 @@ struct product : vv::function<product> {
 struct my_exp : vv::function<my_exp> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x) { return vv::exp(x); }
-  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.save_for_backward(y).save_for_forward(y); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) {
+    return ctx.save_for_backward(y).save_for_forward(y);
+  }
   static auto backward(auto& ctx, auto g) {
     auto [y] = ctx.saved();
     return vv::mul(g, y);
@@ -64,7 +68,9 @@ TEST_CASE("custom function: needs_input_grad at every level", "[autograd][functi
   REQUIRE_FALSE(asked.empty());
   for (auto const& a : asked) CHECK(a == std::array{true, false});
   asked.clear();
-  auto const twice = [&](tensor const& x) { return vv::grad([&](tensor const& v) { return product::apply(v, number(3)) * v; })(x); };
+  auto const twice = [&](tensor const& x) {
+    return vv::grad([&](tensor const& v) { return product::apply(v, number(3)) * v; })(x);
+  };
   CHECK(vv::grad(twice)(number(2)).item<double>() == 6);
   REQUIRE(asked.size() >= 2);
   for (auto const& a : asked) CHECK(a == std::array{true, false});
@@ -101,7 +107,9 @@ struct own_vmap : vv::function<own_vmap> {
 struct constant_under_vmap : vv::function<constant_under_vmap> { // results without a batch
   static auto forward(auto x) { return std::tuple(x * 0, x * 1); }
   static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
-  static auto vmap(vv::vmap_info const&, auto const&, auto x) { return std::pair(std::tuple(number(0), x * 1), std::array{false, true}); }
+  static auto vmap(vv::vmap_info const&, auto const&, auto x) {
+    return std::pair(std::tuple(number(0), x * 1), std::array{false, true});
+  }
 };
 struct all_constant : vv::function<all_constant> {
   static auto forward(auto x) { return x * 0; }
@@ -110,19 +118,23 @@ struct all_constant : vv::function<all_constant> {
 };
 } // namespace
 
-TEST_CASE("custom function: vmap needs a rule, generated or written", "[autograd][function][vmap]") { // AF-S06, S08, S11
+TEST_CASE("custom function: vmap needs a rule, generated or written",
+          "[autograd][function][vmap]") { // AF-S06, S08, S11
   tensor const x = vec({0.5, 1, 2});
   CHECK_THROWS_AS(vv::vmap([](tensor const& v) { return unmapped::apply(v); })(x), vv::transform_error);
-  CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return unmapped::apply(v); })(x), ContainsText("unmapped") && ContainsText("no vmap support"));
-  CHECK_NOTHROW(vv::vmap([&](tensor const& v) { return v * unmapped::apply(number(1)); })(x)); // nothing mapped: the level is skipped (AF-23)
+  CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return unmapped::apply(v); })(x),
+                    ContainsText("unmapped") && ContainsText("no vmap support"));
+  CHECK_NOTHROW(vv::vmap([&](tensor const& v) { return v * unmapped::apply(number(1)); })(
+      x)); // nothing mapped: the level is skipped (AF-23)
   infos.clear();
   auto const f = [](tensor const& v) { return own_vmap::apply(v); };
   tensor const ten = from(list(10, 0.5), {10});
   CHECK(element(vv::vmap(f)(ten), 3) == Approx(std::sin(0.5)));
   (void)vv::vmap(f, vv::randomness::different)(ten);
   (void)vv::vmap(f, vv::randomness::same)(ten);
-  CHECK(infos == std::vector<std::pair<index_t, vv::random_policy>>{
-                     {10, vv::random_policy::error}, {10, vv::random_policy::different}, {10, vv::random_policy::same}});
+  CHECK(infos == std::vector<std::pair<index_t, vv::random_policy>>{{10, vv::random_policy::error},
+                                                                    {10, vv::random_policy::different},
+                                                                    {10, vv::random_policy::same}});
   CHECK(elements(vv::vmap(vv::grad(f))(x)) == elements(vv::cos(x)));
   CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) == elements(vv::cos(x)));
   auto const [a, b] = vv::vmap([](tensor const& v) { return constant_under_vmap::apply(v); })(x);
@@ -143,7 +155,8 @@ struct combined : vv::function<combined> { // forward fills the context
 };
 } // namespace
 
-TEST_CASE("custom function: one that fills its context in forward works outside of transforms only", "[autograd][function]") { // AF-S16, S30
+TEST_CASE("custom function: one that fills its context in forward works outside of transforms only",
+          "[autograd][function]") { // AF-S16, S30
   tensor const x = leaf(2);
   tensor const y = combined::apply(x);
   y.backward({}, true);
@@ -219,8 +232,10 @@ TEST_CASE("custom function: jvp inside of forward and backward", "[autograd][fun
   tensor const y = sin_by_jvp::apply(x);
   CHECK(y.item<double>() == Approx(std::sin(0.7)));
   CHECK(grad1(y, x).item<double>() == Approx(std::cos(0.7)));
-  CHECK(vv::grad([](tensor const& v) { return sin_by_jvp::apply(v); })(number(0.7)).item<double>() == Approx(std::cos(0.7)));
-  CHECK(element(vv::vmap(vv::grad([](tensor const& v) { return sin_by_jvp::apply(v); }))(vec({0.7, 1})), 1) == Approx(std::cos(1.0)));
+  CHECK(vv::grad([](tensor const& v) { return sin_by_jvp::apply(v); })(number(0.7)).item<double>() ==
+        Approx(std::cos(0.7)));
+  CHECK(element(vv::vmap(vv::grad([](tensor const& v) { return sin_by_jvp::apply(v); }))(vec({0.7, 1})), 1) ==
+        Approx(std::cos(1.0)));
 }
 
 TEST_CASE("custom function: operands marked dirty", "[autograd][function][in_place]") { // AF-S19, AF-6
@@ -310,7 +325,8 @@ struct gives_nothing : vv::function<gives_nothing> {
 };
 } // namespace
 
-TEST_CASE("custom function: results without derivative, and gradients that do not arrive", "[autograd][function]") { // AF-S20, S21
+TEST_CASE("custom function: results without derivative, and gradients that do not arrive",
+          "[autograd][function]") { // AF-S20, S21
   tensor const x = leaf({1, 2});
   auto const [a, b] = mixed::apply(x);
   CHECK((!a.requires_grad() && b.requires_grad()));
@@ -375,7 +391,9 @@ struct sum_of_two : vv::function<sum_of_two> {
 struct scaled : vv::function<scaled> { // arguments that are no values
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x, int n, std::string const& what) { return what == "double" ? x * (2 * n) : x * n; }
-  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.keep(std::get<1>(in), std::get<2>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.keep(std::get<1>(in), std::get<2>(in));
+  }
   static auto backward(auto& ctx, auto g) {
     auto const& [n, what] = ctx.kept();
     CHECK(ctx.needs_input_grad == std::array{true, false, false});
@@ -407,13 +425,15 @@ TEST_CASE("custom function: what backward returns is checked", "[autograd][funct
   CHECK_THROWS_WITH(too_few::apply(leaf(1), leaf(2)).backward(), ContainsText("expected 2, got 1"));
   CHECK_THROWS_WITH(no_backward::apply(leaf(1)).backward(), ContainsText("no_backward") && ContainsText("backward"));
   CHECK_THROWS_WITH(no_context::apply(leaf(1)), ContainsText("must override setup_context"));
-  CHECK_THROWS_WITH(vv::jvp([](tensor const& v) { return product::apply(v, v); }, std::tuple(number(1)), std::tuple(number(1))),
-                    ContainsText("product") && ContainsText("jvp"));
+  CHECK_THROWS_WITH(
+      vv::jvp([](tensor const& v) { return product::apply(v, v); }, std::tuple(number(1)), std::tuple(number(1))),
+      ContainsText("product") && ContainsText("jvp"));
   tensor const s = leaf(1);
   sum_of_two::apply(s, s).backward(); // one operand twice
   CHECK(grad_of(s) == list{3});
   CHECK(vv::grad([](tensor const& v) { return sum_of_two::apply(v, v); })(number(1)).item<double>() == 3);
-  CHECK(elements(vv::vmap(vv::grad([](tensor const& v) { return sum_of_two::apply(v, v); }))(vec({1, 2}))) == list{3, 3});
+  CHECK(elements(vv::vmap(vv::grad([](tensor const& v) { return sum_of_two::apply(v, v); }))(vec({1, 2}))) ==
+        list{3, 3});
   CHECK(thread_is_clean());
 }
 
@@ -444,26 +464,31 @@ struct two_views : vv::function<two_views> {
 };
 } // namespace
 
-TEST_CASE("custom function: nothing for arguments that there are not, and tangents for every result", "[autograd][function]") { // AF-10, AF-14
+TEST_CASE("custom function: nothing for arguments that there are not, and tangents for every result",
+          "[autograd][function]") { // AF-10, AF-14
   tensor const x = leaf({1, 2});
   vv::sum(with_nothing_more::apply(x)).backward();
   CHECK(grad_of(x) == list{2, 2});
-  CHECK_THROWS_WITH(vv::jvp([](tensor const& v) { return std::get<0>(one_tangent::apply(v)); }, std::tuple(vec({1})), std::tuple(vec({1}))),
+  CHECK_THROWS_WITH(vv::jvp([](tensor const& v) { return std::get<0>(one_tangent::apply(v)); }, std::tuple(vec({1})),
+                            std::tuple(vec({1}))),
                     ContainsText("1 tangents for 2 results"));
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("custom function: a value saved that is neither argument nor result has no second derivative", "[autograd][function]") { // AF-4
+TEST_CASE("custom function: a value saved that is neither argument nor result has no second derivative",
+          "[autograd][function]") { // AF-4
   tensor const x = leaf(3);
   CHECK(grad1(keeps_intermediate::apply(x), x).item<double>() == 12);
   tensor const g = grad1(keeps_intermediate::apply(x), x, true); // 4 x
   CHECK(g.item<double>() == 12);
   CHECK_THROWS_AS(g.backward({}, true), vv::autograd_error);
-  CHECK_THROWS_WITH(g.backward({}, true), ContainsText("keeps_intermediate") && ContainsText("neither an argument nor a result"));
+  CHECK_THROWS_WITH(g.backward({}, true),
+                    ContainsText("keeps_intermediate") && ContainsText("neither an argument nor a result"));
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("custom function: several results that are views may not be written into", "[autograd][function][view]") { // AF-13
+TEST_CASE("custom function: several results that are views may not be written into",
+          "[autograd][function][view]") { // AF-13
   tensor const x = leaf({1, 2});
   tensor const a = x * 1;
   auto const [u, v] = two_views::apply(a);
@@ -489,7 +514,8 @@ TEST_CASE("custom function: what it saves goes through saved tensor hooks", "[au
   int packed = 0, unpacked = 0;
   tensor y;
   {
-    vv::saved_tensors_hooks const on([&](tensor const& t) { return ++packed, elements(t); }, [&](list const& v) { return ++unpacked, vec(v); });
+    vv::saved_tensors_hooks const on([&](tensor const& t) { return ++packed, elements(t); },
+                                     [&](list const& v) { return ++unpacked, vec(v); });
     y = vv::sum(product::apply(my_exp::apply(x), w));
   }
   CHECK((packed == 4 && unpacked == 0)); // my_exp: its result, for both modes; product: both operands
@@ -545,7 +571,8 @@ struct identity : vv::function<identity<SaveInput>> {
 };
 } // namespace
 
-TEST_CASE("custom function: results that are views, or the operand itself", "[autograd][function][view]") { // AF-S27, AF-7
+TEST_CASE("custom function: results that are views, or the operand itself",
+          "[autograd][function][view]") { // AF-S27, AF-7
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;
   tensor const v = as_view::apply(a);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A table of custom functions under every transform and two of them nested: against the same function written of operators.
+// A table of custom functions under every transform and two of them nested: against the same function written of
+// operators.
 #include "autograd_test.hpp"
 
 using namespace autograd_test;
@@ -32,7 +33,9 @@ struct cube_vmap : vv::function<cube_vmap> {
 struct exp_by_result : vv::function<exp_by_result> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x) { return vv::exp(x); }
-  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.save_for_backward(y).save_for_forward(y); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) {
+    return ctx.save_for_backward(y).save_for_forward(y);
+  }
   static auto backward(auto& ctx, auto g) {
     auto [y] = ctx.saved();
     return g * y;
@@ -61,9 +64,13 @@ struct mul_sum : vv::function<mul_sum> {
 /// Sorts two neighbours: results, and which came first as a result without derivative.
 struct sort_two : vv::function<sort_two> {
   static constexpr bool generate_vmap_rule = true;
-  static auto forward(auto x, auto y) { return std::tuple(vv::minimum(x, y), vv::maximum(x, y), vv::to(x < y, vv::type<double>)); }
+  static auto forward(auto x, auto y) {
+    return std::tuple(vv::minimum(x, y), vv::maximum(x, y), vv::to(x < y, vv::type<double>));
+  }
   static auto setup_context(auto ctx, auto const&, auto const& out) {
-    return ctx.save_for_backward(std::get<2>(out)).save_for_forward(std::get<2>(out)).template mark_non_differentiable<2>();
+    return ctx.save_for_backward(std::get<2>(out))
+        .save_for_forward(std::get<2>(out))
+        .template mark_non_differentiable<2>();
   }
   static auto backward(auto& ctx, auto gl, auto gh, auto) {
     auto [first] = ctx.saved();
@@ -81,13 +88,18 @@ void laws(char const* name, F const& f, P const& plain) {
   INFO(name);
   numbers draw(11);
   tensor const x = uniform({4}, draw, 0.4, 1.6), t = uniform({4}, draw), u = uniform({4}, draw), g = uniform({4}, draw);
-  tensor const xs = uniform({3, 4}, draw, 0.4, 1.6), ts = uniform({3, 4}, draw), gs = uniform({3, 4}, draw), xss = uniform({2, 3, 4}, draw, 0.4, 1.6);
+  tensor const xs = uniform({3, 4}, draw, 0.4, 1.6), ts = uniform({3, 4}, draw), gs = uniform({3, 4}, draw),
+               xss = uniform({2, 3, 4}, draw, 0.4, 1.6);
   auto const same = [&](char const* what, auto const& test) {
     INFO(what);
     CHECK(difference(test(f), test(plain), 1e-12) == "");
   };
-  auto const vjp = [](auto const& h) { return [h](tensor const& v, tensor const& c) { return std::get<0>(vv::vjp(h, v).second(c)); }; };
-  auto const jvp = [](auto const& h) { return [h](tensor const& v, tensor const& d) { return vv::jvp(h, std::tuple(v), std::tuple(d)).second; }; };
+  auto const vjp = [](auto const& h) {
+    return [h](tensor const& v, tensor const& c) { return std::get<0>(vv::vjp(h, v).second(c)); };
+  };
+  auto const jvp = [](auto const& h) {
+    return [h](tensor const& v, tensor const& d) { return vv::jvp(h, std::tuple(v), std::tuple(d)).second; };
+  };
   same("value", [&](auto const& h) { return h(x); });
   same("grad", [&](auto const& h) { return vv::grad([&](tensor const& v) { return vv::sum(h(v) * g); })(x); });
   same("eager", [&](auto const& h) {
@@ -103,19 +115,23 @@ void laws(char const* name, F const& f, P const& plain) {
   same("vjp", [&](auto const& h) { return vjp(h)(x, g); });
   same("jvp", [&](auto const& h) { return jvp(h)(x, t); });
   same("vjpvjp", [&](auto const& h) { return vjp([&](tensor const& v) { return vjp(h)(v, g); })(x, u); });
-  same("vjpvjp, of the cotangent", [&](auto const& h) { return vjp([&](tensor const& c) { return vjp(h)(x, c); })(g, u); });
+  same("vjpvjp, of the cotangent",
+       [&](auto const& h) { return vjp([&](tensor const& c) { return vjp(h)(x, c); })(g, u); });
   same("jvpjvp", [&](auto const& h) { return jvp([&](tensor const& v) { return jvp(h)(v, t); })(x, u); });
   same("jvpvjp", [&](auto const& h) { return jvp([&](tensor const& v) { return vjp(h)(v, g); })(x, t); });
   same("vjpjvp", [&](auto const& h) { return vjp([&](tensor const& v) { return jvp(h)(v, t); })(x, g); });
   same("vmap", [&](auto const& h) { return vv::vmap(h)(xs); });
   same("vmapvmap", [&](auto const& h) { return vv::vmap(vv::vmap(h))(xss); });
   same("vmapvjp", [&](auto const& h) { return vv::vmap(vjp(h))(xs, gs); });
-  same("vmapvjp, of the cotangent", [&](auto const& h) { return vv::vmap([&](tensor const& c) { return vjp(h)(x, c); })(gs); });
+  same("vmapvjp, of the cotangent",
+       [&](auto const& h) { return vv::vmap([&](tensor const& c) { return vjp(h)(x, c); })(gs); });
   same("vmapjvp", [&](auto const& h) { return vv::vmap(jvp(h))(xs, ts); });
   same("vjpvmap", [&](auto const& h) { return vjp([&](tensor const& v) { return vv::vmap(h)(v); })(xs, gs); });
   same("jvpvmap", [&](auto const& h) { return jvp([&](tensor const& v) { return vv::vmap(h)(v); })(xs, ts); });
   same("vmapvjpvjp", [&](auto const& h) {
-    return vv::vmap([&](tensor const& v, tensor const& c) { return vjp([&](tensor const& w) { return vjp(h)(w, c); })(v, u); })(xs, gs);
+    return vv::vmap([&](tensor const& v, tensor const& c) {
+      return vjp([&](tensor const& w) { return vjp(h)(w, c); })(v, u);
+    })(xs, gs);
   });
   same("jacrev", [&](auto const& h) { return vv::jacrev(h)(x); });
   same("jacfwd", [&](auto const& h) { return vv::jacfwd(h)(x); });
@@ -132,18 +148,20 @@ void laws(char const* name, F const& f, P const& plain) {
   for (index_t k = 0; k < 4; ++k) {
     list e(4, 0);
     e[static_cast<std::size_t>(k)] = 1;
-    CHECK(element(by_rule, k) == Approx((inner(f(axpy(x, h, vec(e))), g) - inner(f(axpy(x, -h, vec(e))), g)) / (2 * h)).epsilon(1e-6));
+    CHECK(element(by_rule, k) ==
+          Approx((inner(f(axpy(x, h, vec(e))), g) - inner(f(axpy(x, -h, vec(e))), g)) / (2 * h)).epsilon(1e-6));
   }
 }
 } // namespace
 
 TEST_CASE("custom functions: under every transform as the plain composition", "[autograd][function][laws]") {
+  laws("cube", [](tensor const& x) { return cube::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
   laws(
-      "cube", [](tensor const& x) { return cube::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
+      "cube, its own vmap", [](tensor const& x) { return cube_vmap::apply(x); },
+      [](tensor const& x) { return tensor(x * x * x); });
   laws(
-      "cube, its own vmap", [](tensor const& x) { return cube_vmap::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
-  laws(
-      "exp by its result", [](tensor const& x) { return exp_by_result::apply(x * x); }, [](tensor const& x) { return tensor(vv::exp(x * x)); });
+      "exp by its result", [](tensor const& x) { return exp_by_result::apply(x * x); },
+      [](tensor const& x) { return tensor(vv::exp(x * x)); });
   laws(
       "two results",
       [](tensor const& x) {
@@ -152,7 +170,8 @@ TEST_CASE("custom functions: under every transform as the plain composition", "[
       },
       [](tensor const& x) { return tensor(x * vv::sin(x) * (x + vv::sin(x) * 2)); });
   laws(
-      "two results, one used, an operand constant", [](tensor const& x) { return std::get<1>(mul_sum::apply(number(2), x * x)); },
+      "two results, one used, an operand constant",
+      [](tensor const& x) { return std::get<1>(mul_sum::apply(number(2), x * x)); },
       [](tensor const& x) { return tensor(x * x * 2 + 2); });
   laws(
       "sort",

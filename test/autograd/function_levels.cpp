@@ -36,7 +36,9 @@ void returned_as_it_is() {
     return y;
   };
   auto const grad = [&] { return vv::grad(call)(number(2)).template item<double>(); };
-  auto const jvp = [&] { return vv::jvp(call, std::tuple(number(2)), std::tuple(number(3))).second.template item<double>(); };
+  auto const jvp = [&] {
+    return vv::jvp(call, std::tuple(number(2)), std::tuple(number(3))).second.template item<double>();
+  };
   auto const eager = [&] {
     tensor const l = leaf(2);
     call(l).backward();
@@ -60,7 +62,9 @@ struct exp_over : vv::function<exp_over> {
     vv::exp_(x);
     return x;
   }
-  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.template mark_dirty<0>().save_for_backward(y).save_for_forward(y); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) {
+    return ctx.template mark_dirty<0>().save_for_backward(y).save_for_forward(y);
+  }
   static auto backward(auto& ctx, tensor g) { return g * std::get<0>(ctx.saved()); }
   static auto jvp(auto& ctx, tensor t) { return t * std::get<0>(ctx.saved_for_forward()); }
   static auto vmap(vv::vmap_info const&, auto const&, tensor x) { return std::pair(exp_over::apply(x), true); }
@@ -78,7 +82,8 @@ struct generated_over : vv::function<generated_over> {
 };
 } // namespace
 
-TEST_CASE("custom function: an operand returned as it is, saved or marked dirty in every combination", "[autograd][function]") { // AF-S01, AF-7
+TEST_CASE("custom function: an operand returned as it is, saved or marked dirty in every combination",
+          "[autograd][function]") { // AF-S01, AF-7
   returned_as_it_is<false, saves::nothing, false>();
   returned_as_it_is<false, saves::nothing, true>();
   returned_as_it_is<false, saves::input, false>();
@@ -93,7 +98,8 @@ TEST_CASE("custom function: an operand returned as it is, saved or marked dirty 
   returned_as_it_is<true, saves::output, true>();
 }
 
-TEST_CASE("custom function: an operand marked dirty is the result at every level", "[autograd][function][in_place]") { // AF-S28, AF-21
+TEST_CASE("custom function: an operand marked dirty is the result at every level",
+          "[autograd][function][in_place]") { // AF-S28, AF-21
   int calls = 0;
   auto const f = [&](tensor const& x) {
     tensor const c = vv::clone(x);
@@ -117,11 +123,13 @@ TEST_CASE("custom function: an operand marked dirty is the result at every level
 
   CHECK_THROWS_WITH(vv::grad([](tensor const& x) { return exp_over::apply(x); })(number(0)), ContainsText("leaf"));
   tensor const captured = number(0);
-  CHECK_THROWS_AS(vv::grad([&](tensor const& x) { return adds_over::apply(captured, x); })(number(1)), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad([&](tensor const& x) { return adds_over::apply(captured, x); })(number(1)),
+                  vv::transform_error);
   // The generated rule has no such functions.
-  CHECK_THROWS_WITH(
-      vv::grad([](tensor const& x) { return vv::sum(vv::vmap([](tensor const& v) { return generated_over::apply(vv::clone(v)); })(x)); })(zeros),
-      ContainsText("marked dirty") && ContainsText("vmap"));
+  CHECK_THROWS_WITH(vv::grad([](tensor const& x) {
+                      return vv::sum(vv::vmap([](tensor const& v) { return generated_over::apply(vv::clone(v)); })(x));
+                    })(zeros),
+                    ContainsText("marked dirty") && ContainsText("vmap"));
   CHECK(thread_is_clean());
 }
 
@@ -149,7 +157,8 @@ struct first_two : vv::function<first_two> {
 };
 } // namespace
 
-TEST_CASE("custom function: a result that is a view may not be written into, inside of transforms either", "[autograd][function][view]") { // AF-13
+TEST_CASE("custom function: a result that is a view may not be written into, inside of transforms either",
+          "[autograd][function][view]") { // AF-13
   auto const f = [](bool write) {
     return [write](tensor const& x) {
       tensor const y = x * 2, v = first_two::apply(y);
@@ -163,7 +172,8 @@ TEST_CASE("custom function: a result that is a view may not be written into, ins
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("custom function: neither mode of differentiation is on in its forward", "[autograd][function][forward_ad]") { // AF-S18, AF-15
+TEST_CASE("custom function: neither mode of differentiation is on in its forward",
+          "[autograd][function][forward_ad]") { // AF-S18, AF-15
   tensor const x = leaf(0.5);
   {
     vv::forward_ad::dual_level const on;
@@ -205,16 +215,21 @@ struct takes_list : vv::function<takes_list> { // an operand is a list of tensor
 struct wrong_flags : vv::function<wrong_flags> {
   static auto forward(tensor x) { return std::tuple(x, x); }
   static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
-  static auto vmap(vv::vmap_info const&, auto const&, tensor x) { return std::pair(std::tuple(x, x), std::array{true, true, true}); }
+  static auto vmap(vv::vmap_info const&, auto const&, tensor x) {
+    return std::pair(std::tuple(x, x), std::array{true, true, true});
+  }
 };
 struct few_flags : vv::function<few_flags> {
   static auto forward(tensor x) { return std::tuple(x, x); }
   static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
-  static auto vmap(vv::vmap_info const&, auto const&, tensor x) { return std::pair(std::tuple(x, x), std::array{true}); }
+  static auto vmap(vv::vmap_info const&, auto const&, tensor x) {
+    return std::pair(std::tuple(x, x), std::array{true});
+  }
 };
 } // namespace
 
-TEST_CASE("custom function: operands in a list have gradients, and flags of the same structure", "[autograd][function][vmap]") { // AF-S09, AF-24
+TEST_CASE("custom function: operands in a list have gradients, and flags of the same structure",
+          "[autograd][function][vmap]") { // AF-S09, AF-24
   tensor const x = vec({1, 2}), y = vec({3, 4});
   auto const f = [](tensor const& a, tensor const& b) { return takes_list::apply(a, std::vector<tensor>{b, b}); };
   flags_seen.clear();
@@ -232,7 +247,8 @@ TEST_CASE("custom function: flags of a vmap rule that do not fit its results", "
   CHECK_THROWS_AS(vv::vmap([](tensor const& v) { return wrong_flags::apply(v); })(vec({1, 2})), vv::transform_error);
   CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return wrong_flags::apply(v); })(vec({1, 2})),
                     ContainsText("incompatible") && ContainsText("wrong_flags"));
-  CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return few_flags::apply(v); })(vec({1, 2})), ContainsText("incompatible"));
+  CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return few_flags::apply(v); })(vec({1, 2})),
+                    ContainsText("incompatible"));
   CHECK(thread_is_clean());
 }
 
@@ -256,10 +272,13 @@ tensor reduced_gradient(tensor const& x, bool mapped) {
 }
 } // namespace
 
-TEST_CASE("custom function: gradients of the generated vmap rule, reduced to what the operand is", "[autograd][function][vmap]") { // AF-S15, AF-25
+TEST_CASE("custom function: gradients of the generated vmap rule, reduced to what the operand is",
+          "[autograd][function][vmap]") { // AF-S15, AF-25
   numbers draw(3);
   tensor const r34 = uniform({3, 4}, draw), r4 = uniform({4}, draw);
-  auto const mapped_like = [](tensor const& value) { return [value](tensor const& g, tensor const&) { return tensor(value * g); }; };
+  auto const mapped_like = [](tensor const& value) {
+    return [value](tensor const& g, tensor const&) { return tensor(value * g); };
+  };
   auto const same_for_all = [](tensor const& value) { return [value](tensor const&, tensor const&) { return value; }; };
   gradient = [](tensor const&, tensor const&) { return tensor(); }; // none
   CHECK_FALSE(reduced_gradient(r34, false).defined());
@@ -273,9 +292,11 @@ TEST_CASE("custom function: gradients of the generated vmap rule, reduced to wha
   gradient = same_for_all(r34); // not mapped, the operand is: the same for every slice
   CHECK(difference(reduced_gradient(two34, true), vv::stack(std::vector<tensor>{r34, r34}, 0), 1e-15) == "");
   gradient = same_for_all(r34); // ... summed to the slice's shape
-  CHECK(difference(reduced_gradient(two4, true), vv::stack(std::vector<tensor>{vv::sum(r34, dims{0}), vv::sum(r34, dims{0})}, 0), 1e-15) == "");
+  CHECK(difference(reduced_gradient(two4, true),
+                   vv::stack(std::vector<tensor>{vv::sum(r34, dims{0}), vv::sum(r34, dims{0})}, 0), 1e-15) == "");
   gradient = mapped_like(r34); // both mapped, wider than the slice
-  CHECK(difference(reduced_gradient(two4, true), vv::stack(std::vector<tensor>{vv::sum(r34, dims{0}), vv::sum(r34, dims{0})}, 0), 1e-15) == "");
+  CHECK(difference(reduced_gradient(two4, true),
+                   vv::stack(std::vector<tensor>{vv::sum(r34, dims{0}), vv::sum(r34, dims{0})}, 0), 1e-15) == "");
   gradient = mapped_like(vec({1, 2, 3})); // no shape that could be reduced
   CHECK_THROWS_WITH(reduced_gradient(two4, true), ContainsText("expected shape [4]") && ContainsText("[3]"));
   gradient = nullptr;

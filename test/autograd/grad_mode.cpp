@@ -43,7 +43,8 @@ TEST_CASE("grad mode: scopes nest, and are left on exceptions", "[autograd][grad
   CHECK((!y.requires_grad() && y.is_leaf()));
 }
 
-TEST_CASE("inference mode: what is made has neither history nor counter", "[autograd][inference]") { // AG-20, AG-S16, S19
+TEST_CASE("inference mode: what is made has neither history nor counter",
+          "[autograd][inference]") { // AG-20, AG-S16, S19
   tensor const a = leaf({1, 2}) * 1;
   tensor const out = vv::sum(a * a);
   tensor t, v;
@@ -96,7 +97,8 @@ TEST_CASE("inference mode: what is made has neither history nor counter", "[auto
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: no_grad inside counts for the innermost level only", "[autograd][grad_mode][transform]") { // FS-S10, S11
+TEST_CASE("transforms: no_grad inside counts for the innermost level only",
+          "[autograd][grad_mode][transform]") { // FS-S10, S11
   auto const f = [](tensor const& x) {
     tensor const c = [&] {
       vv::no_grad const off;
@@ -138,7 +140,8 @@ struct my_sum : vv::function<my_sum> { // a higher-order operator: every level s
 };
 } // namespace
 
-TEST_CASE("transforms: no_grad inside counts for higher-order operators alike", "[autograd][grad_mode][transform][hop]") { // FS-S21
+TEST_CASE("transforms: no_grad inside counts for higher-order operators alike",
+          "[autograd][grad_mode][transform][hop]") { // FS-S21
   auto const f = [](tensor const& x) {
     tensor const constant = [&] {
       vv::no_grad const off;
@@ -158,7 +161,9 @@ TEST_CASE("transforms: no_grad inside counts for higher-order operators alike", 
 TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][transform]") { // FS-S01, FS-S25
   tensor const x = number(0.5), one = number(1);
   auto const sine = [](tensor const& v) { return vv::sin(v); };
-  auto const tangent = [&](auto const& f) { return [&one, f](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; }; };
+  auto const tangent = [&](auto const& f) {
+    return [&one, f](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; };
+  };
   CHECK(vv::grad(vv::grad(sine))(x).item<double>() == Approx(-std::sin(0.5)));
   CHECK(vv::grad(tangent(sine))(x).item<double>() == Approx(-std::sin(0.5)));
   CHECK(tangent(tangent(sine))(x).item<double>() == Approx(-std::sin(0.5)));
@@ -167,7 +172,8 @@ TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][tr
   CHECK(second.item<double>() == Approx(-0.479425538604203));
 }
 
-TEST_CASE("transforms: a pullback called, or made, in no_grad", "[autograd][grad_mode][transform]") { // FS-S12, S13, TR-16
+TEST_CASE("transforms: a pullback called, or made, in no_grad",
+          "[autograd][grad_mode][transform]") { // FS-S12, S13, TR-16
   auto const square = [](tensor const& x) { return x * x; };
   tensor const x = leaf(3.14);
   {
@@ -195,7 +201,8 @@ TEST_CASE("transforms: a pullback called, or made, in no_grad", "[autograd][grad
   }
 }
 
-TEST_CASE("transforms: no_grad outside of grad counts for the levels below", "[autograd][grad_mode][transform]") { // FS-8
+TEST_CASE("transforms: no_grad outside of grad counts for the levels below",
+          "[autograd][grad_mode][transform]") { // FS-8
   tensor const x = leaf(2);
   vv::no_grad const off;
   tensor const g = vv::grad(cube)(x);
@@ -228,7 +235,9 @@ TEST_CASE("transforms: eager gradients flow through grad, vjp, jvp, vmap, jacrev
   tensor const jac = vv::jacrev([](tensor const& v) { return vv::sin(v); })(x);
   for (index_t k = 0; k < 3; ++k) CHECK(element(grad1(vv::sum(jac), x), k) == Approx(-std::sin(element(x, k))));
   // y -> vjp(sin, x).pull(y)
-  auto const pulled = [&](tensor const& v) { return vv::sum(std::get<0>(vv::vjp([](tensor const& u) { return vv::sin(u); }, x).second(v))); };
+  auto const pulled = [&](tensor const& v) {
+    return vv::sum(std::get<0>(vv::vjp([](tensor const& u) { return vv::sin(u); }, x).second(v)));
+  };
   CHECK(elements(vv::grad(pulled)(y)) == elements(vv::cos(x.detach())));
   CHECK(elements(grad1(pulled(y), y)) == elements(vv::cos(x.detach())));
   // what a transformed function captures
@@ -306,7 +315,8 @@ TEST_CASE("transforms: grad works where the autograd key is excluded", "[autogra
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: values that escape their grad behave like what is inside of them", "[autograd][transform]") { // FS-10
+TEST_CASE("transforms: values that escape their grad behave like what is inside of them",
+          "[autograd][transform]") { // FS-10
   tensor kept;
   tensor const x = leaf(2);
   (void)vv::grad([&](tensor const& v) {

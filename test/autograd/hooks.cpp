@@ -98,18 +98,18 @@ TEST_CASE("hooks: of nodes keep the number, shapes and dtypes of gradients", "[a
   auto const leave = [](vv::boxed_args&) {};
   auto const leave_too = [](vv::boxed_args&, vv::boxed_args const&) {};
   CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g[0] = vec({1, 2, 3}); }, leave_too), vv::shape_error);
-  CHECK_THROWS_WITH(backward_with(
-                        [](vv::boxed_args& g) {
-                          g[0] = vec({1, 2, 3});
-                        },
-                        leave_too),
+  CHECK_THROWS_WITH(backward_with([](vv::boxed_args& g) { g[0] = vec({1, 2, 3}); }, leave_too),
                     ContainsText("MulBackward0") && ContainsText("[3]") && ContainsText("[2]"));
-  CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g[0] = vv::to(g[0], dtype::float32); }, leave_too), vv::dtype_error);
+  CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g[0] = vv::to(g[0], dtype::float32); }, leave_too),
+                  vv::dtype_error);
   CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g.push_back(vec({1, 2})); }, leave_too), vv::autograd_error);
-  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[1] = number(1); }), vv::shape_error);
-  CHECK_THROWS_WITH(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[0] = vv::to(in[0], dtype::float32); }),
-                    ContainsText("float32") && ContainsText("MulBackward0"));
-  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in = vv::boxed_args(); }), vv::autograd_error);
+  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[1] = number(1); }),
+                  vv::shape_error);
+  CHECK_THROWS_WITH(
+      backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[0] = vv::to(in[0], dtype::float32); }),
+      ContainsText("float32") && ContainsText("MulBackward0"));
+  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in = vv::boxed_args(); }),
+                  vv::autograd_error);
   CHECK((grad_of(x).empty() && grad_of(y).empty() && thread_is_clean()));
   tensor const c = vec({5, 6}); // for a constant there is no gradient to replace
   tensor const w = x * c;
@@ -119,7 +119,8 @@ TEST_CASE("hooks: of nodes keep the number, shapes and dtypes of gradients", "[a
   CHECK(grad_of(x).empty());
 }
 
-TEST_CASE("hooks: removal is idempotent, may happen inside a hook, and outlive the tensor", "[autograd][hook]") { // AG-13
+TEST_CASE("hooks: removal is idempotent, may happen inside a hook, and outlive the tensor",
+          "[autograd][hook]") { // AG-13
   vv::hook_handle left, empty;
   empty.remove();
   int calls = 0;
@@ -144,7 +145,8 @@ TEST_CASE("hooks: removal is idempotent, may happen inside a hook, and outlive t
   left.remove();
 }
 
-TEST_CASE("hooks: stay with the value they were registered on when it is written in place", "[autograd][hook][in_place]") { // AG-10, AG-S03
+TEST_CASE("hooks: stay with the value they were registered on when it is written in place",
+          "[autograd][hook][in_place]") { // AG-10, AG-S03
   for (bool second : {true, false}) {
     tensor const a = leaf({1, 1});
     tensor const b = vv::clone(a);
@@ -230,7 +232,8 @@ TEST_CASE("hooks: a retained gradient follows the latest value", "[autograd][hoo
   CHECK(grad_of(a) == list{5});
 }
 
-TEST_CASE("hooks: after accumulation the leaf may be changed, and its gradient freed", "[autograd][hook]") { // AG-11, AG-S05
+TEST_CASE("hooks: after accumulation the leaf may be changed, and its gradient freed",
+          "[autograd][hook]") { // AG-11, AG-S05
   tensor const x = leaf({5, 7});
   x.register_post_accumulate_grad_hook([](tensor const& t) {
     vv::no_grad const off;
@@ -280,8 +283,9 @@ TEST_CASE("hooks: exceptions pass through, and the graph that is kept runs again
   for (int where = 0; where < 4; ++where) {
     vv::hook_handle h = where == 0   ? a.register_hook([&](tensor const& g) { maybe(g); })
                         : where == 1 ? a.grad_fn().register_prehook([&](vv::boxed_args& g) { maybe(g); })
-                        : where == 2 ? a.grad_fn().register_hook([&](vv::boxed_args& g, vv::boxed_args const&) { maybe(g); })
-                                     : x.register_post_accumulate_grad_hook([&](tensor const& t) { maybe(t); });
+                        : where == 2
+                            ? a.grad_fn().register_hook([&](vv::boxed_args& g, vv::boxed_args const&) { maybe(g); })
+                            : x.register_post_accumulate_grad_hook([&](tensor const& t) { maybe(t); });
     throwing = true;
     x.zero_grad();
     CHECK_THROWS_AS(y.backward({}, true), stop);
@@ -296,7 +300,8 @@ TEST_CASE("hooks: exceptions pass through, and the graph that is kept runs again
   }
 }
 
-TEST_CASE("hooks: run in the grad mode of the run, and see derivatives that are recorded", "[autograd][hook][grad_mode]") {
+TEST_CASE("hooks: run in the grad mode of the run, and see derivatives that are recorded",
+          "[autograd][hook][grad_mode]") {
   tensor const x = leaf(3);
   tensor const a = x * x;
   std::vector<bool> modes, tracked;

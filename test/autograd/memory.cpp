@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Graphs are freed with the last handle: programs in a loop hold no more memory after many rounds than after some. What a step takes from the heap, once a first one has been made: nothing.
+// Graphs are freed with the last handle: programs in a loop hold no more memory after many rounds than after some. What
+// a step takes from the heap, once a first one has been made: nothing.
 #include "autograd_test.hpp"
 
 #include <atomic>
@@ -10,7 +11,8 @@ namespace {
 std::atomic<long> live{0}, taken_ever{0};
 void* take(std::size_t n, std::size_t align) {
   ++live, ++taken_ever;
-  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1))
+  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align)
+                                                        : std::malloc(n ? n : 1))
     return p;
   throw std::bad_alloc();
 }
@@ -45,7 +47,9 @@ long kept(F const& program) {
 }
 struct keeps_its_result : vv::function<keeps_its_result> {
   static auto forward(auto x) { return vv::exp(x); }
-  static auto setup_context(auto ctx, auto const& in, auto const& y) { return ctx.save_for_backward(y, std::get<0>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const& y) {
+    return ctx.save_for_backward(y, std::get<0>(in));
+  }
   static auto backward(auto& ctx, auto g) {
     auto [y, x] = ctx.saved();
     return vv::mul(g, y);
@@ -75,7 +79,8 @@ TEST_CASE("memory: derivatives of derivatives by grad leave nothing", "[autograd
           tensor const x = leaf({1, 2});
           (void)vv::autograd::grad<>({x * x}, {x}, {from({1, 0, 0, 1}, {2, 2})}, {.is_grads_batched = true})[0];
         }) == 0);
-  // Gradients that are collected with their history make a cycle of leaf and gradient, as in PyTorch; zero_grad breaks it.
+  // Gradients that are collected with their history make a cycle of leaf and gradient, as in PyTorch; zero_grad breaks
+  // it.
   CHECK(kept([&] {
           tensor const x = leaf({1, 2});
           vv::sum(x * x).backward({}, false, true);
@@ -121,12 +126,15 @@ TEST_CASE("memory: writing in place, through views too, leaves nothing", "[autog
 namespace {
 struct doubles_over : vv::function<doubles_over> {
   static tensor forward(tensor x) { return vv::mul_(x, 2); }
-  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.template mark_dirty<0>().save_for_backward(y); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) {
+    return ctx.template mark_dirty<0>().save_for_backward(y);
+  }
   static auto backward(auto&, tensor g) { return g * 2; }
 };
 } // namespace
 
-TEST_CASE("memory: operands marked dirty, and views written inside of transforms, leave nothing", "[autograd][memory][in_place]") {
+TEST_CASE("memory: operands marked dirty, and views written inside of transforms, leave nothing",
+          "[autograd][memory][in_place]") {
   tensor const w = leaf({1, 2});
   CHECK(kept([&] { (void)doubles_over::apply(w * 1); }) == 0); // never run
   CHECK(kept([&] { vv::sum(doubles_over::apply(w * 1)).backward(); }) == 0);
@@ -160,7 +168,8 @@ TEST_CASE("memory: hooks, retained gradients and custom functions leave nothing"
   CHECK(kept([&] { (void)keeps_its_result::apply(w); }) == 0); // never run
   CHECK(kept([&] { vv::sum(keeps_its_result::apply(w * 1)).backward(); }) == 0);
   CHECK(kept([&] {
-          tensor const g = vv::autograd::grad<>({vv::sum(keeps_its_result::apply(w))}, {w}, {}, {.create_graph = true})[0];
+          tensor const g =
+              vv::autograd::grad<>({vv::sum(keeps_its_result::apply(w))}, {w}, {}, {.create_graph = true})[0];
           (void)g;
         }) == 0);
   CHECK(kept([&] { (void)vv::grad([](tensor const& v) { return vv::sum(keeps_its_result::apply(v)); })(w); }) == 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every operator with samples: eager backward gives what vjp gives, needs no value that its rules do not declare, and notices what was written since.
+// Every operator with samples: eager backward gives what vjp gives, needs no value that its rules do not declare, and
+// notices what was written since.
 #include "../sample/op.hpp"
 #include "autograd_test.hpp"
 
@@ -76,7 +77,8 @@ TEST_CASE("all operators: eager backward gives what vjp gives", "[autograd][laws
     y.backward(v.g, true);
     for (std::size_t k = 0; k < v.at.size(); ++k) CHECK(difference(v.x[v.at[k]].grad(), expected[k]) == "");
     // ... and again, recorded this time
-    auto const again = vv::autograd::grad<>({y}, targets(v), {v.g}, {.create_graph = true}, vv::autograd::unused::zeros);
+    auto const again =
+        vv::autograd::grad<>({y}, targets(v), {v.g}, {.create_graph = true}, vv::autograd::unused::zeros);
     for (std::size_t k = 0; k < v.at.size(); ++k) CHECK(difference(again[k].detach(), expected[k]) == "");
   });
   CHECK(thread_is_clean());
@@ -89,13 +91,15 @@ TEST_CASE("all operators: recorded gradients have the gradients that vjp of vjp 
     INFO(describe(r, s));
     sampled v = take(r, s, seed, y0.sizes(), y0.dtype());
     v.g.requires_grad_();
-    auto const g = vv::autograd::grad<>({r(v.x)}, targets(v), {v.g}, {.create_graph = true}, vv::autograd::unused::zeros);
+    auto const g =
+        vv::autograd::grad<>({r(v.x)}, targets(v), {v.g}, {.create_graph = true}, vv::autograd::unused::zeros);
     // The pullback of the first operand's gradient, with respect to the cotangent: linear, so equal to the jvp.
     numbers draw(seed + 3000);
     for (std::size_t k = 0; k < v.at.size(); ++k) {
       if (!g[k].requires_grad()) continue;
       tensor const u = uniform(g[k].sizes(), draw, -1, 1, g[k].dtype());
-      tensor const by_g = vv::autograd::grad<>({g[k]}, {v.g}, {u}, {.retain_graph = true}, vv::autograd::unused::zeros)[0];
+      tensor const by_g =
+          vv::autograd::grad<>({g[k]}, {v.g}, {u}, {.retain_graph = true}, vv::autograd::unused::zeros)[0];
       auto const along = [&](tensor const& a) {
         values all = v.x;
         for (auto& t : all) t = t.detach();
@@ -114,7 +118,8 @@ TEST_CASE("all operators: what is written after the call is noticed, or does no 
     tensor const y0 = plain_result(r, s, seed);
     if (!usable(r, y0)) return;
     for (std::size_t written = 0; written <= r.operands.size(); ++written) {
-      INFO(describe(r, s) << ", written: " << (written < r.operands.size() ? "operand " + std::to_string(written) : "the result"));
+      INFO(describe(r, s) << ", written: "
+                          << (written < r.operands.size() ? "operand " + std::to_string(written) : "the result"));
       sampled v = take(r, s, seed, y0.sizes(), y0.dtype());
       auto const expected = by_transform(r, v.x, v.at, v.g);
       tensor const y = r(v.x);

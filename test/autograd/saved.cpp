@@ -39,14 +39,18 @@ TEST_CASE("saved values: packed when recorded, unpacked when needed", "[autograd
   CHECK(unpacked == 0);
   y.backward();
   CHECK(unpacked == 3);
-  tensor const exact = vv::grad([](auto const& t) { return vv::sum(vv::mul(vv::sin(t), vv::add(t, 1.0))); })(x.detach());
+  tensor const exact =
+      vv::grad([](auto const& t) { return vv::sum(vv::mul(vv::sin(t), vv::add(t, 1.0))); })(x.detach());
   CHECK(difference(x.grad(), exact, 1e-6) == "");
   CHECK(difference(x.grad(), exact, 0) != "");
 }
 
-TEST_CASE("saved values: derivatives of derivatives see through hooks and checkpoints", "[autograd][saved][checkpoint]") { // AG-23, CK-5
+TEST_CASE("saved values: derivatives of derivatives see through hooks and checkpoints",
+          "[autograd][saved][checkpoint]") { // AG-23, CK-5
   tensor const x = leaf(tensor{{0.5, 2.0}}), w = leaf(tensor{{1.5, 0.3}});
-  auto const f = [&](tensor const& t) { return vv::mul(vv::exp(vv::mul(t, w)), vv::tanh(t)); }; // operands and results are read
+  auto const f = [&](tensor const& t) {
+    return vv::mul(vv::exp(vv::mul(t, w)), vv::tanh(t));
+  }; // operands and results are read
   auto const second = [&](auto const& call) {
     auto const g = vv::autograd::grad<>({vv::sum(call(x))}, {x, w}, {}, {.create_graph = true});
     return vv::autograd::grad<>({vv::sum(vv::mul(g[0], g[0])) + vv::sum(g[1])}, {x, w});
@@ -64,7 +68,8 @@ TEST_CASE("saved values: derivatives of derivatives see through hooks and checkp
   }
 }
 
-TEST_CASE("saved values: hooks that write, and hooks around transforms, are refused", "[autograd][saved]") { // AG-23, TR-25, FS-S15
+TEST_CASE("saved values: hooks that write, and hooks around transforms, are refused",
+          "[autograd][saved]") { // AG-23, TR-25, FS-S15
   tensor const x = leaf(tensor{{0.5, 2.0}});
   auto const same = [](tensor const& t) { return t; };
   auto const f = [](auto const& t) { return vv::sum(vv::sin(t)); };

@@ -45,7 +45,8 @@ TEST_CASE("threads: one graph run from several threads", "[autograd][tls]") {
   CHECK(wrong == std::vector<int>(threads, 0));
   auto const per = elements(vv::autograd::grad<>({vv::sum(shared)}, {x})[0]);
   for (index_t k = 0; k < 2; ++k)
-    CHECK(element(x.grad(), k) == Approx(threads * runs * element(expected, k) + 6 * runs * per[static_cast<std::size_t>(k)]));
+    CHECK(element(x.grad(), k) ==
+          Approx(threads * runs * element(expected, k) + 6 * runs * per[static_cast<std::size_t>(k)]));
 }
 
 TEST_CASE("threads: grad mode is the thread's own, and a graph may be freed elsewhere", "[autograd][tls]") {
@@ -125,12 +126,14 @@ struct meddling : vv::dispatch_mode<meddling> {
 };
 } // namespace
 
-TEST_CASE("threads: what sees the addition to a gradient may ask for it and add to it", "[autograd][tls][hook]") { // AG-7, AG-8
+TEST_CASE("threads: what sees the addition to a gradient may ask for it and add to it",
+          "[autograd][tls][hook]") { // AG-7, AG-8
   constexpr int threads = 4;
   for (bool create : {false, true}) {
     tensor const x = leaf({1, 2});
     std::atomic<int> defined = 0;
-    x.register_post_accumulate_grad_hook([&](tensor const& l) { defined += l.grad().defined(); }); // hooks run when the lock is free again
+    x.register_post_accumulate_grad_hook(
+        [&](tensor const& l) { defined += l.grad().defined(); }); // hooks run when the lock is free again
     std::vector<int> looked(threads, 0);
     vv::sum(x).backward();
     in_threads(threads, [&](int k) {

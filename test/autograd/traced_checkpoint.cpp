@@ -23,7 +23,8 @@ tensor some(dims const& sizes, std::uint64_t seed) {
 }
 } // namespace
 
-TEST_CASE("checkpoint: in a traced program a region that runs again, with the same random numbers", "[autograd][checkpoint][graph]") { // CK-8, CK-S10
+TEST_CASE("checkpoint: in a traced program a region that runs again, with the same random numbers",
+          "[autograd][checkpoint][graph]") { // CK-8, CK-S10
   tensor const x = some({64}, 3);
   auto const step = vv::value_and_grad([](tensor const& u) { return vv::sum(vv::checkpoint(&masked, u * 2)); });
   vv::graph const g = vv::make_fx(step)(x);
@@ -69,12 +70,14 @@ TEST_CASE("checkpoint: in a traced program a region that runs again, with the sa
     return std::pair(y, vv::randn({2}, dtype::float64));
   };
   vv::graph const forward = vv::make_fx([](tensor const& u) { return vv::checkpoint(&masked, u); })(x);
-  auto const plain = drawn([&] { return masked(x); }), traced = drawn([&] { return vv::interpret(forward, boxed_args(x))[0]; });
+  auto const plain = drawn([&] { return masked(x); }),
+             traced = drawn([&] { return vv::interpret(forward, boxed_args(x))[0]; });
   CHECK((difference(plain.first, traced.first) == "" && difference(plain.second, traced.second) == ""));
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("checkpoint: traced under every transform, nested, with captures and trees", "[autograd][checkpoint][graph]") {
+TEST_CASE("checkpoint: traced under every transform, nested, with captures and trees",
+          "[autograd][checkpoint][graph]") {
   tensor const x = some({4}, 5), xs = some({3, 4}, 6), weight = some({4}, 7);
   auto const nested = [](tensor const& v, tensor const& w) {
     return vv::checkpoint(
@@ -88,7 +91,9 @@ TEST_CASE("checkpoint: traced under every transform, nested, with captures and t
   auto const plain = [](tensor const& v, tensor const& w) { return vv::exp(v * 0.5 * w) * v; };
   auto const same = [&](char const* what, auto const& run, tensor const& at) {
     INFO(what);
-    auto const of = [&](auto const& f) { return [&](tensor const& v, tensor const& w) { return run([&](tensor const& u) { return tensor(f(u, w)); })(v); }; };
+    auto const of = [&](auto const& f) {
+      return [&](tensor const& v, tensor const& w) { return run([&](tensor const& u) { return tensor(f(u, w)); })(v); };
+    };
     vv::graph const g = vv::make_fx(of(nested))(at, weight);
     CHECK(vv::verify(g));
     CHECK(count_of(g, region) > 0);
@@ -105,38 +110,71 @@ TEST_CASE("checkpoint: traced under every transform, nested, with captures and t
   auto const scalar = [](auto const& f) { return [f](tensor const& v) { return vv::sum(f(v) * f(v)); }; };
   same("value", [](auto const& f) { return f; }, x);
   same("grad", [&](auto const& f) { return vv::grad(scalar(f)); }, x);
-  same("grad of grad", [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::grad(scalar(f))(v)); }); }, x);
-  same("jvp", [&](auto const& f) { return [=](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v * 2)).second; }; }, x);
-  same("jvp of grad", [&](auto const& f) { return [=](tensor const& v) { return vv::jvp(vv::grad(scalar(f)), std::tuple(v), std::tuple(v * 2)).second; }; }, x);
+  same(
+      "grad of grad",
+      [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::grad(scalar(f))(v)); }); }, x);
+  same(
+      "jvp",
+      [&](auto const& f) {
+        return [=](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v * 2)).second; };
+      },
+      x);
+  same(
+      "jvp of grad",
+      [&](auto const& f) {
+        return [=](tensor const& v) { return vv::jvp(vv::grad(scalar(f)), std::tuple(v), std::tuple(v * 2)).second; };
+      },
+      x);
   same("vmap", [&](auto const& f) { return vv::vmap(f); }, xs);
   same("vmap of grad", [&](auto const& f) { return vv::vmap(vv::grad(scalar(f))); }, xs);
-  same("grad of vmap", [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::vmap(f)(v) * v); }); }, xs);
+  same(
+      "grad of vmap",
+      [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::vmap(f)(v) * v); }); }, xs);
   same("functionalize of grad", [&](auto const& f) { return vv::functionalize(vv::grad(scalar(f))); }, x);
 }
 
-TEST_CASE("checkpoint: traced, of integers, nothing, rank 0, empty and strided values, and one that throws", "[autograd][checkpoint][graph]") {
+TEST_CASE("checkpoint: traced, of integers, nothing, rank 0, empty and strided values, and one that throws",
+          "[autograd][checkpoint][graph]") {
   tensor const index = from({2, 0, 1}, {3}, dtype::int64);
-  for (tensor const& x : {some({3}, 1), some({}, 2), some({0}, 3), from({1, 2, 3}, {3}, dtype::float32), vv::select(some({3, 2}, 4), 1, 1)}) {
+  for (tensor const& x : {some({3}, 1), some({}, 2), some({0}, 3), from({1, 2, 3}, {3}, dtype::float32),
+                          vv::select(some({3, 2}, 4), 1, 1)}) {
     auto const f = [](tensor const& v, tensor const& i, tensor const& nothing) {
-      auto const body = [](tensor const& a, tensor const& k, tensor const& none) { return none.defined() ? a : vv::sin(a * a) * vv::sum(vv::to(k, a.dtype())); };
+      auto const body = [](tensor const& a, tensor const& k, tensor const& none) {
+        return none.defined() ? a : vv::sin(a * a) * vv::sum(vv::to(k, a.dtype()));
+      };
       return std::pair(vv::checkpoint(body, v, i, nothing), body(v, i, nothing));
     };
     auto const run = [&](bool kept) {
-      return [&, kept](tensor const& v, tensor const& i) { return vv::grad([&](tensor const& u) { auto const y = f(u, i, tensor()); return vv::sum(kept ? y.first : y.second); })(v); };
+      return [&, kept](tensor const& v, tensor const& i) {
+        return vv::grad([&](tensor const& u) {
+          auto const y = f(u, i, tensor());
+          return vv::sum(kept ? y.first : y.second);
+        })(v);
+      };
     };
     vv::graph const g = vv::make_fx(run(true))(x, index);
     CHECK(count_of(g, region) == 2);
     CHECK(difference(vv::interpret(g, boxed_args(x, index))[0], run(false)(x, index), 1e-12) == "");
     CHECK(difference(vv::fuse(g)(boxed_args(x, index))[0], run(false)(x, index), 1e-6) == "");
   }
-  auto const throws = [](tensor const& v) { return vv::checkpoint([](tensor const& a) -> tensor { (void)vv::randn({2}); return throw std::runtime_error("mine"), a; }, v * 2); };
+  auto const throws = [](tensor const& v) {
+    return vv::checkpoint(
+        [](tensor const& a) -> tensor {
+          (void)vv::randn({2});
+          return throw std::runtime_error("mine"), a;
+        },
+        v * 2);
+  };
   tensor const x = some({3}, 1);
   CHECK_THROWS_WITH(vv::make_fx(throws)(x), ContainsText("mine"));
-  CHECK_THROWS_WITH(vv::make_fx([&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(throws(u)); })(v); })(x), ContainsText("mine"));
+  CHECK_THROWS_WITH(
+      vv::make_fx([&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(throws(u)); })(v); })(x),
+      ContainsText("mine"));
   CHECK(thread_is_clean());
 }
 
 TEST_CASE("the state of the generator: one for all that vmap maps", "[autograd][checkpoint][random]") {
-  CHECK(difference(vv::vmap([&](tensor const& v) { return v + vv::get_rng_state(); }, vv::randomness::different)(vv::zeros({3, 2}, dtype::int64)),
+  CHECK(difference(vv::vmap([&](tensor const& v) { return v + vv::get_rng_state(); },
+                            vv::randomness::different)(vv::zeros({3, 2}, dtype::int64)),
                    vv::stack(std::vector<tensor>(3, vv::get_rng_state()), 0)) == "");
 }

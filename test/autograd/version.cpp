@@ -35,7 +35,8 @@ TEST_CASE("version: views share the counter, an assignment of data leaves it", "
   CHECK(elements(x) == list{2, 3, 4, 6, 7, 8});
 }
 
-TEST_CASE("version: writing through detach is seen by backward, through data it is not", "[autograd][version]") { // VC-S03, S04
+TEST_CASE("version: writing through detach is seen by backward, through data it is not",
+          "[autograd][version]") { // VC-S03, S04
   tensor const x = leaf(3), two = number(2);
   tensor const y = vv::pow(x, two);
   tensor const z = x.detach();
@@ -64,8 +65,8 @@ TEST_CASE("version: no_grad counts, and the error names both versions", "[autogr
     vv::mul_(x, 2);
     vv::mul_(x, 2);
   }
-  CHECK_THROWS_WITH(z.backward(),
-                    ContainsText("mul") && ContainsText("version 2") && ContainsText("expected version 0") && ContainsText("float64[2]"));
+  CHECK_THROWS_WITH(z.backward(), ContainsText("mul") && ContainsText("version 2") &&
+                                      ContainsText("expected version 0") && ContainsText("float64[2]"));
   CHECK(thread_is_clean());
 }
 
@@ -152,7 +153,8 @@ TEST_CASE("version: set_data keeps identity, counter and hooks", "[autograd][ver
   CHECK(x.is_leaf());
 }
 
-TEST_CASE("version: set_data refuses what does not fit, and changes the dtype of a leaf", "[autograd][version]") { // DT-6
+TEST_CASE("version: set_data refuses what does not fit, and changes the dtype of a leaf",
+          "[autograd][version]") { // DT-6
   tensor const x = leaf({1, 2});
   CHECK_THROWS_AS(x.set_data(from({1, 2}, {2}, dtype::int64)), vv::dtype_error);
   CHECK_THROWS_AS(x.set_data(tensor::meta({2}, dtype::float64)), vv::dtype_error);
@@ -204,7 +206,8 @@ TEST_CASE("version: set_ takes other memory, and counts as a write", "[autograd]
   vv::add_(y, 0);
   CHECK(vv::set_(x, y).is(x));
   CHECK((x.sizes() == dims{2, 2} && x.shares_storage(y)));
-  CHECK((x.version() == 2 && before.version() == 2 && y.version() == 1)); // its own counter, shared with what saw the old memory
+  CHECK((x.version() == 2 && before.version() == 2 &&
+         y.version() == 1)); // its own counter, shared with what saw the old memory
   vv::mul_(x, 2);
   CHECK(elements(y) == list{6, 8, 10, 12});
   CHECK((x.version() == 3 && y.version() == 1));
@@ -223,11 +226,13 @@ TEST_CASE("version: set_ takes other memory, and counts as a write", "[autograd]
   CHECK_THROWS_WITH(s.backward(), ContainsText("modified by an in-place operator")); // what was saved was written
   vv::sum(l * l).backward();
   CHECK(grad_of(l) == list{10, 12});
-  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::set_(v * 1, vec({1, 2}))); })(other), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::set_(v * 1, vec({1, 2}))); })(other),
+                  vv::transform_error);
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("version: what a node saved can be asked for, and shares the counter of the value", "[autograd][version]") { // VC-S09
+TEST_CASE("version: what a node saved can be asked for, and shares the counter of the value",
+          "[autograd][version]") { // VC-S09
   tensor const a = leaf({0.5, 1});
   tensor const b = vv::exp(a);
   tensor const s = b.grad_fn().saved_tensors().at(0);
@@ -239,7 +244,8 @@ TEST_CASE("version: what a node saved can be asked for, and shares the counter o
   }
   CHECK((s.version() == 1 && b.version() == 1 && elements(s) == elements(b)));
   CHECK_THROWS_AS(b.grad_fn().saved_tensors(), vv::autograd_error);
-  CHECK_THROWS_WITH(b.grad_fn().saved_tensors(), ContainsText("modified by an in-place operator") && ContainsText("exp"));
+  CHECK_THROWS_WITH(b.grad_fn().saved_tensors(),
+                    ContainsText("modified by an in-place operator") && ContainsText("exp"));
   tensor const c = a * a;
   CHECK(c.grad_fn().saved_tensors().size() == 2);
   CHECK((a + 1).grad_fn().saved_tensors().empty());
@@ -248,7 +254,8 @@ TEST_CASE("version: what a node saved can be asked for, and shares the counter o
   CHECK(a.grad_fn().operator bool() == false);
 }
 
-TEST_CASE("version: detach_ of a base leaves its views attached, of a view it is refused", "[autograd][version]") { // DT-17
+TEST_CASE("version: detach_ of a base leaves its views attached, of a view it is refused",
+          "[autograd][version]") { // DT-17
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 2;
   tensor const v = vv::slice(a, 0, 0, 2);
@@ -261,7 +268,8 @@ TEST_CASE("version: detach_ of a base leaves its views attached, of a view it is
   CHECK(grad_of(x) == list{2, 2, 0});
 }
 
-TEST_CASE("version: detaching a saved operand in place is noticed, detaching a saved result is not", "[autograd][version]") { // DT-19
+TEST_CASE("version: detaching a saved operand in place is noticed, detaching a saved result is not",
+          "[autograd][version]") { // DT-19
   tensor const w = leaf(3);
   tensor const x = w * 2;
   tensor const y = x * x;

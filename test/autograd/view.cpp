@@ -24,7 +24,8 @@ void same(char const* what, bool replayed, two in_place, two functional, dims co
     tensor const x = from(elements(x0), sizes).requires_grad_(), w = from(elements(w0), w_sizes).requires_grad_();
     tensor const r = (k ? functional : in_place)(x, w);
     y[k] = elements(r);
-    auto const first = vv::autograd::grad<>({weighed(r)}, {x, w}, {}, {.create_graph = true}, vv::autograd::unused::zeros);
+    auto const first =
+        vv::autograd::grad<>({weighed(r)}, {x, w}, {}, {.create_graph = true}, vv::autograd::unused::zeros);
     tensor const s = weighed(first[0]) + weighed(first[1]);
     g[k][0] = elements(first[0]), g[k][1] = elements(first[1]);
     auto const second = vv::autograd::grad<>({s}, {x, w}, {}, {}, vv::autograd::unused::zeros);
@@ -52,7 +53,8 @@ tensor row(tensor const& t, index_t i) { return vv::select(t, 0, i); }
 /// `t` with row i replaced.
 tensor with_row(tensor const& t, index_t i, tensor const& r) {
   std::vector<tensor> rows;
-  for (index_t k = 0; k < t.size(0); ++k) rows.push_back(k == i ? tensor(vv::broadcast_to(r, row(t, k).sizes())) : row(t, k));
+  for (index_t k = 0; k < t.size(0); ++k)
+    rows.push_back(k == i ? tensor(vv::broadcast_to(r, row(t, k).sizes())) : row(t, k));
   return rows.size() == 2 ? tensor(vv::stack(std::tuple(rows[0], rows[1]), vv::axis<0>))
                           : tensor(vv::stack(std::tuple(rows[0], rows[1], rows[2]), vv::axis<0>));
 }
@@ -125,10 +127,7 @@ TEST_CASE("in place: on values that are no leaves, as the same program without",
         vv::copy_(a, w);
         return tensor(a * x);
       },
-      [](T x, T w) {
-        return tensor(vv::broadcast_to(w, dims{3, 2}) * x);
-      },
-      m, r);
+      [](T x, T w) { return tensor(vv::broadcast_to(w, dims{3, 2}) * x); }, m, r);
   same(
       "write into what had no history",
       [](T x, T w) {
@@ -257,7 +256,10 @@ TEST_CASE("in place: into views, the base seen afterwards, as the same program w
         vv::mul_(v, w);
         return a;
       },
-      [](T x, T w) { return with_row(with_row(with_row(x, 0, row(x, 0) * w), 1, row(x, 1) * w * w), 2, row(x, 2) * w); }, m, r);
+      [](T x, T w) {
+        return with_row(with_row(with_row(x, 0, row(x, 0) * w), 1, row(x, 1) * w * w), 2, row(x, 2) * w);
+      },
+      m, r);
   same(
       "transpose",
       [](T x, T w) {
@@ -273,10 +275,7 @@ TEST_CASE("in place: into views, the base seen afterwards, as the same program w
         vv::mul_(vv::reshape(a, dims{6}), w);
         return a;
       },
-      [](T x, T w) {
-        return tensor(x * vv::reshape(w, dims{3, 2}));
-      },
-      m, {6});
+      [](T x, T w) { return tensor(x * vv::reshape(w, dims{3, 2})); }, m, {6});
   same(
       "steps",
       [](T x, T w) {
@@ -338,10 +337,7 @@ TEST_CASE("in place: into views, the base seen afterwards, as the same program w
         vv::mul_(vv::slice(a, 0, 1, 2), w);
         return a;
       },
-      [](T x, T w) {
-        return with_row(from(list(6, 2), {3, 2}), 1, x * w * 2);
-      },
-      r, r);
+      [](T x, T w) { return with_row(from(list(6, 2), {3, 2}), 1, x * w * 2); }, r, r);
   same(
       "a view without history, others seen later",
       [](T x, T w) {
@@ -425,7 +421,8 @@ TEST_CASE("in place: stale values are errors, values not needed are not", "[auto
   tensor const l = leaf({1, 2, 3}); // a result that was saved; a view of what was saved
   tensor const e = vv::exp(l);
   vv::mul_(vv::slice(e, 0, 0, 1), 2);
-  CHECK_THROWS_WITH(vv::sum(e).backward(), ContainsText("exp") && ContainsText("version 1") && ContainsText("version 0"));
+  CHECK_THROWS_WITH(vv::sum(e).backward(),
+                    ContainsText("exp") && ContainsText("version 1") && ContainsText("version 0"));
   CHECK(thread_is_clean());
 }
 
@@ -466,7 +463,8 @@ TEST_CASE("in place: dtypes of gradients", "[autograd][in_place][dtype]") {
   CHECK((c.grad().dtype() == dtype::float64 && grad_of(c) == list{2, 2}));
 }
 
-TEST_CASE("view: made in no_grad and written in grad mode, and the other three ways", "[autograd][view][grad_mode]") { // AG-S32, AG-16
+TEST_CASE("view: made in no_grad and written in grad mode, and the other three ways",
+          "[autograd][view][grad_mode]") { // AG-S32, AG-16
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;
   tensor const v = [&] {
@@ -497,7 +495,8 @@ TEST_CASE("view: made in no_grad and written in grad mode, and the other three w
   CHECK_NOTHROW(vv::mul_(u, 2));
 }
 
-TEST_CASE("view: one of several results of unbind, split or chunk may not be written into", "[autograd][view]") { // AG-S32, AG-16
+TEST_CASE("view: one of several results of unbind, split or chunk may not be written into",
+          "[autograd][view]") { // AG-S32, AG-16
   tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2}).requires_grad_();
   tensor const a = x * 1;
   auto const rows = vv::unbind(a);
@@ -506,7 +505,8 @@ TEST_CASE("view: one of several results of unbind, split or chunk may not be wri
   for (auto const& parts : {rows, vv::split(a, 2), vv::chunk(a, 2, 1)}) {
     CHECK_THROWS_AS(vv::mul_(parts[1], 2), vv::autograd_error);
     CHECK_THROWS_WITH(vv::mul_(parts[1], 2), ContainsText("several results"));
-    CHECK_THROWS_WITH(vv::mul_(vv::slice(parts[1], 0, 0, 1), 2), ContainsText("several results")); // ... or a view of it
+    CHECK_THROWS_WITH(vv::mul_(vv::slice(parts[1], 0, 0, 1), 2),
+                      ContainsText("several results")); // ... or a view of it
   }
   CHECK((elements(a) == list{1, 2, 3, 4, 5, 6} && a.version() == 0));
   vv::sum(rows[0] * rows[2] + vv::unbind(x)[1]).backward({}, true);
@@ -597,7 +597,8 @@ TEST_CASE("view: requires_grad_, is_leaf and grad_fn of views", "[autograd][view
   CHECK(grad_of(x) == list{8, 24, 0});
 }
 
-TEST_CASE("view: its history is found by calling again what made it, where that is asked for", "[autograd][view]") { // AG-18
+TEST_CASE("view: its history is found by calling again what made it, where that is asked for",
+          "[autograd][view]") { // AG-18
   using tracking = vv::autograd::force_original_view_tracking;
   tensor const x = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
   auto const name = [](tensor const& t) { return std::string(t.grad_fn().name()); };
@@ -636,7 +637,8 @@ TEST_CASE("view: its history is found by calling again what made it, where that 
   tensor const same_by_region = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
   {
     tracking const off(false);
-    tensor const b = vv::reshape(vv::transpose(same_by_region * 2, 0, 1), dims{6}), s = vv::reshape(b, dims{2, 3}), r = vv::select(s, 0, 1), p = vv::slice(r, 0, 1, 3);
+    tensor const b = vv::reshape(vv::transpose(same_by_region * 2, 0, 1), dims{6}), s = vv::reshape(b, dims{2, 3}),
+                 r = vv::select(s, 0, 1), p = vv::slice(r, 0, 1, 3);
     vv::mul_(p, from({10, 100}, {2}));
     vv::sum(p * vv::slice(r, 0, 1, 3) + vv::sum(s)).backward();
   }

@@ -21,8 +21,8 @@ template <class W, class P>
 void same(char const* what, W const& writes, P const& plain) {
   INFO(what);
   numbers draw(5);
-  tensor const x = uniform({3, 2}, draw, 0.5, 2), t = uniform({3, 2}, draw), u = uniform({3, 2}, draw), xs = uniform({2, 3, 2}, draw, 0.5, 2),
-               ts = uniform({2, 3, 2}, draw);
+  tensor const x = uniform({3, 2}, draw, 0.5, 2), t = uniform({3, 2}, draw), u = uniform({3, 2}, draw),
+               xs = uniform({2, 3, 2}, draw, 0.5, 2), ts = uniform({2, 3, 2}, draw);
   list const before = elements(x);
   auto const agree = [&](char const* transform, auto const& run) {
     INFO(transform);
@@ -39,14 +39,17 @@ void same(char const* what, W const& writes, P const& plain) {
     return l.grad();
   });
   agree("grad", [&](auto const& f) { return vv::grad(scalar(f))(x); });
-  agree("grad of grad", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::grad(scalar(f))(v)); })(x); });
+  agree("grad of grad",
+        [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::grad(scalar(f))(v)); })(x); });
   agree("jvp", [&](auto const& f) { return tangent(f)(x, t); });
   agree("jvp of jvp", [&](auto const& f) { return tangent([&](tensor const& v) { return tangent(f)(v, t); })(x, u); });
   agree("jvp of grad", [&](auto const& f) { return tangent(vv::grad(scalar(f)))(x, t); });
-  agree("grad of jvp", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(tangent(f)(v, t)); })(x); });
+  agree("grad of jvp",
+        [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(tangent(f)(v, t)); })(x); });
   agree("vmap", [&](auto const& f) { return vv::vmap(f)(xs); });
   agree("vmap of grad", [&](auto const& f) { return vv::vmap(vv::grad(scalar(f)))(xs); });
-  agree("grad of vmap", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::vmap(f)(v)); })(xs); });
+  agree("grad of vmap",
+        [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::vmap(f)(v)); })(xs); });
   agree("vmap of jvp", [&](auto const& f) { return vv::vmap(tangent(f))(xs, ts); });
   agree("jvp of vmap", [&](auto const& f) { return tangent([&](tensor const& v) { return vv::vmap(f)(v); })(xs, ts); });
   agree("hessian", [&](auto const& f) { return vv::hessian(scalar(f))(x); });
@@ -77,7 +80,9 @@ TEST_CASE("view: written inside of transforms, as the same program without", "[a
         vv::copy_(row(y, 1), vv::sin(vv::clone(row(y, 0))) * row(x, 2));
         return y;
       },
-      [](T x) { return rows(row(x, 0) * row(x, 0), vv::sin(row(x, 0) * row(x, 0)) * row(x, 2), row(x, 2) * row(x, 2)); });
+      [](T x) {
+        return rows(row(x, 0) * row(x, 0), vv::sin(row(x, 0) * row(x, 0)) * row(x, 2), row(x, 2) * row(x, 2));
+      });
   same(
       "a row times another, and an operator that reads its result",
       [](T x) {
@@ -86,7 +91,9 @@ TEST_CASE("view: written inside of transforms, as the same program without", "[a
         vv::exp_(row(y, 2));
         return y;
       },
-      [](T x) { return rows(vv::sin(row(x, 0)), vv::sin(row(x, 1)), vv::exp(vv::sin(row(x, 2)) * vv::sin(row(x, 1)))); });
+      [](T x) {
+        return rows(vv::sin(row(x, 0)), vv::sin(row(x, 1)), vv::exp(vv::sin(row(x, 2)) * vv::sin(row(x, 1))));
+      });
   same(
       "views made before, seen after",
       [](T x) {
@@ -173,7 +180,8 @@ TEST_CASE("view: what may not be written inside of transforms", "[autograd][view
       },
       "modified by an in-place operator");
   tensor const captured = vec({5, 6, 7});
-  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::copy_(at0(captured), at0(v)), vv::sum(v); })(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::copy_(at0(captured), at0(v)), vv::sum(v); })(x),
+                  vv::transform_error);
   CHECK(elements(captured) == list{5, 6, 7});
 }
 
@@ -196,7 +204,8 @@ TEST_CASE("dual levels: writing into views of dual tensors", "[autograd][view][f
   CHECK(elements(tangent(dual)) == list{4, 2});
 }
 
-TEST_CASE("level: what an operator made there may be written into with values of the level", "[autograd][view][transform]") { // FS-7
+TEST_CASE("level: what an operator made there may be written into with values of the level",
+          "[autograd][view][transform]") { // FS-7
   auto const buffer = [](dims const& n) { return vv::zeros(n, vv::dtype::float64); };
   {
     tensor const x = vec({1, -2, 3});
@@ -232,7 +241,8 @@ TEST_CASE("level: what an operator made there may be written into with values of
         return b * 1 + vv::expand(vv::unsqueeze(first, 1), dims{3, 2});
       },
       [](tensor const& v) {
-        tensor const b = vv::stack(std::vector<tensor>{(column(v, 1) + 1) * column(v, 0), column(v, 0) * column(v, 0) * column(v, 1)}, 1);
+        tensor const b = vv::stack(
+            std::vector<tensor>{(column(v, 1) + 1) * column(v, 0), column(v, 0) * column(v, 0) * column(v, 1)}, 1);
         return b + vv::expand(vv::unsqueeze(column(b, 0), 1), dims{3, 2});
       });
   tensor const x = vec({1, 2, 3}), c = vec({5, 5, 5});
@@ -242,8 +252,12 @@ TEST_CASE("level: what an operator made there may be written into with values of
           vv::add_(b, v * v);
           return vv::sum(b);
         })(x)) == list{2, 4, 6});
-  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::add_(vv::reshape(c, dims{3, 1}), vv::reshape(v, dims{3, 1})), vv::sum(v); })(x), vv::transform_error);
-  CHECK_THROWS_AS(vv::jvp([&](tensor const& v) { return vv::add_(c, v), v; }, std::tuple(x), std::tuple(x)), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) {
+                    return vv::add_(vv::reshape(c, dims{3, 1}), vv::reshape(v, dims{3, 1})), vv::sum(v);
+                  })(x),
+                  vv::transform_error);
+  CHECK_THROWS_AS(vv::jvp([&](tensor const& v) { return vv::add_(c, v), v; }, std::tuple(x), std::tuple(x)),
+                  vv::transform_error);
   CHECK(elements(c) == list{5, 5, 5});
   // Written with constants, and where nothing is recorded.
   CHECK(elements(vv::grad([&](tensor const& v) {
@@ -284,7 +298,8 @@ struct returns_held : vv::function<returns_held> {
 };
 } // namespace
 
-TEST_CASE("level: what higher-order operators and custom functions make of constants there may be written into as well", "[autograd][view][transform][hop]") { // FS-7
+TEST_CASE("level: what higher-order operators and custom functions make of constants there may be written into as well",
+          "[autograd][view][transform][hop]") { // FS-7
   tensor const x = vec({1, -2, 3}), c = vec({5, 5, 5}), rows = vv::stack(std::vector<tensor>{c, c}, 0);
   auto const running = [](tensor const& s, tensor const& r) { return std::pair(s + r, s * r); };
   std::function<tensor()> const made[] = {
@@ -292,7 +307,10 @@ TEST_CASE("level: what higher-order operators and custom functions make of const
       [&] { return vv::scan(running, c, rows).first; },
       [&] { return vv::sum(vv::scan(running, c, rows).second, 0); },
       [&] { return vv::sum(vv::map([](tensor const& r) { return r * 2; }, rows), 0); },
-      [&] { return vv::while_loop([](tensor const& s) { return vv::sum(s) < 100; }, [](tensor const& s) { return s * 2; }, c); },
+      [&] {
+        return vv::while_loop([](tensor const& s) { return vv::sum(s) < 100; }, [](tensor const& s) { return s * 2; },
+                              c);
+      },
       [&] { return vv::vmap([](tensor const& r) { return doubled::apply(r); })(c); },
       [&] { return vv::grad([&](tensor const& v) { return vv::sum(v * doubled::apply(c)); })(c); },
   };
@@ -315,14 +333,19 @@ TEST_CASE("level: what higher-order operators and custom functions make of const
           })(x)) == elements(k));
     // Of the inner level only: the outer one sees what it made before.
     CHECK_THROWS_AS(vv::grad([&](tensor const& w) {
-      tensor const b = make();
-      return vv::sum(vv::grad([&](tensor const& v) { return vv::sum(vv::mul_(b, v)); })(w));
-    })(x), vv::transform_error);
+                      tensor const b = make();
+                      return vv::sum(vv::grad([&](tensor const& v) { return vv::sum(vv::mul_(b, v)); })(w));
+                    })(x),
+                    vv::transform_error);
   }
   // What is captured is no result, though it comes out as one.
   held = &c;
-  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::add_(returns_held::apply(rows), v)); })(x), vv::transform_error);
-  auto const ends_with_it = [&](tensor const& v) { return vv::sum(vv::add_(vv::scan([&](tensor const&, tensor const& r) { return std::pair(c, r); }, c + 1, rows).first, v)); };
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::add_(returns_held::apply(rows), v)); })(x),
+                  vv::transform_error);
+  auto const ends_with_it = [&](tensor const& v) {
+    return vv::sum(
+        vv::add_(vv::scan([&](tensor const&, tensor const& r) { return std::pair(c, r); }, c + 1, rows).first, v));
+  };
   CHECK(elements(vv::grad(ends_with_it)(x)) == list{1, 1, 1}); // of a copy
   CHECK(elements(c) == list{5, 5, 5});
   CHECK(thread_is_clean());
@@ -347,7 +370,8 @@ TEST_CASE("level: views are written into in inference mode as outside of it", "[
   };
   {
     vv::inference_mode const on;
-    for (auto const& f : {std::function<tensor(tensor const&)>(into_view), std::function<tensor(tensor const&)>(into_base)}) {
+    for (auto const& f :
+         {std::function<tensor(tensor const&)>(into_view), std::function<tensor(tensor const&)>(into_base)}) {
       CHECK(elements(vv::grad(f)(x)) == list{3, 12, 27});
       CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(t)).second) == list{42});
       CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::grad(f)(v)); })(x)) == list{6, 12, 18});
@@ -403,7 +427,8 @@ TEST_CASE("level: what eager autograd recorded is asked for it inside as outside
   {
     vv::forward_ad::dual_level const on;
     CHECK(vv::forward_ad::make_dual(l, number(1)).is_leaf());
-    CHECK_THROWS_WITH(vv::autograd::grad<>({vv::forward_ad::make_dual(l, number(1)) * 2}, {l}), ContainsText("recorded below the transform"));
+    CHECK_THROWS_WITH(vv::autograd::grad<>({vv::forward_ad::make_dual(l, number(1)) * 2}, {l}),
+                      ContainsText("recorded below the transform"));
     CHECK_THROWS_AS(vv::forward_ad::make_dual(l, number(1)).register_hook([](tensor const&) {}), vv::autograd_error);
   }
   // A view that has its history from its base only.
@@ -428,7 +453,9 @@ TEST_CASE("as_strided: of a slice that vmap maps it is a view too", "[op][view][
   std::vector<tensor> rows;
   for (index_t k = 0; k < 3; ++k) rows.push_back(f(vv::select(x, 0, k)));
   CHECK(difference(vv::vmap(f)(x), vv::stack(rows, 0)) == "");
-  auto const strided = [](tensor const& v) { return vv::as_strided(vv::transpose(v, 0, 1), dims{2}, dims{1}, dims{0}); };
+  auto const strided = [](tensor const& v) {
+    return vv::as_strided(vv::transpose(v, 0, 1), dims{2}, dims{1}, dims{0});
+  };
   CHECK_THROWS_AS(strided(vv::select(x, 0, 0)), vv::value_error);
   CHECK_THROWS_AS(vv::vmap(strided)(x), vv::value_error);
 }

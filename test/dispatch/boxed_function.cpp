@@ -18,7 +18,8 @@ static_assert(!std::is_convertible_v<tensor (*)(int), vv::boxed_function>);
 static_assert(std::is_nothrow_move_constructible_v<vv::boxed_function>);
 } // namespace
 
-TEST_CASE("boxed_function: anything of the signature converts, copies share it, the last one ends it", "[dispatch][boxed_function]") {
+TEST_CASE("boxed_function: anything of the signature converts, copies share it, the last one ends it",
+          "[dispatch][boxed_function]") {
   tensor const x = from({3}, {1});
   CHECK_FALSE(vv::boxed_function());
   vv::boxed_function f = twice;

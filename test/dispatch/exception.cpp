@@ -25,7 +25,8 @@ tensor program(tensor const& x) {
   auto const g = vv::grad([&](auto const& v) { return vv::sum(vv::grad(inner)(v) * v); })(x);
   auto const b = vv::vmap(vv::vmap([](auto const& v) { return vv::tanh(v) * 2; }))(vv::reshape(x, dims{3, 1}));
   auto const [y, dy] =
-      vv::jvp([&](auto const& v) { return vv::vmap(vv::grad([](auto const& u) { return u * u * u; }))(v); }, std::tuple(x), std::tuple(g));
+      vv::jvp([&](auto const& v) { return vv::vmap(vv::grad([](auto const& u) { return u * u * u; }))(v); },
+              std::tuple(x), std::tuple(g));
   return vv::sum(y) + vv::sum(dy) + vv::sum(b);
 }
 int throws_at(int n, tensor const& x) { // the n-th call of an operator by a user
@@ -35,7 +36,8 @@ int throws_at(int n, tensor const& x) { // the n-th call of an operator by a use
 }
 } // namespace
 
-TEST_CASE("exceptions: thrown by a mode at the n-th operator, for every n, leave all stacks empty", "[dispatch][exception]") {
+TEST_CASE("exceptions: thrown by a mode at the n-th operator, for every n, leave all stacks empty",
+          "[dispatch][exception]") {
   tensor const x = from({0.5, -1, 2}, {3});
   tensor const want = program(x);
   int n = 0;
@@ -86,7 +88,8 @@ TEST_CASE("exceptions: thrown by a kernel below transforms and modes", "[dispatc
   auto f = [&](auto const& v) { return vv::sum(vv::gather(v * v, 0, index)); };
   CHECK_THROWS_AS(f(x), vv::index_error);
   CHECK_THROWS_AS(vv::grad(f)(x), vv::index_error);
-  CHECK_THROWS_AS(vv::grad([&](auto const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v)).second; })(x), vv::index_error);
+  CHECK_THROWS_AS(vv::grad([&](auto const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v)).second; })(x),
+                  vv::index_error);
   CHECK_THROWS_AS(vv::vmap(f)(vv::reshape(x, dims{1, 3})), vv::index_error);
   throwing never(1 << 30);
   {
@@ -162,7 +165,8 @@ TEST_CASE("exceptions: undefined tensors are refused by whatever asks something 
   refused([&] { (void)none.detach(); }, "detach");
   refused([&] { (void)vv::grad([](auto const& v) { return vv::sum(v * v); })(none); }, "dtype");
   refused([&] { (void)vv::vmap([](auto const& v) { return v * v; })(none); }, "sizes");
-  refused([&] { (void)vv::cond(none, [](auto const& v) { return v; }, [](auto const& v) { return v * 2; }, x); }, "sizes");
+  refused([&] { (void)vv::cond(none, [](auto const& v) { return v; }, [](auto const& v) { return v * 2; }, x); },
+          "sizes");
   refused([&] { (void)vv::scan([](auto const& c, auto const& v) { return std::pair{c + v, c}; }, none, x); }, "scan");
   CHECK(vv::sum(x + x).item<double>() == 42);
 }

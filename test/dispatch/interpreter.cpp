@@ -52,7 +52,9 @@ TEST_CASE("layers: one operator goes through them from the inside out", "[dispat
   };
   lib.impl("probe", vv::transform_type::vmap, rule);
   lib.impl("probe", vv::transform_type::grad, rule);
-  auto const f = vv::vmap(vv::grad([&](tensor const& b) { return vv::sum(vv::vmap([&](tensor const& c) { return vv::sum(vv::sin(vv::ops::call("mylib::probe", c))); })(b)); }));
+  auto const f = vv::vmap(vv::grad([&](tensor const& b) {
+    return vv::sum(vv::vmap([&](tensor const& c) { return vv::sum(vv::sin(vv::ops::call("mylib::probe", c))); })(b));
+  }));
   CHECK(difference(f(x), vv::cos(x)) == "");
   CHECK(levels == std::vector<int>{3, 2, 1, 0});
   levels.clear();
@@ -62,7 +64,8 @@ TEST_CASE("layers: one operator goes through them from the inside out", "[dispat
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("layers: only the innermost can be lowered, several can be taken away for a while", "[dispatch][interpreter]") { // FS-5, FS-20
+TEST_CASE("layers: only the innermost can be lowered, several can be taken away for a while",
+          "[dispatch][interpreter]") { // FS-5, FS-20
   tensor const x = from({1, 2}, {2});
   (void)vv::vmap([&](tensor const& a) {
     return vv::vmap([&](tensor const& b) {
@@ -104,7 +107,8 @@ TEST_CASE("layers: random operators under vmap", "[dispatch][interpreter]") {
   }
   vv::manual_seed(1);
   CHECK(elements(vv::randn({5, 2}, dtype::float64)) == elements(different));
-  tensor const nested = vv::vmap([&](tensor const& v) { return vv::vmap(f, vv::randomness::different)(v); }, vv::randomness::different)(vv::zeros({3, 5}, dtype::float64));
+  tensor const nested = vv::vmap([&](tensor const& v) { return vv::vmap(f, vv::randomness::different)(v); },
+                                 vv::randomness::different)(vv::zeros({3, 5}, dtype::float64));
   CHECK(nested.sizes() == dims{3, 5, 2});
   CHECK(element(nested, 0) != element(nested, 10));
   CHECK(vv::this_thread_state.quiet());
@@ -120,7 +124,8 @@ struct counting : vv::dispatch_mode<counting> {
 };
 } // namespace
 
-TEST_CASE("layers: a pullback runs under the modes that are on when it is called", "[dispatch][interpreter][mode]") { // MD-23
+TEST_CASE("layers: a pullback runs under the modes that are on when it is called",
+          "[dispatch][interpreter][mode]") { // MD-23
   tensor const x = from({0.5, -1}, {2});
   counting forward, backward;
   auto const run = [&] {
@@ -135,7 +140,8 @@ TEST_CASE("layers: a pullback runs under the modes that are on when it is called
   CHECK(backward.calls > 2);
 }
 
-TEST_CASE("layers: exceptions at every operator of a program of three modes and two levels", "[dispatch][interpreter][exception]") {
+TEST_CASE("layers: exceptions at every operator of a program of three modes and two levels",
+          "[dispatch][interpreter][exception]") {
   struct interrupted {};
   struct throwing : vv::dispatch_mode<throwing> {
     int left;
@@ -160,7 +166,8 @@ TEST_CASE("layers: exceptions at every operator of a program of three modes and 
         vv::mode_guard const c{where == 0 ? at : never};
         vv::add_(y, x);
         ++completed;
-        (void)vv::vmap(vv::grad([](tensor const& v) { return vv::sum(vv::softmax(v * v, vv::axis<0>)); }))(vv::reshape(y, dims{3, 1}));
+        (void)vv::vmap(vv::grad([](tensor const& v) { return vv::sum(vv::softmax(v * v, vv::axis<0>)); }))(
+            vv::reshape(y, dims{3, 1}));
         vv::mul_(y, x);
         ++completed;
       } catch (interrupted const&) { thrown = true; }

@@ -17,8 +17,11 @@ TEST_CASE("library: an operator from a schema, found by name until the library e
     vv::library lib("mylib");
     auto const* op = lib.def("weigh(Tensor x, Tensor y, int[] factor) -> Tensor");
     CHECK(vv::ops::find("mylib::weigh") == op);
-    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x, y, dims{3}), ContainsText("mylib::weigh") && ContainsText("no kernel for cpu") && ContainsText("none") && ContainsText("dispatch_key::cpu, kernel)"));
-    lib.impl("weigh", dispatch_key::cpu, [](tensor const& a, tensor const& b, dims const& f) -> tensor { return a + b * f[0]; });
+    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x, y, dims{3}),
+                      ContainsText("mylib::weigh") && ContainsText("no kernel for cpu") && ContainsText("none") &&
+                          ContainsText("dispatch_key::cpu, kernel)"));
+    lib.impl("weigh", dispatch_key::cpu,
+             [](tensor const& a, tensor const& b, dims const& f) -> tensor { return a + b * f[0]; });
     CHECK(elements(vv::ops::call("mylib::weigh", x, y, dims{3})) == std::vector<double>{31, 62});
     CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x), ContainsText("1 operands; it takes 2"));
   }
@@ -34,7 +37,8 @@ TEST_CASE("library: a kernel that returns nothing is refused, whatever watches",
   lib.impl("nothing", dispatch_key::composite_implicit, [](tensor const&) { return tensor(); });
   tensor const x = from({1, 2}, {2});
   auto const nothing = [](tensor const& v) { return vv::ops::call("mylib::nothing", v); };
-  CHECK_THROWS_WITH(nothing(x), ContainsText("mylib::nothing") && ContainsText("undefined tensor") && ContainsText("redispatch"));
+  CHECK_THROWS_WITH(nothing(x),
+                    ContainsText("mylib::nothing") && ContainsText("undefined tensor") && ContainsText("redispatch"));
   CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(nothing(v)); })(x), vv::dispatch_error);
   CHECK_THROWS_AS(vv::vmap(nothing)(x), vv::dispatch_error);
   CHECK_THROWS_AS(nothing(vv::clone(x).requires_grad_()), vv::dispatch_error);
@@ -51,13 +55,17 @@ TEST_CASE("library: faulty registrations are refused and change nothing", "[disp
   CHECK_THROWS_WITH(lib.impl("absent", dispatch_key::cpu, kernel), ContainsText("no operator mylib::absent"));
   lib.impl("one", dispatch_key::cpu, kernel);
   CHECK_THROWS_WITH(lib.impl("one", dispatch_key::cpu, kernel), ContainsText("already") && ContainsText("cpu"));
-  CHECK_THROWS_WITH(lib.impl("one", dispatch_key::meta, [](tensor const& a, tensor const&) -> tensor { return a; }), ContainsText("takes 2 tensors"));
+  CHECK_THROWS_WITH(lib.impl("one", dispatch_key::meta, [](tensor const& a, tensor const&) -> tensor { return a; }),
+                    ContainsText("takes 2 tensors"));
   CHECK(elements(vv::ops::call("mylib::one", from({4}, {1}))) == std::vector<double>{4});
 }
 
 TEST_CASE("library: schemas are read and printed alike", "[dispatch][schema]") {
-  for (char const* text : {"foo(Tensor self, Tensor other) -> Tensor", "add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", "split(Tensor(a) self, int[] sizes, int dim=0) -> Tensor(a)",
-                           "topk(Tensor self, int k) -> (Tensor values, Tensor indices)", "ns::none() -> ()", "opt(Tensor? bias=None) -> Tensor"})
+  for (char const* text : {"foo(Tensor self, Tensor other) -> Tensor",
+                           "add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+                           "split(Tensor(a) self, int[] sizes, int dim=0) -> Tensor(a)",
+                           "topk(Tensor self, int k) -> (Tensor values, Tensor indices)", "ns::none() -> ()",
+                           "opt(Tensor? bias=None) -> Tensor"})
     CHECK(to_string(vv::operator_schema::parse(text)) == text);
   auto const s = vv::operator_schema::parse("add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
   CHECK(s.mutates());
@@ -73,23 +81,28 @@ TEST_CASE("library: schemas are read and printed alike", "[dispatch][schema]") {
     auto const parsed = vv::operator_schema::parse(std::string(e->table->name) + e->table->schema);
     INFO(e->table->name << e->table->schema);
     CHECK(to_string(parsed) == std::string(e->table->name) + e->table->schema);
-    if (e->table->arity >= 0) CHECK(parsed.operands() + (std::string(e->table->schema).find("Scalar") != std::string::npos ? parsed.attributes() : 0) >= e->table->arity);
+    if (e->table->arity >= 0)
+      CHECK(parsed.operands() +
+                (std::string(e->table->schema).find("Scalar") != std::string::npos ? parsed.attributes() : 0) >=
+            e->table->arity);
     ++n;
   }
   CHECK(n > 10);
 }
 
-TEST_CASE("library: kernels of varve's own operators are overridden, extended by redispatch, and come back", "[dispatch][library]") {
+TEST_CASE("library: kernels of varve's own operators are overridden, extended by redispatch, and come back",
+          "[dispatch][library]") {
   tensor const x = from({1, 2}, {2});
   (void)(x * x);
   int seen = 0;
   {
     vv::library lib("aten");
-    lib.impl("mul", dispatch_key::autograd, [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& args) -> tensor {
-      ++seen;
-      CHECK(keys.has(dispatch_key::autograd_cpu));
-      return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), args);
-    });
+    lib.impl("mul", dispatch_key::autograd,
+             [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& args) -> tensor {
+               ++seen;
+               CHECK(keys.has(dispatch_key::autograd_cpu));
+               return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), args);
+             });
     CHECK(elements(x * x) == std::vector<double>{1, 4});
     CHECK(seen == 1);
     {
@@ -113,7 +126,8 @@ TEST_CASE("library: kernels of varve's own operators are overridden, extended by
   CHECK(vv::detail::registered<vv::mul_t>.load() == nullptr); // back on the fast path
 }
 
-TEST_CASE("library: a composite works under every transform, a lone kernel only where it has no part", "[dispatch][library]") {
+TEST_CASE("library: a composite works under every transform, a lone kernel only where it has no part",
+          "[dispatch][library]") {
   vv::library lib("mylib");
   lib.def("twice_sin(Tensor x) -> Tensor");
   lib.impl("twice_sin", dispatch_key::composite_implicit, [](tensor const& v) -> tensor { return vv::sin(v) * 2; });
@@ -126,11 +140,13 @@ TEST_CASE("library: a composite works under every transform, a lone kernel only 
   CHECK(difference(vv::jvp(f, std::tuple(x), std::tuple(vv::ones_like(x))).second, vv::sum(vv::cos(x) * 2)) == "");
   auto g = [&](auto const& v) { return vv::sum(v * vv::ops::call("mylib::opaque", x)); };
   CHECK(elements(vv::grad(g)(x)) == std::vector<double>{1.5, -3});
-  CHECK_THROWS_WITH(vv::grad([](auto const& v) { return vv::sum(vv::ops::call("mylib::opaque", v)); })(x), ContainsText("mylib::opaque") && ContainsText("grad"));
+  CHECK_THROWS_WITH(vv::grad([](auto const& v) { return vv::sum(vv::ops::call("mylib::opaque", v)); })(x),
+                    ContainsText("mylib::opaque") && ContainsText("grad"));
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("library: rules per kind of transform, with the layer exposed", "[dispatch][library][interpreter]") { // FS-S19, FS-S20
+TEST_CASE("library: rules per kind of transform, with the layer exposed",
+          "[dispatch][library][interpreter]") { // FS-S19, FS-S20
   vv::library lib("mylib");
   lib.def("mysum(Tensor x, int[] dim) -> Tensor");
   lib.impl("mysum", dispatch_key::cpu, [](tensor const& v, dims const& d) -> tensor { return vv::sum(v, d); });
@@ -164,7 +180,8 @@ TEST_CASE("library: rules per kind of transform, with the layer exposed", "[disp
 
 namespace {
 /// A backend of a test: its tensors are memory under the key `private_use`.
-constexpr vv::dispatch_key_set device_keys{dispatch_key::private_use, dispatch_key::inplace_or_view, dispatch_key::autograd_private_use};
+constexpr vv::dispatch_key_set device_keys{dispatch_key::private_use, dispatch_key::inplace_or_view,
+                                           dispatch_key::autograd_private_use};
 tensor on_device(tensor const& t) { return vv::clone(t).with_keys(device_keys); }
 vv::boxed_args on_host(vv::boxed_args const& x) {
   vv::boxed_args r;
@@ -176,7 +193,8 @@ vv::boxed_args on_host(vv::boxed_args const& x) {
 TEST_CASE("library: a registered backend works end to end", "[dispatch][library]") {
   tensor const x = from({0.5, -1, 2}, {3});
   tensor const d = on_device(x);
-  CHECK_THROWS_WITH(d + d, ContainsText("add") && ContainsText("no kernel for private_use") && ContainsText("cpu, meta"));
+  CHECK_THROWS_WITH(d + d,
+                    ContainsText("add") && ContainsText("no kernel for private_use") && ContainsText("cpu, meta"));
   int calls = 0;
   vv::library lib("device");
   lib.fallback(dispatch_key::private_use, [&](vv::boxed_op const& op, vv::boxed_args const& args) -> tensor {
@@ -238,7 +256,8 @@ TEST_CASE("library: fallthroughs, ambiguous kernels and re-entrant handlers", "[
   lib.impl("both", dispatch_key::composite_implicit, [](tensor const& v) -> tensor { return v; });
   lib.impl("both", dispatch_key::cpu, [](tensor const& v) -> tensor { return v; });
   tensor const elsewhere = x.with_keys({dispatch_key::other, dispatch_key::autograd_other});
-  CHECK_THROWS_WITH(vv::ops::call("mylib::both", elsewhere), ContainsText("mylib::both") && ContainsText("ambiguous") && ContainsText("composite_implicit"));
+  CHECK_THROWS_WITH(vv::ops::call("mylib::both", elsewhere),
+                    ContainsText("mylib::both") && ContainsText("ambiguous") && ContainsText("composite_implicit"));
   CHECK_NOTHROW(vv::ops::call("mylib::both", x));
   lib.impl("both", dispatch_key::autograd_other, [](tensor const& v) -> tensor { return v; });
   CHECK_NOTHROW(vv::ops::call("mylib::both", elsewhere));
@@ -246,10 +265,11 @@ TEST_CASE("library: fallthroughs, ambiguous kernels and re-entrant handlers", "[
   // A handler runs below autograd, unless it asks for what was there at the call (MD-9).
   int seen = 0;
   vv::library aten("aten");
-  aten.impl("exp", dispatch_key::autograd, [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    ++seen;
-    return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
-  });
+  aten.impl("exp", dispatch_key::autograd,
+            [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+              ++seen;
+              return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+            });
   struct handler : vv::dispatch_mode<handler> {
     bool reenters = false;
     tensor process(vv::boxed_op op, vv::boxed_args const& a) {
@@ -268,9 +288,11 @@ TEST_CASE("library: fallthroughs, ambiguous kernels and re-entrant handlers", "[
   CHECK(seen == 1);
 }
 
-TEST_CASE("library: a higher-order operator's keys fall through until something is registered for them", "[dispatch][library][hop]") { // HO-S02
+TEST_CASE("library: a higher-order operator's keys fall through until something is registered for them",
+          "[dispatch][library][hop]") { // HO-S02
   vv::higher_order_operator hop("mylib::twice");
-  for (dispatch_key k : {dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back}) CHECK_FALSE(hop.has(k));
+  for (dispatch_key k : {dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back})
+    CHECK_FALSE(hop.has(k));
   std::vector<std::string> called;
   hop.impl(dispatch_key::composite_explicit, [&](vv::boxed_hop const& op, vv::boxed_args const& a) {
     called.emplace_back("composite");
@@ -286,12 +308,18 @@ TEST_CASE("library: a higher-order operator's keys fall through until something 
   CHECK(hop.has(dispatch_key::inplace_or_view));
   CHECK(elements(hop({square}, vv::boxed_args(x))[0]) == std::vector<double>{16});
   CHECK(called == std::vector<std::string>{"composite", "inplace_or_view", "composite"});
-  CHECK_THROWS_WITH(hop.impl(dispatch_key::inplace_or_view, [](vv::boxed_hop const&, vv::boxed_args const& a) { return a; }), ContainsText("already"));
-  CHECK_THROWS_WITH(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x), ContainsText("the higher-order operator mylib::twice and the transform vmap; register one with op.impl(\"vmap\", rule)"));
+  CHECK_THROWS_WITH(
+      hop.impl(dispatch_key::inplace_or_view, [](vv::boxed_hop const&, vv::boxed_args const& a) { return a; }),
+      ContainsText("already"));
+  CHECK_THROWS_WITH(
+      vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x),
+      ContainsText(
+          "the higher-order operator mylib::twice and the transform vmap; register one with op.impl(\"vmap\", rule)"));
   hop.impl(vv::transform_type::vmap, [](vv::interpreter in, vv::boxed_hop const& op, vv::boxed_args const& a) {
     return vv::boxed_args(in.wrap(in.lower([&] { return op(in.unwrap(a)); })[0]));
   });
-  CHECK(elements(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x)) == std::vector<double>{16});
+  CHECK(elements(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x)) ==
+        std::vector<double>{16});
   CHECK(vv::higher_order_operator::find("mylib::twice") == &hop);
 }
 
@@ -306,23 +334,28 @@ void register_everything(int& calls) {
   vv::library lib("rounds");
   lib.def("twice(Tensor x, int[] n) -> Tensor");
   lib.impl("twice", dispatch_key::cpu, [](tensor const& a, dims const& n) -> tensor { return a * n[0]; });
-  lib.impl("twice", dispatch_key::meta, [&calls](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return ++calls, a[0]; });
-  lib.impl("twice", vv::transform_type::vmap, [&calls](vv::interpreter in, vv::boxed_op const& op, vv::boxed_args const& a) {
-    ++calls;
-    return in.wrap(in.lower([&] { return op(in.unwrap(a)); }));
-  });
+  lib.impl("twice", dispatch_key::meta,
+           [&calls](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return ++calls, a[0]; });
+  lib.impl("twice", vv::transform_type::vmap,
+           [&calls](vv::interpreter in, vv::boxed_op const& op, vv::boxed_args const& a) {
+             ++calls;
+             return in.wrap(in.lower([&] { return op(in.unwrap(a)); }));
+           });
   lib.def("plus(Tensor x) -> Tensor");
   lib.impl("plus", dispatch_key::composite_implicit, &free_kernel);
-  CHECK(elements(vv::vmap([](tensor const& v) { return vv::ops::call("rounds::twice", v, dims{2}); })(x)) == std::vector<double>{2, 4});
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::ops::call("rounds::twice", v, dims{2}); })(x)) ==
+        std::vector<double>{2, 4});
   CHECK(elements(vv::ops::call("rounds::plus", x)) == std::vector<double>{2, 3});
   vv::library aten("aten");
-  aten.impl("mul", dispatch_key::autograd, [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    return ++calls, vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
-  });
+  aten.impl("mul", dispatch_key::autograd,
+            [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+              return ++calls, vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+            });
   aten.fallthrough("mul", dispatch_key::dispatch_mode);
-  aten.fallback(dispatch_key::autocast, [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    return ++calls, vv::redispatch(op, keys.below(dispatch_key::autocast), a);
-  });
+  aten.fallback(dispatch_key::autocast,
+                [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+                  return ++calls, vv::redispatch(op, keys.below(dispatch_key::autocast), a);
+                });
   CHECK(elements(x * x) == std::vector<double>{1, 4});
 }
 } // namespace
@@ -340,7 +373,8 @@ TEST_CASE("library: registering and taking back in a loop keeps no more than doi
   CHECK(vv::ops::find("rounds::twice") == nullptr);
 }
 
-TEST_CASE("library: a registration touches the tables of its operator only, and equal tables are one", "[dispatch][library]") {
+TEST_CASE("library: a registration touches the tables of its operator only, and equal tables are one",
+          "[dispatch][library]") {
   tensor const x = from({1, 2}, {2});
   (void)(x * x + x - x);
   vv::library aten("aten");
@@ -354,7 +388,9 @@ TEST_CASE("library: a registration touches the tables of its operator only, and 
   {
     vv::library all("all");
     all.fallback(dispatch_key::autocast,
-                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) { return vv::redispatch(op, keys.below(dispatch_key::autocast), a); });
+                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) {
+                   return vv::redispatch(op, keys.below(dispatch_key::autocast), a);
+                 });
     CHECK(vv::detail::registered<vv::sub_t>.load() != nullptr);
     CHECK(elements(x - x) == std::vector<double>{0, 0});
   }
@@ -362,7 +398,8 @@ TEST_CASE("library: a registration touches the tables of its operator only, and 
   CHECK(vv::detail::registered<vv::mul_t>.load() == mul);
 }
 
-TEST_CASE("library: what changes in calls, or cannot be compared, is registered anew each time", "[dispatch][library]") {
+TEST_CASE("library: what changes in calls, or cannot be compared, is registered anew each time",
+          "[dispatch][library]") {
   tensor const x = from({1}, {1});
   std::string const text = "a string that is longer than what a string holds in place";
   for (int round = 0; round < 3; ++round) {
@@ -370,14 +407,16 @@ TEST_CASE("library: what changes in calls, or cannot be compared, is registered 
     lib.def("count(Tensor x) -> Tensor");
     lib.impl("count", dispatch_key::cpu, [n = 0](tensor const& a) mutable -> tensor { return a * ++n; });
     lib.def("length(Tensor x) -> Tensor");
-    lib.impl("length", dispatch_key::cpu, [text](tensor const& a) -> tensor { return a * static_cast<int>(text.size()); });
+    lib.impl("length", dispatch_key::cpu,
+             [text](tensor const& a) -> tensor { return a * static_cast<int>(text.size()); });
     CHECK(elements(vv::ops::call("mylib::count", x)) == std::vector<double>{1});
     CHECK(elements(vv::ops::call("mylib::count", x)) == std::vector<double>{2});
     CHECK(elements(vv::ops::call("mylib::length", x)) == std::vector<double>{static_cast<double>(text.size())});
   }
 }
 
-TEST_CASE("library: the handle of an operator that has ended finds no kernel, until it is defined again", "[dispatch][library]") {
+TEST_CASE("library: the handle of an operator that has ended finds no kernel, until it is defined again",
+          "[dispatch][library]") {
   tensor const x = from({1}, {1});
   vv::op_table const* handle = nullptr;
   {
@@ -386,11 +425,13 @@ TEST_CASE("library: the handle of an operator that has ended finds no kernel, un
     lib.impl("short_lived", dispatch_key::cpu, [](tensor const& a) -> tensor { return a; });
     CHECK(elements(vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))) == std::vector<double>{1});
   }
-  CHECK_THROWS_WITH((vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))), ContainsText("mylib::short_lived has no kernel for cpu"));
+  CHECK_THROWS_WITH((vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))),
+                    ContainsText("mylib::short_lived has no kernel for cpu"));
   vv::library other("mylib");
   CHECK(other.def("short_lived(Tensor x, Tensor y) -> Tensor") != handle);
   vv::library again("mylib2");
-  CHECK_THROWS_WITH(again.def("mylib::short_lived(Tensor x) -> Tensor"), ContainsText("mylib::short_lived is defined already"));
+  CHECK_THROWS_WITH(again.def("mylib::short_lived(Tensor x) -> Tensor"),
+                    ContainsText("mylib::short_lived is defined already"));
 }
 
 TEST_CASE("library: of several threads that define an operator one does", "[dispatch][library][tls]") {
@@ -427,9 +468,13 @@ TEST_CASE("library: of several threads that define an operator one does", "[disp
   for (int round = 0; round < rounds; ++round) {
     vv::library lib("aten");
     lib.impl("sub", dispatch_key::autograd,
-             [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a); });
+             [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+               return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+             });
     lib.fallback(dispatch_key::autocast,
-                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(dispatch_key::autocast), a); });
+                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+                   return vv::redispatch(op, keys.below(dispatch_key::autocast), a);
+                 });
   }
   end = true;
   caller.join();
@@ -441,10 +486,14 @@ TEST_CASE("library: errors name the operator, who refuses, and what to do", "[di
   vv::higher_order_operator hop("mylib::bare");
   auto const same = [](vv::boxed_args const& a) { return a; };
   auto const call = [&](tensor const& v) { return hop({same}, vv::boxed_args(v))[0]; };
-  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the backend cpu; register one with op.impl(dispatch_key::cpu, rule)"));
-  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(call(v)); })(x), ContainsText("mylib::bare and the transform grad; register one with op.impl(\"grad\", rule)"));
+  CHECK_THROWS_WITH(
+      call(x), ContainsText("mylib::bare and the backend cpu; register one with op.impl(dispatch_key::cpu, rule)"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(call(v)); })(x),
+                    ContainsText("mylib::bare and the transform grad; register one with op.impl(\"grad\", rule)"));
   one_type declining;
   vv::mode_guard const on{declining};
-  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the mode") && ContainsText("one_type; register one with op.impl_mode<mode>(rule)"));
-  CHECK_THROWS_WITH(x + x, ContainsText("add: all modes declined") && ContainsText("one_type") && ContainsText("let the process of one of them return a tensor"));
+  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the mode") &&
+                                 ContainsText("one_type; register one with op.impl_mode<mode>(rule)"));
+  CHECK_THROWS_WITH(x + x, ContainsText("add: all modes declined") && ContainsText("one_type") &&
+                               ContainsText("let the process of one of them return a tensor"));
 }

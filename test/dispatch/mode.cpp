@@ -60,7 +60,8 @@ TEST_CASE("modes: see what a gradient is made of", "[dispatch][mode]") {
   m.names.clear();
   {
     vv::mode_guard const on{m};
-    (void)vv::vmap([](auto const& a, auto const& b) { return vv::dot(a, b); }, vv::in_dims<0, vv::none>)(vv::ones({2, 3}), vv::ones({3}));
+    (void)vv::vmap([](auto const& a, auto const& b) { return vv::dot(a, b); },
+                   vv::in_dims<0, vv::none>)(vv::ones({2, 3}), vv::ones({3}));
   }
   CHECK(has("mul"));
 }
@@ -108,4 +109,6 @@ namespace {
 // At namespace scope, before and after the operators of this unit are registered.
 tensor const early = vv::grad([](auto const& v) { return vv::sum(v * v); })(from({1, 2}, {2}));
 } // namespace
-TEST_CASE("operators: work in the initializers of a program", "[dispatch][ops]") { CHECK(elements(early) == std::vector<double>{2, 4}); }
+TEST_CASE("operators: work in the initializers of a program", "[dispatch][ops]") {
+  CHECK(elements(early) == std::vector<double>{2, 4});
+}

@@ -2,9 +2,9 @@
 // The mode stacks: PyTorch's scenarios of test_python_dispatch.py, by number.
 #include "../sample/value.hpp"
 
-#include <thread>
 #include <varve/varve.hpp>
 
+#include <thread>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -91,7 +91,8 @@ TEST_CASE("modes: are back after an exception", "[dispatch][mode]") { // MD-S10
   CHECK(vv::is<wrapped>(vv::zeros({1})));
 }
 
-TEST_CASE("modes: one that declines leaves the call to the subclass, and sees what that does", "[dispatch][mode]") { // MD-S12
+TEST_CASE("modes: one that declines leaves the call to the subclass, and sees what that does",
+          "[dispatch][mode]") { // MD-S12
   struct polite : vv::dispatch_mode<polite> {
     int entered = 0, accepted = 0;
     tensor process(vv::boxed_op op, vv::boxed_args const& args) {
@@ -121,7 +122,9 @@ TEST_CASE("modes: one that declines leaves the call to the subclass, and sees wh
   CHECK_THROWS_WITH(x + x, ContainsText("add") && ContainsText("refusing") && ContainsText("declined"));
 }
 
-TEST_CASE("modes: one that declines leaves the call to the next, infra modes included, and those that all decline are named", "[dispatch][mode]") { // MD-10
+TEST_CASE(
+    "modes: one that declines leaves the call to the next, infra modes included, and those that all decline are named",
+    "[dispatch][mode]") { // MD-10
   struct declining : vv::dispatch_mode<declining> {
     int entered = 0;
     tensor process(vv::boxed_op, vv::boxed_args const&) { return ++entered, vv::not_implemented; }
@@ -286,10 +289,14 @@ TEST_CASE("modes: the infra slots of the pre-dispatch stack", "[dispatch][mode]"
     (void)vv::grad([](auto const& v) { return vv::sum(v); })(x);
     CHECK(l.size() >= 4);
     CHECK(std::vector(l.begin(), l.begin() + 4) == names{"user sum", "functional sum", "proxy sum", "below sum"});
-    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::proxy, user), ContainsText("proxy slot of the pre-dispatch stack is taken"));
-    CHECK_THROWS_WITH(vv::infra_mode_guard(infra_mode::proxy, user), ContainsText("proxy slot is taken") && ContainsText("other stack"));
-    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::schema_check, schema), ContainsText("schema check slot cannot be taken beside"));
-    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::fake, user), ContainsText("fake slot is one of the mode stack"));
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::proxy, user),
+                      ContainsText("proxy slot of the pre-dispatch stack is taken"));
+    CHECK_THROWS_WITH(vv::infra_mode_guard(infra_mode::proxy, user),
+                      ContainsText("proxy slot is taken") && ContainsText("other stack"));
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::schema_check, schema),
+                      ContainsText("schema check slot cannot be taken beside"));
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::fake, user),
+                      ContainsText("fake slot is one of the mode stack"));
     CHECK_THROWS_WITH(vv::infra_mode_guard(infra_mode::schema_check, schema), ContainsText("pre-dispatch"));
     l.clear();
     {
@@ -326,7 +333,9 @@ TEST_CASE("modes: a type for every operator of the thread", "[dispatch][mode]") 
     tensor value;
     auto parts() const { return std::tie(value); }
     other with_parts(tensor const& v) const { return {{}, v}; }
-    static tensor dispatch(vv::boxed_op const&, vv::boxed_args const&) { throw std::runtime_error("the other's handler"); }
+    static tensor dispatch(vv::boxed_op const&, vv::boxed_args const&) {
+      throw std::runtime_error("the other's handler");
+    }
   };
   {
     vv::enable_mode<wrapped> const on;

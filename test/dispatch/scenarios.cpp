@@ -12,13 +12,16 @@ namespace vv = varve;
 using vv::dispatch_key;
 using names = std::vector<std::string>;
 
-TEST_CASE("scenarios: in-place or view stays on under no_grad, and goes in inference mode", "[dispatch][inference]") { // DK-11
+TEST_CASE("scenarios: in-place or view stays on under no_grad, and goes in inference mode",
+          "[dispatch][inference]") { // DK-11
   tensor const x = from({1, 2}, {2});
   (void)(x * x);
   int autograd = 0, views = 0;
   vv::library lib("aten");
   auto const counting = [](int& n, dispatch_key at) {
-    return [&n, at](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return ++n, vv::redispatch(op, keys.below(at), a); };
+    return [&n, at](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+      return ++n, vv::redispatch(op, keys.below(at), a);
+    };
   };
   lib.impl("mul", dispatch_key::autograd, counting(autograd, dispatch_key::autograd_cpu));
   lib.impl("mul", dispatch_key::inplace_or_view, counting(views, dispatch_key::inplace_or_view));
@@ -32,14 +35,17 @@ TEST_CASE("scenarios: in-place or view stays on under no_grad, and goes in infer
   CHECK(std::pair(autograd, views) == std::pair(1, 1));
 }
 
-TEST_CASE("scenarios: the key of modes without a mode, and without a subclass, is passed", "[dispatch][mode]") { // MD-14
+TEST_CASE("scenarios: the key of modes without a mode, and without a subclass, is passed",
+          "[dispatch][mode]") { // MD-14
   tensor const x = from({1, 2}, {2});
-  vv::include_keys const on({dispatch_key::dispatch_mode, dispatch_key::subclass, dispatch_key::pre_dispatch, dispatch_key::function_mode, dispatch_key::transform});
+  vv::include_keys const on({dispatch_key::dispatch_mode, dispatch_key::subclass, dispatch_key::pre_dispatch,
+                             dispatch_key::function_mode, dispatch_key::transform});
   CHECK(elements(x + x) == std::vector<double>{2, 4});
   CHECK(elements(vv::zeros({1})) == std::vector<double>{0});
 }
 
-TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mode", "[dispatch][mode][autograd]") { // MD-S18, MD-23
+TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mode",
+          "[dispatch][mode][autograd]") { // MD-S18, MD-23
   struct sink_t {
     std::vector<tensor> seen;
     names unseen, all;
@@ -75,7 +81,8 @@ TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mod
   CHECK(sink.all.empty());
 }
 
-TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its recomputation, logs the operator", "[dispatch][mode][autograd]") { // CK-S06
+TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its recomputation, logs the operator",
+          "[dispatch][mode][autograd]") { // CK-S06
   vv::call_log log;
   vv::logging_mode mode{log};
   int run = 0, watched = 0;
@@ -100,7 +107,9 @@ TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its reco
 TEST_CASE("scenarios: second derivatives by each pair of grad and jvp", "[dispatch][interpreter]") { // FS-S01, FS-S25
   tensor const x = from({0.5}, {}), one = from({1}, {});
   auto const sin = [](tensor const& v) -> tensor { return vv::sin(v); };
-  auto const forward = [&](auto const& f) { return [=](tensor const& v) -> tensor { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; }; };
+  auto const forward = [&](auto const& f) {
+    return [=](tensor const& v) -> tensor { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; };
+  };
   auto const reverse = [&](auto const& f) { return [=](tensor const& v) -> tensor { return vv::grad(f)(v); }; };
   tensor const expected = from({-std::sin(0.5)}, {});
   CHECK(difference(forward(sin)(x), from({std::cos(0.5)}, {})) == "");
@@ -120,19 +129,24 @@ struct sum_operator : vv::higher_order_operator {
     });
     impl(dispatch_key::autograd, [this](vv::boxed_hop const& op, vv::boxed_args const& x) -> vv::boxed_args {
       vv::boxed_args const y = redispatch(op, x[0].keys().below(dispatch_key::autograd_cpu), x);
-      auto pull = [n = x[0].sizes()](vv::boxed_args const& g, bool const*) -> vv::boxed_args { return vv::boxed_args(tensor(vv::expand(g[0], n))); };
-      y[0].set_history(vv::detail::edge_to(vv::detail::record_function(pull, {vv::edge(x[0].history())}, 1, "MysumBackward")));
+      auto pull = [n = x[0].sizes()](vv::boxed_args const& g, bool const*) -> vv::boxed_args {
+        return vv::boxed_args(tensor(vv::expand(g[0], n)));
+      };
+      y[0].set_history(
+          vv::detail::edge_to(vv::detail::record_function(pull, {vv::edge(x[0].history())}, 1, "MysumBackward")));
       return y;
     });
     impl("grad", [](vv::interpreter const& in, vv::boxed_hop const& op, vv::boxed_args const& x) -> vv::boxed_args {
       vv::boxed_args const y = in.lower([&] { return op(in.unwrap(x)); });
-      return vv::boxed_args(in.record(y[0], x, [n = x[0].sizes()](tensor const& g) { return vv::boxed_args(tensor(vv::expand(g, n))); }));
+      return vv::boxed_args(
+          in.record(y[0], x, [n = x[0].sizes()](tensor const& g) { return vv::boxed_args(tensor(vv::expand(g, n))); }));
     });
   }
 };
 } // namespace
 
-TEST_CASE("scenarios: no_grad inside of grad, through a higher-order operator", "[dispatch][interpreter][hop]") { // FS-S21
+TEST_CASE("scenarios: no_grad inside of grad, through a higher-order operator",
+          "[dispatch][interpreter][hop]") { // FS-S21
   sum_operator mysum;
   auto const f = [&](tensor const& v) -> tensor {
     tensor const constant = [&] {
@@ -144,14 +158,16 @@ TEST_CASE("scenarios: no_grad inside of grad, through a higher-order operator", 
   tensor const x = from({0.5, -1, 2}, {3});
   CHECK(difference(f(x), from({0}, {})) == "");
   CHECK(difference(vv::grad(f)(x), x * 2) == "");
-  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::grad(f)(v)); })(x)) == std::vector<double>{2, 2, 2});
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::grad(f)(v)); })(x)) ==
+        std::vector<double>{2, 2, 2});
   tensor const leaf = vv::clone(x);
   leaf.requires_grad_();
   vv::sum(vv::grad(f)(leaf)).backward();
   CHECK(elements(leaf.grad()) == std::vector<double>{2, 2, 2});
 }
 
-TEST_CASE("scenarios: what escapes vmap is refused by every kind of operator, what escapes grad is what it holds", "[dispatch][interpreter][escape]") { // FS-S04, FS-10
+TEST_CASE("scenarios: what escapes vmap is refused by every kind of operator, what escapes grad is what it holds",
+          "[dispatch][interpreter][escape]") { // FS-S04, FS-10
   tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2});
   tensor kept, tracked;
   (void)vv::vmap([&](tensor const& v) { return kept = v * 2; })(x);
@@ -165,19 +181,28 @@ TEST_CASE("scenarios: what escapes vmap is refused by every kind of operator, wh
   refused([&] { return vv::cat(std::tuple(kept, x), 0); });
   refused([&] { return vv::where(vv::gt(x, 0), kept, x); });
   refused([&] { return vv::softmax(kept, 0); });
-  refused([&] { return vv::cond(vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); }, kept); });
-  // Grad's are unwrapped without a word: as operands, of a higher-order operator, inside of later transforms, and where they are written.
+  refused([&] {
+    return vv::cond(
+        vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); },
+        kept);
+  });
+  // Grad's are unwrapped without a word: as operands, of a higher-order operator, inside of later transforms, and where
+  // they are written.
   (void)vv::grad([&](tensor const& v) {
     tracked = v * 2;
     return vv::sum(v);
   })(x);
   CHECK(elements(vv::sum(tracked)) == std::vector<double>{42});
-  CHECK(elements(vv::cond(vv::gt(vv::sum(tracked), 0), [](auto const& v) { return vv::sum(v); }, [](auto const& v) { return vv::amax(v, vv::shape<0, 1>); }, tracked)) == std::vector<double>{42});
-  CHECK(elements(vv::vmap([&](tensor const& v) { return vv::sum(v * tracked); })(x))[0] == Approx(1 * 2 + 2 * 4 + 1 * 6 + 2 * 8 + 1 * 10 + 2 * 12));
+  CHECK(elements(vv::cond(
+            vv::gt(vv::sum(tracked), 0), [](auto const& v) { return vv::sum(v); },
+            [](auto const& v) { return vv::amax(v, vv::shape<0, 1>); }, tracked)) == std::vector<double>{42});
+  CHECK(elements(vv::vmap([&](tensor const& v) { return vv::sum(v * tracked); })(x))[0] ==
+        Approx(1 * 2 + 2 * 4 + 1 * 6 + 2 * 8 + 1 * 10 + 2 * 12));
   CHECK(difference(vv::grad([&](tensor const& v) { return vv::sum(v * tracked); })(x), x * 2) == "");
   (void)vv::add_(tracked, 1);
   CHECK(elements(vv::sum(tracked)) == std::vector<double>{48});
-  // A dead mapped value inside of a dead tracked one is refused as well, a dead tracked one inside of a mapped one that lives is not.
+  // A dead mapped value inside of a dead tracked one is refused as well, a dead tracked one inside of a mapped one that
+  // lives is not.
   (void)vv::vmap([&](tensor const& v) {
     (void)vv::grad([&](tensor const& u) {
       tracked = u * 2;

@@ -123,9 +123,11 @@ struct derived_tensor : vv::tensor_subclass<derived_tensor> {
 };
 } // namespace
 
-TEST_CASE("subclass: the more derived is asked first, then from left to right, all may decline", "[dispatch][subclass]") { // MD-10
+TEST_CASE("subclass: the more derived is asked first, then from left to right, all may decline",
+          "[dispatch][subclass]") { // MD-10
   tensor const x = from({1}, {1});
-  tensor const a = vv::make_subclass(base_tensor(x)), b = vv::make_subclass(derived_tensor(x, false)), c = vv::make_subclass(derived_tensor(x, true));
+  tensor const a = vv::make_subclass(base_tensor(x)), b = vv::make_subclass(derived_tensor(x, false)),
+               c = vv::make_subclass(derived_tensor(x, true));
   CHECK(vv::is<base_tensor>(b));
   CHECK_FALSE(vv::is<derived_tensor>(a));
   CHECK_THROWS_WITH(a + b, ContainsText("asked the derived"));
@@ -175,10 +177,11 @@ TEST_CASE("subclass: further keys, and metadata that is computed", "[dispatch][s
   // A wrapper that a registered autograd kernel sees, though wrappers usually have no such key.
   int seen = 0;
   vv::library lib("aten");
-  lib.impl("mul", vv::dispatch_key::autograd, [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    ++seen;
-    return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), a);
-  });
+  lib.impl("mul", vv::dispatch_key::autograd,
+           [&](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+             ++seen;
+             return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), a);
+           });
   tensor const with_key = vv::make_subclass(two_tensor(x, x), vv::dispatch_key::autograd_cpu);
   (void)(with_key * 2);
   CHECK(seen >= 1);
@@ -190,7 +193,9 @@ TEST_CASE("subclass: further keys, and metadata that is computed", "[dispatch][s
 
 TEST_CASE("subclass: modes that unwrap and wrap again", "[dispatch][subclass][mode]") { // MD-S19
   struct wrapping : vv::dispatch_mode<wrapping> {
-    tensor process(vv::boxed_op op, vv::boxed_args const& x) { return vv::make_subclass(two_tensor(op(vv::unwrap_all<two_tensor>(x, 0)), op(vv::unwrap_all<two_tensor>(x, 1)))); }
+    tensor process(vv::boxed_op op, vv::boxed_args const& x) {
+      return vv::make_subclass(two_tensor(op(vv::unwrap_all<two_tensor>(x, 0)), op(vv::unwrap_all<two_tensor>(x, 1))));
+    }
   } m;
   struct passing : vv::dispatch_mode<passing> {
     tensor process(vv::boxed_op op, vv::boxed_args const& x) { return op(x); }

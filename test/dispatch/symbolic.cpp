@@ -38,19 +38,23 @@ TEST_CASE("modes: a symbolic size reaches the handler as it is", "[dispatch][mod
   STATIC_REQUIRE(g.count(vv::expand) == 1);
   CHECK_THAT(vv::to_string(g), ContainsText("expand(%0, [n, 3])") && ContainsText("constant(10)"));
   watching m;
-  vv::graph const named = vv::trace_graph([&](auto const& x, auto const& like) { return vv::with(m, repeats, x, like); }, spec<float, 3>.info(), spec<float, dim<"n">, 3>.info());
+  vv::graph const named =
+      vv::trace_graph([&](auto const& x, auto const& like) { return vv::with(m, repeats, x, like); },
+                      spec<float, 3>.info(), spec<float, dim<"n">, 3>.info());
   CHECK(m.sizes == vv::dims{dim<"n">, 3});
   CHECK(vv::is_symbol(m.sizes[0]));
   CHECK(named.nodes[2].at[0] == m.sizes);
   CHECK(vv::example_of(m.sizes[0]).type == "SymInt");
 }
 
-TEST_CASE("modes: a count that depends on a symbolic size reaches the handler as the value it is", "[dispatch][mode][fuse]") { // MD-S24
+TEST_CASE("modes: a count that depends on a symbolic size reaches the handler as the value it is",
+          "[dispatch][mode][fuse]") { // MD-S24
   vv::index_t const n = vv::loop::samples[0][0];
   vv::graph_builder b;
   b.sizes_are_samples(n / 2);
   watching m;
-  vv::graph const g = vv::trace_graph_into(b, [&](auto const& x) { return vv::with(m, average, x); }, vv::meta{vv::dtype::float32, {n, 3}, false});
+  vv::graph const g = vv::trace_graph_into(
+      b, [&](auto const& x) { return vv::with(m, average, x); }, vv::meta{vv::dtype::float32, {n, 3}, false});
   REQUIRE(m.divisor.builder);
   vv::node const& count = g.nodes[static_cast<std::size_t>(m.divisor.id)];
   CHECK(count.op == &vv::sym_numel_handle);

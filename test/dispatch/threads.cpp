@@ -46,7 +46,8 @@ TEST_CASE("threads: each has its own modes and transforms", "[dispatch][tls]") {
         vv::mode_guard const guard{m};
         good = good && difference(vv::grad(f)(x), want) == "" && m.calls > before;
       } else {
-        good = good && difference(vv::vmap(vv::grad([](auto const& v) { return v * v; }))(x), from({1, -2, 4}, {3})) == "";
+        good =
+            good && difference(vv::vmap(vv::grad([](auto const& v) { return v * v; }))(x), from({1, -2, 4}, {3})) == "";
       }
     }
     if (good && vv::this_thread_state.quiet()) ++right;
@@ -57,7 +58,9 @@ TEST_CASE("threads: each has its own modes and transforms", "[dispatch][tls]") {
 
 TEST_CASE("threads: tensors are shared, and freed by whoever is last", "[dispatch][tls]") {
   std::vector<tensor> shared;
-  for (int k = 0; k < 64; ++k) shared.push_back(vv::full({k % 5 * 20 + 1}, static_cast<double>(k), dtype::float64)); // within the block and outside
+  for (int k = 0; k < 64; ++k)
+    shared.push_back(
+        vv::full({k % 5 * 20 + 1}, static_cast<double>(k), dtype::float64)); // within the block and outside
   std::atomic<int> right{0};
   on_threads(8, [&](int) {
     std::vector<tensor> mine;
@@ -79,20 +82,32 @@ TEST_CASE("threads: tensors are shared, and freed by whoever is last", "[dispatc
   made.clear();
 }
 
-TEST_CASE("threads: a value of a transform at work is used on another thread with that thread's state, or not at all", "[dispatch][tls]") {
+TEST_CASE("threads: a value of a transform at work is used on another thread with that thread's state, or not at all",
+          "[dispatch][tls]") {
   tensor const x = from({1, 2, 3}, {3});
   auto const elsewhere = [](auto const& f) { return std::async(std::launch::async, f).get(); };
-  CHECK_THROWS_AS(vv::vmap([&](tensor const& v) { return elsewhere([&] { return vv::vmap([&](tensor const& u) { return u + v; })(x); }); })(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::vmap([&](tensor const& v) {
+                    return elsewhere([&] { return vv::vmap([&](tensor const& u) { return u + v; })(x); });
+                  })(x),
+                  vv::transform_error);
   // A gradient would be missing without a word.
   auto const square = [&](tensor const& v) { return vv::sum(elsewhere([&] { return v * v; })); };
   CHECK_THROWS_AS(vv::grad(square)(x), vv::transform_error);
   CHECK_THROWS_WITH(vv::grad(square)(x), ContainsText("another thread") && ContainsText("carry"));
-  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(elsewhere([&] { return vv::grad([&](tensor const& u) { return vv::sum(u * v); })(x); })); })(x), vv::transform_error);
-  CHECK_THROWS_AS(vv::jvp([&](tensor const& v) { return elsewhere([&] { return v * v; }); }, std::tuple(x), std::tuple(x)), vv::transform_error);
-  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(elsewhere(vv::carry([&] { return v * v; }))); })(x)) == std::vector<double>{2, 4, 6});
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) {
+                    return vv::sum(
+                        elsewhere([&] { return vv::grad([&](tensor const& u) { return vv::sum(u * v); })(x); }));
+                  })(x),
+                  vv::transform_error);
+  CHECK_THROWS_AS(
+      vv::jvp([&](tensor const& v) { return elsewhere([&] { return v * v; }); }, std::tuple(x), std::tuple(x)),
+      vv::transform_error);
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(elsewhere(vv::carry([&] { return v * v; }))); })(x)) ==
+        std::vector<double>{2, 4, 6});
   // With a level of its own on top, and again after that.
   CHECK(elements(vv::grad([&](tensor const& v) {
-          tensor const inner = elsewhere(vv::carry([&] { return vv::grad([&](tensor const& u) { return vv::sum(u * u * v); })(v); }));
+          tensor const inner =
+              elsewhere(vv::carry([&] { return vv::grad([&](tensor const& u) { return vv::sum(u * u * v); })(v); }));
           CHECK_THROWS_AS(elsewhere([&] { return v + 1; }), vv::transform_error);
           return vv::sum(inner);
         })(x)) == std::vector<double>{4, 8, 12});
@@ -115,7 +130,9 @@ TEST_CASE("threads: first use of an operator on several at once", "[dispatch][tl
     counting m;
     vv::mode_guard const on{m};
     tensor const r = vv::randn({10}, dtype::float64);
-    if (element(vv::logsumexp(vv::cat(std::vector<tensor>{r, r}, 0), 0), 0) > element(vv::logsumexp(r, 0), 0) && m.calls > 3) ++right;
+    if (element(vv::logsumexp(vv::cat(std::vector<tensor>{r, r}, 0), 0), 0) > element(vv::logsumexp(r, 0), 0) &&
+        m.calls > 3)
+      ++right;
   });
   CHECK(right == 2);
 }
@@ -130,7 +147,8 @@ struct shared_counting : vv::dispatch_mode<shared_counting> { // bears calls fro
 };
 } // namespace
 
-TEST_CASE("threads: a snapshot carries modes, keys and transforms to another thread and back", "[dispatch][tls]") { // DK-10, MD-4
+TEST_CASE("threads: a snapshot carries modes, keys and transforms to another thread and back",
+          "[dispatch][tls]") { // DK-10, MD-4
   tensor const x = from({1, 2, 3}, {3});
   shared_counting m;
   auto f = [&] { return vv::sum(x * x); };
@@ -155,7 +173,8 @@ TEST_CASE("threads: a snapshot carries modes, keys and transforms to another thr
     CHECK(after);
   }
   // A value mapped here is known there.
-  tensor const y = vv::vmap([](tensor const& v) { return std::async(std::launch::async, vv::carry([&] { return v * v; })).get(); })(x);
+  tensor const y = vv::vmap(
+      [](tensor const& v) { return std::async(std::launch::async, vv::carry([&] { return v * v; })).get(); })(x);
   CHECK(elements(y) == std::vector<double>{1, 4, 9});
 }
 
@@ -178,7 +197,11 @@ TEST_CASE("threads: parallel_for runs its parts under the caller's state", "[dis
   CHECK(std::count(hits.begin(), hits.end(), 1) == 1000);
   CHECK(m.calls == 10);
   CHECK_THROWS_WITH(vv::parallel_for(
-                        0, 8, 1, [](vv::index_t from, vv::index_t) { if (from) throw std::runtime_error("part " + std::to_string(from)); }, 4),
+                        0, 8, 1,
+                        [](vv::index_t from, vv::index_t) {
+                          if (from) throw std::runtime_error("part " + std::to_string(from));
+                        },
+                        4),
                     ContainsText("part 2"));
   int calls = 0;
   vv::parallel_for(3, 3, 1, [&](auto, auto) { ++calls; });
@@ -187,7 +210,11 @@ TEST_CASE("threads: parallel_for runs its parts under the caller's state", "[dis
   CHECK(elements(vv::grad([&](tensor const& v) {
           std::vector<tensor> parts(4);
           vv::parallel_for(
-              0, 4, 1, [&](vv::index_t from, vv::index_t to) { for (auto k = from; k < to; ++k) parts[static_cast<std::size_t>(k)] = vv::sum(v * v); }, 4);
+              0, 4, 1,
+              [&](vv::index_t from, vv::index_t to) {
+                for (auto k = from; k < to; ++k) parts[static_cast<std::size_t>(k)] = vv::sum(v * v);
+              },
+              4);
           return parts[0] + parts[1] + parts[2] + parts[3];
         })(x)) == std::vector<double>{8, 16, 24});
   CHECK(vv::this_thread_state.quiet());
@@ -225,9 +252,10 @@ TEST_CASE("threads: different modes around shared tensors, while kernels come an
       }
       if (k == 0 && round % 16 == 0) { // registering is safe against calls on other threads
         vv::library lib("aten");
-        lib.impl("mul", vv::dispatch_key::inplace_or_view, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& x) -> tensor {
-          return vv::redispatch(op, keys.below(vv::dispatch_key::inplace_or_view), x);
-        });
+        lib.impl("mul", vv::dispatch_key::inplace_or_view,
+                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& x) -> tensor {
+                   return vv::redispatch(op, keys.below(vv::dispatch_key::inplace_or_view), x);
+                 });
         good = good && element(a * b, 1) == 4;
       }
       good = good && vv::this_thread_state.quiet();

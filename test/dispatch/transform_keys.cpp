@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What kernels of a library at the keys between `transform` and `transform_back` see of a call under transforms, as PyTorch's do (FS-3, FS-4, FS-19).
+// What kernels of a library at the keys between `transform` and `transform_back` see of a call under transforms, as
+// PyTorch's do (FS-3, FS-4, FS-19).
 #include "../sample/value.hpp"
 
 #include <varve/varve.hpp>
@@ -33,25 +34,37 @@ struct thread_keys {
 };
 } // namespace
 
-TEST_CASE("transform keys: each layer lets a call stop at the keys that implement it and at autocast", "[dispatch][interpreter][library]") { // FS-3
+TEST_CASE("transform keys: each layer lets a call stop at the keys that implement it and at autocast",
+          "[dispatch][interpreter][library]") { // FS-3
   tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(24), dtype::float64)), dims{4, 3, 2});
   entered log;
   vv::library lib("aten");
-  for (dispatch_key k : {dispatch_key::autocast, dispatch_key::inplace_or_view, dispatch_key::functionalize}) lib.impl("sin", k, noting(log, k));
-  auto const f = vv::vmap(vv::grad([](tensor const& b) { return vv::sum(vv::vmap([](tensor const& c) { return vv::sum(vv::sin(c)); })(b)); }));
+  for (dispatch_key k : {dispatch_key::autocast, dispatch_key::inplace_or_view, dispatch_key::functionalize})
+    lib.impl("sin", k, noting(log, k));
+  auto const f = vv::vmap(vv::grad(
+      [](tensor const& b) { return vv::sum(vv::vmap([](tensor const& c) { return vv::sum(vv::sin(c)); })(b)); }));
   {
     vv::include_keys const on({dispatch_key::autocast, dispatch_key::functionalize});
     thread_keys const before;
     CHECK(difference(f(x), vv::cos(x)) == "");
-    CHECK(log == entered{{"autocast", 3}, {"autocast", 2}, {"inplace_or_view", 2}, {"autocast", 1}, {"autocast", 0}, {"inplace_or_view", 0}, {"functionalize", 0}});
+    CHECK(log == entered{{"autocast", 3},
+                         {"autocast", 2},
+                         {"inplace_or_view", 2},
+                         {"autocast", 1},
+                         {"autocast", 0},
+                         {"inplace_or_view", 0},
+                         {"functionalize", 0}});
     CHECK(before == thread_keys());
   }
   log.clear();
-  (void)vv::jvp([](tensor const& v) { return vv::vmap([](tensor const& c) { return vv::sin(c); })(v); }, std::tuple(x), std::tuple(x));
-  CHECK(log == entered{{"inplace_or_view", 1}, {"inplace_or_view", 0}}); // vmap has no part in it, and nobody switched autocast on
+  (void)vv::jvp([](tensor const& v) { return vv::vmap([](tensor const& c) { return vv::sin(c); })(v); }, std::tuple(x),
+                std::tuple(x));
+  CHECK(log == entered{{"inplace_or_view", 1},
+                       {"inplace_or_view", 0}}); // vmap has no part in it, and nobody switched autocast on
 }
 
-TEST_CASE("transform keys: a kernel at autograd stands in the place of a level's own gradient", "[dispatch][interpreter][library]") {
+TEST_CASE("transform keys: a kernel at autograd stands in the place of a level's own gradient",
+          "[dispatch][interpreter][library]") {
   tensor const x = from({0.5, -1}, {2});
   (void)vv::sin(x);
   auto const f = [](tensor const& v) { return vv::sum(vv::sin(v) + v); };
@@ -72,12 +85,15 @@ TEST_CASE("transform keys: a kernel at autograd stands in the place of a level's
   {
     // It records a gradient of its own with the layer it works for: twice the true one, at each of two levels.
     vv::library lib("aten");
-    lib.impl("sin", dispatch_key::autograd, [](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-      tensor const y = vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
-      auto const stack = vv::dynamic_layer_stack();
-      if (stack.empty()) return y;
-      return stack.back().record(y, a, [v = tensor(stack.back().unwrap(a[0]))](tensor const& g) { return vv::boxed_args(tensor(g * vv::cos(v) * 2)); });
-    });
+    lib.impl("sin", dispatch_key::autograd,
+             [](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+               tensor const y = vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+               auto const stack = vv::dynamic_layer_stack();
+               if (stack.empty()) return y;
+               return stack.back().record(y, a, [v = tensor(stack.back().unwrap(a[0]))](tensor const& g) {
+                 return vv::boxed_args(tensor(g * vv::cos(v) * 2));
+               });
+             });
     auto const g = [](tensor const& v) { return vv::sum(vv::sin(v)); };
     CHECK(difference(vv::grad(g)(x), vv::cos(x) * 2) == "");
     CHECK(difference(vv::vmap(vv::grad(g))(vv::reshape(x, dims{2, 1})), vv::reshape(vv::cos(x) * 2, dims{2, 1})) == "");
@@ -88,7 +104,8 @@ TEST_CASE("transform keys: a kernel at autograd stands in the place of a level's
       vv::exclude_keys const off(dispatch_key::autograd);
       return recorded + a * 5;
     });
-    CHECK(elements(vv::grad([](tensor const& v) { return vv::sum(vv::cos(v)); })(x)) == std::vector<double>{0, 0}); // the sum itself was made below autograd
+    CHECK(elements(vv::grad([](tensor const& v) { return vv::sum(vv::cos(v)); })(x)) ==
+          std::vector<double>{0, 0}); // the sum itself was made below autograd
     (void)vv::grad([&](tensor const& v) {
       tensor const y = vv::cos(v);
       CHECK(elements(vv::dynamic_layer_stack().back().unwrap(y)) == std::vector<double>{4, -8});
@@ -113,7 +130,8 @@ struct halved : vv::function<halved> {
 };
 } // namespace
 
-TEST_CASE("transform keys: a kernel at autograd may call a custom function, which every layer differentiates", "[dispatch][interpreter][library]") {
+TEST_CASE("transform keys: a kernel at autograd may call a custom function, which every layer differentiates",
+          "[dispatch][interpreter][library]") {
   tensor const x = from({0.5, -1}, {2});
   (void)vv::exp(x);
   vv::library lib("aten");
@@ -127,7 +145,8 @@ TEST_CASE("transform keys: a kernel at autograd may call a custom function, whic
   CHECK(difference(leaf.grad(), y * 0.5) == "");
 }
 
-TEST_CASE("transform keys: the caller's keys are seen by what is handed down, not by the layer", "[dispatch][interpreter][library]") { // FS-4, FS-19, FS-S18
+TEST_CASE("transform keys: the caller's keys are seen by what is handed down, not by the layer",
+          "[dispatch][interpreter][library]") { // FS-4, FS-19, FS-S18
   tensor const x = from({0.5, -1}, {2});
   (void)vv::sin(x);
   entered log;
@@ -159,11 +178,13 @@ TEST_CASE("transform keys: fallbacks and composites of operators of a library", 
   CHECK_THROWS_WITH(vv::vmap(opaque)(x), ContainsText("keyed::opaque") && ContainsText("vmap"));
   log.clear();
   vv::include_keys const on(dispatch_key::autocast);
-  CHECK(elements(vv::vmap([](tensor const& v) { return vv::ops::call("keyed::double", v); })(x)) == std::vector<double>{1, -2});
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::ops::call("keyed::double", v); })(x)) ==
+        std::vector<double>{1, -2});
   CHECK(log == entered{{"autocast", 1}, {"autocast", 1}, {"autocast", 0}}); // the composite, then its product
 }
 
-TEST_CASE("transform keys: an exception in a layer leaves all as it was", "[dispatch][interpreter][library][exception]") { // FS-5, FS-S23
+TEST_CASE("transform keys: an exception in a layer leaves all as it was",
+          "[dispatch][interpreter][library][exception]") { // FS-5, FS-S23
   tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(24), dtype::float64)), dims{4, 3, 2});
   entered log;
   std::size_t throw_at = ~std::size_t{0};
@@ -214,10 +235,14 @@ TEST_CASE("transform keys: an exception in a layer leaves all as it was", "[disp
   CHECK(difference(f(x), vv::cos(x)) == "");
 }
 
-TEST_CASE("transform keys: a kernel in place of the level's gradient may not write where the level would not", "[dispatch][library][transform]") { // FS-7
+TEST_CASE("transform keys: a kernel in place of the level's gradient may not write where the level would not",
+          "[dispatch][library][transform]") { // FS-7
   tensor const x = from({1, -2, 4}, {3}), c = from({0, 0, 0}, {3});
   vv::library lib("aten");
-  lib.impl("add_", vv::dispatch_key::autograd, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), a); });
+  lib.impl("add_", vv::dispatch_key::autograd,
+           [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+             return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), a);
+           });
   auto const into_captured = [&](tensor const& v) { return vv::add_(c, v), vv::sum(c); };
   auto const into_argument = [&](tensor const& v) { return vv::add_(v, v), vv::sum(v); };
   CHECK_THROWS_AS(vv::grad(into_captured)(x), vv::transform_error);
@@ -227,7 +252,8 @@ TEST_CASE("transform keys: a kernel in place of the level's gradient may not wri
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("transform keys: what a kernel below autograd does is not differentiated, at a level as eagerly", "[dispatch][library][transform]") {
+TEST_CASE("transform keys: what a kernel below autograd does is not differentiated, at a level as eagerly",
+          "[dispatch][library][transform]") {
   tensor const x = from({0.5, -1, 2}, {3});
   (void)vv::sin(x);
   auto const f = [](tensor const& v) { return vv::sum(vv::sin(v)); };
@@ -239,15 +265,17 @@ TEST_CASE("transform keys: what a kernel below autograd does is not differentiat
   entered log;
   vv::library lib("aten");
   // Twice the value, at each layer that lets it in; the gradient is the operator's own.
-  lib.impl("sin", dispatch_key::inplace_or_view, [&](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    log.emplace_back(vv::name(dispatch_key::inplace_or_view), level_now());
-    return vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a) * 2;
-  });
-  lib.impl("mul_", dispatch_key::inplace_or_view, [](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    tensor y = vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a);
-    vv::add_(a[0], a[0]);
-    return y;
-  });
+  lib.impl("sin", dispatch_key::inplace_or_view,
+           [&](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+             log.emplace_back(vv::name(dispatch_key::inplace_or_view), level_now());
+             return vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a) * 2;
+           });
+  lib.impl("mul_", dispatch_key::inplace_or_view,
+           [](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+             tensor y = vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a);
+             vv::add_(a[0], a[0]);
+             return y;
+           });
   tensor const sines = vv::sin(x) * 0.5;
   log.clear();
   CHECK(difference(vv::grad(f)(x), vv::cos(x)) == "");
@@ -264,11 +292,13 @@ TEST_CASE("transform keys: what a kernel below autograd does is not differentiat
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("transform keys: a kernel below autograd that returns its operand returns a view of it", "[dispatch][library][autograd]") {
+TEST_CASE("transform keys: a kernel below autograd that returns its operand returns a view of it",
+          "[dispatch][library][autograd]") {
   tensor const x = from({0.5, -1, 2}, {3});
   (void)vv::sin(x);
   vv::library lib("aten");
-  lib.impl("sin", dispatch_key::inplace_or_view, [](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return a[0]; });
+  lib.impl("sin", dispatch_key::inplace_or_view,
+           [](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return a[0]; });
   tensor leaf = vv::clone(x);
   leaf.requires_grad_();
   tensor const y = vv::sin(leaf);
@@ -282,14 +312,16 @@ TEST_CASE("transform keys: a kernel below autograd that returns its operand retu
   CHECK(difference(vv::grad([](tensor const& v) { return vv::sum(vv::sin(v)); })(x), vv::cos(x)) == "");
 }
 
-TEST_CASE("transform keys: a library that ends while its kernel stands for a gradient has still stood for it", "[dispatch][library][transform]") {
+TEST_CASE("transform keys: a library that ends while its kernel stands for a gradient has still stood for it",
+          "[dispatch][library][transform]") {
   tensor const x = from({0.5, -1}, {2});
   (void)vv::sin(x);
   auto lib = std::make_unique<vv::library>("aten");
-  lib->impl("sin", dispatch_key::autograd, [&lib](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-    lib.reset();
-    return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
-  });
+  lib->impl("sin", dispatch_key::autograd,
+            [&lib](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+              lib.reset();
+              return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+            });
   auto const f = [](tensor const& v) { return vv::sum(vv::sin(v)); };
   CHECK(elements(vv::grad(f)(x)) == std::vector<double>{0, 0});
   CHECK(difference(vv::grad(f)(x), vv::cos(x)) == "");

@@ -29,9 +29,8 @@
 #include "whole.hpp"
 #include "wide_layer.hpp"
 // The emitted headers come first: they must stand alone.
-#include "samples.hpp"
-
 #include "../sample/bump.hpp"
+#include "samples.hpp"
 
 #include <varve_test.hpp>
 
@@ -46,12 +45,16 @@ std::vector<emit::sample> const& all() {
 template <class... A>
 void call(void (*f)(A...), std::vector<void*> const& memory) {
   REQUIRE(memory.size() == sizeof...(A));
-  [&]<std::size_t... K>(std::index_sequence<K...>) { f(static_cast<A>(memory[K])...); }(std::make_index_sequence<sizeof...(A)>{});
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    f(static_cast<A>(memory[K])...);
+  }(std::make_index_sequence<sizeof...(A)>{});
 }
 long double element(tensor const& t, index_t k) { // any integer of 64 bits
-  return vv::on_dtype(t.dtype(), "test", [&]<class T>() { return static_cast<long double>(static_cast<T const*>(t.raw())[k]); });
+  return vv::on_dtype(t.dtype(), "test",
+                      [&]<class T>() { return static_cast<long double>(static_cast<T const*>(t.raw())[k]); });
 }
-/// Greatest difference between what an emitted function computes and the operators one by one, relative to 1 + |expected|.
+/// Greatest difference between what an emitted function computes and the operators one by one, relative to 1 +
+/// |expected|.
 template <class F>
 double difference(F* f, char const* name) {
   for (emit::sample const& s : all()) {
@@ -120,7 +123,8 @@ TEST_CASE("emit: axes alone, and values without elements", "[emit]") {
   std::int64_t const outside[] = {6, 0, 7}, zero = 0;
   float y[32];
   std::int64_t k[3];
-  CHECK_THROWS_AS(lone::run(x, outside, nullptr, &a, &zero, k, k + 1, k + 2, y, y + 3, y + 10, y + 17, y + 18), std::out_of_range);
+  CHECK_THROWS_AS(lone::run(x, outside, nullptr, &a, &zero, k, k + 1, k + 2, y, y + 3, y + 10, y + 17, y + 18),
+                  std::out_of_range);
 }
 TEST_CASE("emit: cond is a branch, scan a loop", "[emit]") {
   CHECK(difference(functions::run, "functions") <= 4 * ulp);
@@ -137,7 +141,8 @@ TEST_CASE("emit: while_loop is a loop, its gradient one back", "[emit]") {
 TEST_CASE("emit: array constants are tables", "[emit]") { CHECK(difference(constants::run, "constants") <= 4 * ulp); }
 
 TEST_CASE("emit: the text names what it needs, and the nodes", "[emit]") {
-  std::string const s = vv::emit_cpp(vv::make_fx([](tensor const& x) { return vv::tanh(x) * 2.0; })(counting({40})), "gate");
+  std::string const s =
+      vv::emit_cpp(vv::make_fx([](tensor const& x) { return vv::tanh(x) * 2.0; })(counting({40})), "gate");
   auto has = [&](char const* part) { return s.find(part) != std::string::npos; };
   CHECK(has("//   %1: float32[40] = tanh(%0)"));
   CHECK(has("namespace gate {"));
@@ -152,6 +157,7 @@ TEST_CASE("emit: what cannot be written is refused by name", "[emit][error]") {
   auto const symbolic = vv::trace_graph([](auto v) { return v + 1.0f; }, vv::meta{dtype::float32, {vv::symbol("n")}});
   CHECK_THROWS_AS(vv::emit_cpp(symbolic, "f"), vv::value_error);
   auto const in_place = vv::make_fx([](tensor const& v) { return vv::add_(v, 1.0); })(counting({3}));
-  CHECK_THROWS_WITH(vv::emit_cpp(vv::make_fx([](tensor const& v) { return ::sample::bump(v); })(counting({3})), "f"), ContainsText("operator bump"));
+  CHECK_THROWS_WITH(vv::emit_cpp(vv::make_fx([](tensor const& v) { return ::sample::bump(v); })(counting({3})), "f"),
+                    ContainsText("operator bump"));
   CHECK_THROWS_WITH(vv::emit_cpp(in_place, "f"), ContainsText("writes into its argument"));
 }

@@ -5,5 +5,6 @@
 
 /// Writes each sample as a header into a folder.
 int main(int, char** arguments) {
-  for (emit::sample const& s : emit::samples()) std::ofstream(std::string(arguments[1]) + "/" + s.name + ".hpp") << varve::emit_cpp(s.g, s.name);
+  for (emit::sample const& s : emit::samples())
+    std::ofstream(std::string(arguments[1]) + "/" + s.name + ".hpp") << varve::emit_cpp(s.g, s.name);
 }

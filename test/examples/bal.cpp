@@ -23,7 +23,8 @@ TEST_CASE("bal: observations, cameras and points", "[example]") {
   CHECK(p.camera_of == std::vector<std::size_t>{0, 1});
   CHECK(p.point_of == std::vector<std::size_t>{0, 0});
   CHECK(p.seen == std::vector<double>{1.5, 2, -3, 40});
-  CHECK(p.parameters() == std::vector<double>{10, 11, 12, 13, 14, 15, 16, 17, 18, 50, 51, 52, 19, 20, 21, 22, 23, 24, 25, 26, 27, 50, 51, 52});
+  CHECK(p.parameters() == std::vector<double>{10, 11, 12, 13, 14, 15, 16, 17, 18, 50, 51, 52,
+                                              19, 20, 21, 22, 23, 24, 25, 26, 27, 50, 51, 52});
 }
 TEST_CASE("bal: a malformed line is an error that names it", "[example]") {
   CHECK_THROWS_WITH(read(""), ContainsText("f:1: the file ends, but `cameras points observations` expected"));
@@ -33,6 +34,7 @@ TEST_CASE("bal: a malformed line is an error that names it", "[example]") {
   CHECK_THROWS_WITH(read("2 1 2\n" + seen.substr(0, 11) + "1 1 1 1\n"), ContainsText("f:3: point 1 is out of range"));
   CHECK_THROWS_WITH(read("2 1 2\n" + seen.substr(0, 11) + "1 0 1\n"), ContainsText("f:3: `camera point x y` expected"));
   CHECK_THROWS_WITH(read("2 1 2\n" + seen + numbers(0, 4) + "x\n"), ContainsText("f:8: a number of a camera expected"));
-  CHECK_THROWS_WITH(read("2 1 2\n" + seen + numbers(0, 20)), ContainsText("f:24: the file ends, but a number of a point expected"));
+  CHECK_THROWS_WITH(read("2 1 2\n" + seen + numbers(0, 20)),
+                    ContainsText("f:24: the file ends, but a number of a point expected"));
   CHECK_THROWS_WITH(read("2 1 2\n" + seen + numbers(0, 21) + "\n1\n"), ContainsText("f:26: end of file expected"));
 }

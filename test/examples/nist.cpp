@@ -31,13 +31,16 @@ TEST_CASE("nist: parameters, sum of squares and data, with any end of line", "[e
   CHECK(read(b1 + sums + "Data:   y  x1  x2\n1 2 3\n4 5 6\n").x == std::vector<double>{2, 3, 5, 6});
 }
 TEST_CASE("nist: a malformed file is an error that names the line", "[example]") {
-  CHECK_THROWS_WITH(read(b1 + "  b2 = 3 4 5\n" + sums + heading + two),
-                    ContainsText("f:2: two starting points, the certified value and its deviation expected behind `b2 =`"));
+  CHECK_THROWS_WITH(
+      read(b1 + "  b2 = 3 4 5\n" + sums + heading + two),
+      ContainsText("f:2: two starting points, the certified value and its deviation expected behind `b2 =`"));
   CHECK_THROWS_WITH(read(b1 + "  b3 = 3 4 5 6\n"), ContainsText("f:2: parameter b2 expected, not b3"));
-  CHECK_THROWS_WITH(read(b1 + "Residual Sum of Squares: little\n"), ContainsText("f:2: one number expected behind `Residual Sum of Squares:`"));
+  CHECK_THROWS_WITH(read(b1 + "Residual Sum of Squares: little\n"),
+                    ContainsText("f:2: one number expected behind `Residual Sum of Squares:`"));
   CHECK_THROWS_WITH(read(b1 + sums + "Data: y\n"), ContainsText("f:4: the names of predictors"));
   CHECK_THROWS_WITH(read(b1 + sums + heading + "1 2\n3\n"), ContainsText("f:6: 2 numbers expected"));
-  CHECK_THROWS_WITH(read(b1 + sums + heading + "1 2\n3 4 5\n"), ContainsText("f:6: end of line expected behind 2 numbers"));
+  CHECK_THROWS_WITH(read(b1 + sums + heading + "1 2\n3 4 5\n"),
+                    ContainsText("f:6: end of line expected behind 2 numbers"));
   CHECK_THROWS_WITH(read(b1 + sums + heading + "1 2\n3 four\n"), ContainsText("f:6: 2 numbers expected"));
   CHECK_THROWS_WITH(read(b1 + sums + heading + "1 2\n"), ContainsText("f:5: the file ends after 1 of 2 observations"));
   CHECK_THROWS_WITH(read(sums + heading + two), ContainsText("without parameters"));

@@ -18,7 +18,8 @@ constexpr double right() {
   passing m;
   return vv::grad([&](auto x) {
     return vv::with(
-        m, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
+        m, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x,
+        3.0);
   })(2.0);
 }
 static_assert(right() == 3);

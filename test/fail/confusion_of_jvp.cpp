@@ -11,6 +11,8 @@ constexpr auto right = [](auto x) {
 };
 static_assert(vv::jvp(right, std::tuple{1.0}, std::tuple{1.0}).second == 1);
 #ifdef FAIL
-constexpr auto wrong = [](auto x) { return x * vv::jvp([x](auto y) { return x + y; }, std::tuple{1.0}, std::tuple{1.0}).second; };
+constexpr auto wrong = [](auto x) {
+  return x * vv::jvp([x](auto y) { return x + y; }, std::tuple{1.0}, std::tuple{1.0}).second;
+};
 constexpr auto y = vv::jvp(wrong, std::tuple{1.0}, std::tuple{1.0}).second;
 #endif

@@ -7,7 +7,9 @@ namespace vv = varve;
 
 struct product : vv::function<product> {
   static constexpr auto forward(auto x, auto y) { return x * y; }
-  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)); }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in), std::get<1>(in));
+  }
   static constexpr auto backward(auto& ctx, auto g) {
     auto [x, y] = ctx.saved();
 #ifdef FAIL

@@ -3,7 +3,8 @@
 #include <varve/varve.hpp>
 namespace vv = varve;
 
-constexpr auto right = vv::decomposition<vv::sigmoid_t>([](auto const& x) { return vv::reciprocal(vv::add(vv::exp(vv::neg(x)), 1)); });
+constexpr auto right =
+    vv::decomposition<vv::sigmoid_t>([](auto const& x) { return vv::reciprocal(vv::add(vv::exp(vv::neg(x)), 1)); });
 #ifdef FAIL
 constexpr auto wrong = vv::decomposition<vv::gelu_t>([](auto const& x) { return x; });
 #endif

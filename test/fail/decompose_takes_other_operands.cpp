@@ -4,8 +4,11 @@
 namespace vv = varve;
 
 constexpr auto g = vv::trace([](auto x) { return vv::sub(x, 1); }, vv::spec<float, 3>);
-constexpr auto right =
-    vv::freeze([] { return vv::decompose(g, vv::decomposition<vv::sub_t>([](auto const& x, auto const& y) { return vv::add(x, vv::neg(y)); })); });
+constexpr auto right = vv::freeze([] {
+  return vv::decompose(
+      g, vv::decomposition<vv::sub_t>([](auto const& x, auto const& y) { return vv::add(x, vv::neg(y)); }));
+});
 #ifdef FAIL
-constexpr auto wrong = vv::freeze([] { return vv::decompose(g, vv::decomposition<vv::sub_t>([](auto const& x) { return x; })); });
+constexpr auto wrong =
+    vv::freeze([] { return vv::decompose(g, vv::decomposition<vv::sub_t>([](auto const& x) { return x; })); });
 #endif

@@ -6,5 +6,7 @@ namespace vv = varve;
 constexpr auto f = vv::fuse([](auto x) { return x + x; });
 void right(double const* x, double* y) { f.into(vv::tensor_ref<double, 3>(y))(vv::tensor_ref<double const, 3>(x)); }
 #ifdef FAIL
-void wrong(double const* x, double const* y) { f.into(vv::tensor_ref<double const, 3>(y))(vv::tensor_ref<double const, 3>(x)); }
+void wrong(double const* x, double const* y) {
+  f.into(vv::tensor_ref<double const, 3>(y))(vv::tensor_ref<double const, 3>(x));
+}
 #endif

@@ -3,8 +3,14 @@
 #include <varve/varve.hpp>
 namespace vv = varve;
 
-double right(double x, double k) { return vv::fuse([](auto v, auto s) { return v * s; })(x, k); }
-vv::tensor on_tensors(vv::tensor const& x, double k) { return vv::fuse([k](auto const& v) { return v * k; })(x); }
+double right(double x, double k) {
+  return vv::fuse([](auto v, auto s) { return v * s; })(x, k);
+}
+vv::tensor on_tensors(vv::tensor const& x, double k) {
+  return vv::fuse([k](auto const& v) { return v * k; })(x);
+}
 #ifdef FAIL
-double wrong(double x, double k) { return vv::fuse([k](auto v) { return v * k; })(x); }
+double wrong(double x, double k) {
+  return vv::fuse([k](auto v) { return v * k; })(x);
+}
 #endif

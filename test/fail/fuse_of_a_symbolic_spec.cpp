@@ -4,8 +4,12 @@
 namespace vv = varve;
 
 constexpr auto rows = vv::spec<float, vv::dim<"n">, 3>;
-constexpr auto average = [](auto x) { return vv::sum(x, vv::axis<0>) / static_cast<double>(vv::to_dims(vv::shape_of(x))[0]); };
-vv::tensor right(vv::tensor const& x) { return vv::fuse<rows>([](auto y) { return vv::mean(y, vv::axis<0>); })(x); }
+constexpr auto average = [](auto x) {
+  return vv::sum(x, vv::axis<0>) / static_cast<double>(vv::to_dims(vv::shape_of(x))[0]);
+};
+vv::tensor right(vv::tensor const& x) {
+  return vv::fuse<rows>([](auto y) { return vv::mean(y, vv::axis<0>); })(x);
+}
 #ifdef FAIL
 vv::tensor wrong(vv::tensor const& x) { return vv::fuse<rows>(average)(x); }
 #endif

@@ -4,7 +4,9 @@
 namespace vv = varve;
 
 constexpr auto f = vv::fuse([](auto x) { return x + x; });
-vv::tensor right(vv::tensor const& x) { return vv::fuse<vv::spec<float, 3>>([](auto v) { return v + v; })(x); }
+vv::tensor right(vv::tensor const& x) {
+  return vv::fuse<vv::spec<float, 3>>([](auto v) { return v + v; })(x);
+}
 #ifdef FAIL
 auto wrong(vv::tensor const& x) { return f(x); }
 #endif

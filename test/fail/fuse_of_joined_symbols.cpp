@@ -5,7 +5,8 @@ namespace vv = varve;
 
 constexpr auto join = [](auto... x) { return vv::cat(std::tuple{x...}, vv::axis<0>); };
 constexpr auto right = vv::fuse<vv::spec<float, vv::dim<"n">>, vv::spec<float, vv::dim<"m">>, vv::spec<float, 3>>(join);
-constexpr auto wrong = vv::fuse<vv::spec<float, vv::dim<"n">>, vv::spec<float, vv::dim<"m">>, vv::spec<float, vv::dim<"k">>>(join);
+constexpr auto wrong =
+    vv::fuse<vv::spec<float, vv::dim<"n">>, vv::spec<float, vv::dim<"m">>, vv::spec<float, vv::dim<"k">>>(join);
 vv::tensor joined(vv::tensor const& x, vv::tensor const& y, vv::tensor const& z) { return right(x, y, z); }
 #ifdef FAIL
 vv::tensor refused(vv::tensor const& x, vv::tensor const& y, vv::tensor const& z) { return wrong(x, y, z); }

@@ -3,7 +3,11 @@
 #include <varve/varve.hpp>
 namespace vv = varve;
 
-double right(double x, double k) { return vv::fuse([](auto v, auto s) { return v * s; }, vv::table_driven)(x, k); }
+double right(double x, double k) {
+  return vv::fuse([](auto v, auto s) { return v * s; }, vv::table_driven)(x, k);
+}
 #ifdef FAIL
-double wrong(double x, double k) { return vv::fuse([k](auto v) { return v * k; }, vv::table_driven)(x); }
+double wrong(double x, double k) {
+  return vv::fuse([k](auto v) { return v * k; }, vv::table_driven)(x);
+}
 #endif

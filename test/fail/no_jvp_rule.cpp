@@ -6,7 +6,9 @@
 #include <varve/transform/jvp.hpp>
 namespace vv = varve;
 
-inline constexpr struct thrice_t : vv::promoting_operator<thrice_t> { static constexpr auto op_name = "thrice"; } thrice{};
+inline constexpr struct thrice_t : vv::promoting_operator<thrice_t> {
+  static constexpr auto op_name = "thrice";
+} thrice{};
 template <>
 struct vv::rules<thrice_t> {
   static constexpr auto kind = op_kind::pointwise;

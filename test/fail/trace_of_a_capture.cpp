@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: the function captures values, which the compiler cannot see; pass them as arguments
-#include <varve/trace/trace.hpp>
 #include <varve/op/operators.hpp>
+#include <varve/trace/trace.hpp>
 namespace vv = varve;
 
 constexpr auto right = vv::trace([](auto x, auto k) { return x * k; }, vv::spec<float>, vv::spec<float>);

@@ -6,7 +6,8 @@
 namespace vv = varve;
 
 template <vv::index_t Most>
-constexpr auto grow = [](auto x) { return vv::while_loop<Most>([](auto y) { return y < 10.0; }, [](auto y) { return y * y; }, x); };
+constexpr auto grow =
+    [](auto x) { return vv::while_loop<Most>([](auto y) { return y < 10.0; }, [](auto y) { return y * y; }, x); };
 static_assert(vv::grad(grow<8>)(2.0) == 32);
 static_assert(grow<0>(2.0) == 16);
 #ifdef FAIL

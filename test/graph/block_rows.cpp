@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../sample/apart.hpp"
+
 #include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
-#include <vector>
-
-#include "../sample/apart.hpp"
-
 #include <varve_test.hpp>
+#include <vector>
 
 namespace vv = varve;
 using vv::array, vv::boxed_args, vv::dims, vv::dtype, vv::index_t, vv::spec, vv::tensor;
@@ -21,7 +20,8 @@ constexpr auto x1 = vv::axis<1>;
 tensor waves(dims const& sizes, double phase, dtype type = dtype::float32, double scale = 1) {
   tensor t = tensor::empty(sizes, type);
   vv::on_dtype(type, "test", [&]<class T>() {
-    for (index_t k = 0; k < t.numel(); ++k) static_cast<T*>(t.raw())[k] = static_cast<T>(scale * std::sin(phase + 1.3 * static_cast<double>(k)));
+    for (index_t k = 0; k < t.numel(); ++k)
+      static_cast<T*>(t.raw())[k] = static_cast<T>(scale * std::sin(phase + 1.3 * static_cast<double>(k)));
   });
   return t;
 }
@@ -81,12 +81,16 @@ TEST_CASE("rows: what needs of the others only the same row takes turns with the
   CHECK(g.stages == 1);
   CHECK(g.memory < 65536);
   tensor const w = waves({1000}, 0.3), b = waves({1000}, 0.5);
-  auto const norm = [](tensor const& a, tensor const& c, tensor const& d) { return vv::layer_norm(a, vv::shape<1000>, c, d); };
+  auto const norm = [](tensor const& a, tensor const& c, tensor const& d) {
+    return vv::layer_norm(a, vv::shape<1000>, c, d);
+  };
   ran const n = run(norm, x, w, b);
   CHECK(n.apart < 1e-5);
   CHECK(n.stages == 1);
-  ran const dn = run(
-      vv::grad<0, 1, 2>([&](tensor const& a, tensor const& c, tensor const& d, tensor const& e) { return vv::sum(norm(a, c, d) * e); }), x, w, b, y);
+  ran const dn = run(vv::grad<0, 1, 2>([&](tensor const& a, tensor const& c, tensor const& d, tensor const& e) {
+                       return vv::sum(norm(a, c, d) * e);
+                     }),
+                     x, w, b, y);
   CHECK(dn.apart < 1e-3); // columns of 256 sums
   CHECK(dn.groups >= 1);
 }
@@ -108,7 +112,10 @@ TEST_CASE("rows: where a later nest needs all rows, none takes turns", "[fuse][g
     return vv::softmax(vv::permute(s, dims{1, 0}) * 3.0, x1);
   };
   CHECK(run(turned, x, y).apart < 1e-6);
-  CHECK(run([](tensor const& a, tensor const& b) { return a * column(vv::sum(b, x1)) + vv::sum(a * vv::sum(b, x0), x0); }, x, y).apart < 1e-4);
+  CHECK(
+      run([](tensor const& a, tensor const& b) { return a * column(vv::sum(b, x1)) + vv::sum(a * vv::sum(b, x0), x0); },
+          x, y)
+          .apart < 1e-4);
   tensor const square = waves({300, 300}, 0.2);
   CHECK(run(
             [](tensor const& a, tensor const& b) { // what is stored by rows is read by columns
@@ -141,40 +148,52 @@ TEST_CASE("rows: more axes, and loops that are longer than rows", "[fuse][graph]
   CHECK(run([](tensor const& a, tensor const& b) { return vv::softmax(a * b, vv::axis<2>); }, x, y).apart < 1e-12);
   CHECK(run([](tensor const& a, tensor const& b) { return vv::softmax(a * b, vv::axis<1>); }, x, y).apart < 1e-12);
   CHECK(run([](tensor const& a, tensor const& b) { return vv::softmax(a * b, vv::axis<0>); }, x, y).apart < 1e-12);
-  auto const mixed = [](tensor const& a, tensor const& b) { // one nest runs over pairs of indices as one loop, others not
-    tensor const e = vv::exp(a * b), last = vv::sum(e, vv::axis<2>), both = vv::sum(last, x1), whole = e / vv::reshape(both, dims{40, 1, 1});
+  auto const mixed = [](tensor const& a,
+                        tensor const& b) { // one nest runs over pairs of indices as one loop, others not
+    tensor const e = vv::exp(a * b), last = vv::sum(e, vv::axis<2>), both = vv::sum(last, x1),
+                 whole = e / vv::reshape(both, dims{40, 1, 1});
     return std::tuple(whole, last, vv::sum(whole * a, vv::axis<2>), vv::amax(whole, vv::axis<1>));
   };
   CHECK(run(mixed, x, y).apart < 1e-12);
-  CHECK(
-      run(vv::grad<0, 1>([&](tensor const& a, tensor const& b) { return vv::sum(std::get<0>(mixed(a, b)) * b) + vv::sum(std::get<3>(mixed(a, b))); }),
-          x, y)
-          .apart < 1e-11);
+  CHECK(run(vv::grad<0, 1>([&](tensor const& a, tensor const& b) {
+              return vv::sum(std::get<0>(mixed(a, b)) * b) + vv::sum(std::get<3>(mixed(a, b)));
+            }),
+            x, y)
+            .apart < 1e-11);
 }
 
 TEST_CASE("rows: slices, joins, reversed rows and broadcast operands", "[fuse][graph][rows]") {
-  tensor const x = waves({500, 60}, 0.1, dtype::float64), y = waves({500, 60}, 0.7, dtype::float64), w = waves({60}, 0.4, dtype::float64);
+  tensor const x = waves({500, 60}, 0.1, dtype::float64), y = waves({500, 60}, 0.7, dtype::float64),
+               w = waves({60}, 0.4, dtype::float64);
   auto const parts = [](tensor const& a, tensor const& b, tensor const& c) {
     tensor const s = vv::softmax(a * c, x1), left = vv::slice(s, x1, 0, 30), right = vv::slice(vv::exp(b), x1, 30, 60);
     tensor const both = vv::cat(std::tuple(right, left), x1), sum = vv::sum(both * a, x1);
-    return std::tuple(both / column(sum), vv::slice(s, x0, 1, 500) - vv::slice(s, x0, 0, 499), vv::cat(std::tuple(s, both), x0), vv::sum(both, x0));
+    return std::tuple(both / column(sum), vv::slice(s, x0, 1, 500) - vv::slice(s, x0, 0, 499),
+                      vv::cat(std::tuple(s, both), x0), vv::sum(both, x0));
   };
   CHECK(run(parts, x, y, w).apart < 1e-11);
   CHECK(run(vv::grad<0, 1, 2>([&](tensor const& a, tensor const& b, tensor const& c) {
-              return vv::sum(std::get<0>(parts(a, b, c))) + vv::sum(std::get<1>(parts(a, b, c)) * vv::slice(b, x0, 0, 499));
+              return vv::sum(std::get<0>(parts(a, b, c))) +
+                     vv::sum(std::get<1>(parts(a, b, c)) * vv::slice(b, x0, 0, 499));
             }),
             x, y, w)
             .apart < 1e-10);
   auto const shifted = [](tensor const& a, tensor const& b, tensor const&) { // a row needs the row before it
-    tensor const s = vv::softmax(a * b, x1), before = vv::cat(std::tuple(vv::slice(b, x0, 0, 1), vv::slice(s, x0, 0, 499)), x0);
+    tensor const s = vv::softmax(a * b, x1),
+                 before = vv::cat(std::tuple(vv::slice(b, x0, 0, 1), vv::slice(s, x0, 0, 499)), x0);
     return vv::softmax(s + before, x1);
   };
   CHECK(run(shifted, x, y, w).apart < 1e-12);
-  auto const halves = [](tensor const& a, tensor const& b, tensor const&) { // one half of a buffer is read 250 rows on from where the other is written, and between both
-    tensor const e = vv::exp(a * b), low = vv::reshape(vv::slice(e, x0, 0, 250), dims{250, 60}), high = vv::slice(e, x0, 250, 500), both = vv::slice(e, x0, 125, 375);
-    tensor const s = vv::softmax(low, x1), t = vv::cat(std::tuple(s, vv::tanh(high + s)), x0), u = vv::slice(t, x0, 125, 375);
-    return std::tuple(t, u * vv::reshape(vv::sum(u, x1), dims{250, 1}), vv::softmax(both, x1), e, vv::softmax(vv::slice(e, x0, 1, 251) * s, x1));
-  };
+  auto const halves =
+      [](tensor const& a, tensor const& b,
+         tensor const&) { // one half of a buffer is read 250 rows on from where the other is written, and between both
+        tensor const e = vv::exp(a * b), low = vv::reshape(vv::slice(e, x0, 0, 250), dims{250, 60}),
+                     high = vv::slice(e, x0, 250, 500), both = vv::slice(e, x0, 125, 375);
+        tensor const s = vv::softmax(low, x1), t = vv::cat(std::tuple(s, vv::tanh(high + s)), x0),
+                     u = vv::slice(t, x0, 125, 375);
+        return std::tuple(t, u * vv::reshape(vv::sum(u, x1), dims{250, 1}), vv::softmax(both, x1), e,
+                          vv::softmax(vv::slice(e, x0, 1, 251) * s, x1));
+      };
   CHECK(run(halves, x, y, w).apart < 1e-12);
 }
 
@@ -201,17 +220,21 @@ TEST_CASE("rows: dtypes of their own, integers to the bit", "[fuse][graph][rows]
 TEST_CASE("rows: the value of a row is an operand of one element", "[fuse][graph][rows]") {
   for (dtype const type : {dtype::float32, dtype::float64})
     for (index_t columns : {300, 517, 1031}) { // whole vectors, and what is left
-      tensor const x = waves({40, columns}, 0.1, type), y = waves({40, columns}, 0.7, type), r = waves({40, 1}, 0.3, type), q = waves({40, 1}, 0.5, type);
+      tensor const x = waves({40, columns}, 0.1, type), y = waves({40, columns}, 0.7, type),
+                   r = waves({40, 1}, 0.3, type), q = waves({40, 1}, 0.5, type);
       std::set<std::pair<int, int>> kernels;
       auto agrees = [&](auto const& f) {
         vv::graph const g = vv::make_fx(f)(x, y, r, q);
         auto const fused = vv::fuse(g);
         for (auto const& k : fused.program().keys.kernels)
           if (k.single) kernels.insert({static_cast<int>(k.arithmetic), k.single});
-        CHECK(apart(fused(boxed_args(x, y, r, q)), vv::interpret(g, boxed_args(x, y, r, q))) < (type == dtype::float64 ? 1e-15 : 1e-6));
+        CHECK(apart(fused(boxed_args(x, y, r, q)), vv::interpret(g, boxed_args(x, y, r, q))) <
+              (type == dtype::float64 ? 1e-15 : 1e-6));
       };
       INFO(columns);
-      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const& d) { return std::tuple(a + c, c + b, a - c, c - b, a * c, d * b, c - d, vv::tanh(c) * a - c); });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const& d) {
+        return std::tuple(a + c, c + b, a - c, c - b, a * c, d * b, c - d, vv::tanh(c) * a - c);
+      });
       agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return a * c + b; });
       agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return c * a + b; });
       agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return a * b + c; });
@@ -239,7 +262,8 @@ TEST_CASE("rows: inside of branches and loops", "[fuse][graph][rows][cond][scan]
   tensor const x = waves({120, 200}, 0.1, dtype::float64), y = waves({120, 200}, 0.7, dtype::float64);
   auto const branch = [](tensor const& a, tensor const& b) {
     return vv::cond(
-        vv::sum(a) > 0.0, [&](tensor const& t) { return vv::softmax(t * b, x1); }, [&](tensor const& t) { return vv::log_softmax(t + b, x1); }, a);
+        vv::sum(a) > 0.0, [&](tensor const& t) { return vv::softmax(t * b, x1); },
+        [&](tensor const& t) { return vv::log_softmax(t + b, x1); }, a);
   };
   CHECK(run(branch, x, y).apart < 1e-12);
   CHECK(run(branch, vv::clone(-x), y).apart < 1e-12);
@@ -264,7 +288,8 @@ TEST_CASE("rows: tables of the compiler take the same turns", "[fuse][table][row
   STATIC_REQUIRE(program::value.used.groups == 1);
   STATIC_REQUIRE(program::value.used.stages == 1);
   STATIC_REQUIRE(program::value.workspace < 65536);
-  constexpr auto g = vv::fuse<spec<float, 100, 300>, spec<float, 100, 300>>(vv::grad<0, 1>(attention), vv::table_driven);
+  constexpr auto g =
+      vv::fuse<spec<float, 100, 300>, spec<float, 100, 300>>(vv::grad<0, 1>(attention), vv::table_driven);
   auto const [dx, dy] = g(x, y);
   auto const [ex, ey] = vv::grad<0, 1>(attention)(x, y);
   CHECK(apart(dx, ex) < 1e-5);
@@ -287,7 +312,8 @@ TEST_CASE("rows: what a function writes into its argument is written when all is
   CHECK(apart(x, again) < 1e-6);
 }
 
-TEST_CASE("rows: random chains of pointwise operators and reductions agree with the operators one by one", "[fuse][graph][rows]") {
+TEST_CASE("rows: random chains of pointwise operators and reductions agree with the operators one by one",
+          "[fuse][graph][rows]") {
   unsigned state = 1;
   auto pick = [&](int n) {
     state = state * 1664525u + 1013904223u;
@@ -300,8 +326,8 @@ TEST_CASE("rows: random chains of pointwise operators and reductions agree with 
   for (shape const s : {shape{3, 5}, shape{64, 64}, shape{150, 70}, shape{900, 7}, shape{20, 900}, shape{60, 513}})
     for (int seed = 0; seed < 16; ++seed) {
       dtype const type = seed % 3 ? dtype::float64 : dtype::float32;
-      tensor const x = waves({s.rows, s.columns}, 0.1, type), y = waves({s.rows, s.columns}, 0.7, type), row = waves({s.columns}, 0.2, type),
-                   rest = waves({s.rows, 1}, 0.3, type);
+      tensor const x = waves({s.rows, s.columns}, 0.1, type), y = waves({s.rows, s.columns}, 0.7, type),
+                   row = waves({s.columns}, 0.2, type), rest = waves({s.rows, 1}, 0.3, type);
       auto const f = [&](tensor const& a, tensor const& b, tensor const& c, tensor const& d) {
         std::vector<tensor> v{a, b, c, d};
         auto any = [&] { return v[static_cast<std::size_t>(pick(static_cast<int>(v.size())))]; };
@@ -364,7 +390,8 @@ TEST_CASE("rows: random chains of pointwise operators and reductions agree with 
       auto const fused = vv::fuse(g);
       for (auto const& group : fused.program().groups) ++groups, own += group.own_count;
       INFO("seed " << seed << " (" << from << ") of " << s.rows << " x " << s.columns);
-      CHECK(apart(fused(boxed_args(x, y, row, rest)), vv::interpret(g, boxed_args(x, y, row, rest))) < (type == dtype::float64 ? 1e-10 : 1e-4));
+      CHECK(apart(fused(boxed_args(x, y, row, rest)), vv::interpret(g, boxed_args(x, y, row, rest))) <
+            (type == dtype::float64 ? 1e-10 : 1e-4));
     }
   CHECK(groups > 50);
   CHECK(own > 100);

@@ -18,7 +18,8 @@ double apart(double a, double b) { return std::fabs(a - b) / (1 + std::fabs(b));
 template <class T, index_t... D>
 double apart(array<T, D...> const& a, array<T, D...> const& b) {
   double worst = 0;
-  for (index_t i = 0; i < a.size(); ++i) worst = std::fmax(worst, apart(static_cast<double>(a[i]), static_cast<double>(b[i])));
+  for (index_t i = 0; i < a.size(); ++i)
+    worst = std::fmax(worst, apart(static_cast<double>(a[i]), static_cast<double>(b[i])));
   return worst;
 }
 double apart(tensor const& a, tensor const& b) {
@@ -31,19 +32,24 @@ double apart(tensor const& a, tensor const& b) {
 template <class... X, class... Y>
 double apart(std::tuple<X...> const& a, std::tuple<Y...> const& b) {
   double worst = 0;
-  [&]<std::size_t... K>(std::index_sequence<K...>) { ((worst = std::fmax(worst, apart(std::get<K>(a), std::get<K>(b)))), ...); }
-  (std::index_sequence_for<X...>{});
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    ((worst = std::fmax(worst, apart(std::get<K>(a), std::get<K>(b)))), ...);
+  }(std::index_sequence_for<X...>{});
   return worst;
 }
 
 /// A layer of a network: for arrays and traces, for tensors.
-constexpr auto layer = [](auto const& w, auto const& b, auto const& x) { return vv::sum(vv::relu(vv::conv2d(x, w, b, ints<1>{}, ints<1>{}))); };
+constexpr auto layer = [](auto const& w, auto const& b, auto const& x) {
+  return vv::sum(vv::relu(vv::conv2d(x, w, b, ints<1>{}, ints<1>{})));
+};
 /// Two layers, with stride, groups and the way back up.
 constexpr auto network = [](auto const& w, auto const& v, auto const& x) {
   auto const h = vv::tanh(vv::conv2d(x, w, vv::none, ints<2>{}, vv::padding::valid, ints<1>{}, ints<2>{}));
   return vv::mean(vv::square(vv::sub(vv::conv_transpose2d(h, v, vv::none, ints<2>{}, ints<0>{}, ints<1>{}), x)));
 };
-constexpr auto each = [](auto const& v, auto const& y) { return vv::sum(vv::sin(vv::conv1d(y, v, vv::none, ints<2>{}, ints<1>{}))); };
+constexpr auto each = [](auto const& v, auto const& y) {
+  return vv::sum(vv::sin(vv::conv1d(y, v, vv::none, ints<2>{}, ints<1>{})));
+};
 using weight = array<float, 4, 3, 3, 3>;
 using bias = array<float, 4>;
 using images = array<float, 2, 3, 6, 7>;
@@ -74,7 +80,8 @@ TEST_CASE("fuse: stride, groups and transposed convolutions, in both dtypes and 
     CHECK(apart(vv::fuse(gradient)(w, v, x), expected) < tolerance);
     CHECK(apart(vv::fuse(gradient, table_driven)(w, v, x), expected) < tolerance);
     tensor const a = on_heap(w), b = on_heap(v), c = on_heap(x);
-    auto const run = vv::compile([](tensor const& p, tensor const& q, tensor const& r) { return vv::grad<0, 1>(network)(p, q, r); });
+    auto const run =
+        vv::compile([](tensor const& p, tensor const& q, tensor const& r) { return vv::grad<0, 1>(network)(p, q, r); });
     CHECK(apart(run(a, b, c), vv::grad<0, 1>(network)(a, b, c)) < tolerance);
     CHECK(apart(std::get<0>(run(a, b, c)), on_heap(std::get<0>(expected))) < tolerance);
   };
@@ -87,7 +94,8 @@ TEST_CASE("fuse: mapped weights, and a derivative of a gradient", "[fuse][convol
   auto const w = filled<array<double, 3, 2, 2, 3>>(2);
   constexpr auto mapped = vv::vmap(vv::grad(each), vv::in_dims<0, vv::none>);
   CHECK(apart(vv::fuse(mapped)(w, x), mapped(w, x)) < 1e-13);
-  constexpr auto twice = vv::grad([](auto const& v, auto const& y) { return vv::sum(vv::square(vv::grad<1>(each)(v, y))); });
+  constexpr auto twice =
+      vv::grad([](auto const& v, auto const& y) { return vv::sum(vv::square(vv::grad<1>(each)(v, y))); });
   auto const one = filled<array<double, 2, 2, 3>>(3);
   CHECK(apart(vv::fuse(twice)(one, x), twice(one, x)) < 1e-12);
 }
@@ -99,13 +107,15 @@ TEST_CASE("fuse with symbolic sizes: any number of images of any height", "[fuse
   tensor const w = on_heap(filled<weight>(1)), b = on_heap(filled<bias>(2));
   for (index_t images_ : {1, 5})
     for (index_t height : {1, 2, 9}) {
-      tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(images_ * 3 * height * 7), dtype::float32)), dims{images_, 3, height, 7});
+      tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(images_ * 3 * height * 7), dtype::float32)),
+                                   dims{images_, 3, height, 7});
       INFO(images_ << " images of height " << height);
       CHECK(apart(run(w, b, x), step(w, b, x)) < 1e-5);
     }
 }
 
-TEST_CASE("fuse with symbolic sizes: what the operator refuses is refused, no images are none", "[fuse][symbolic][convolution]") {
+TEST_CASE("fuse with symbolic sizes: what the operator refuses is refused, no images are none",
+          "[fuse][symbolic][convolution]") {
   constexpr index_t n = dim<"n">, h = dim<"h">;
   constexpr auto narrow = [](auto const& w, auto const& x) { return vv::conv1d(x, w); };
   auto const run = vv::fuse<spec<float, 2, 1, 3>, spec<float, n, 1, h>>(narrow);
@@ -117,8 +127,9 @@ TEST_CASE("fuse with symbolic sizes: what the operator refuses is refused, no im
 }
 
 TEST_CASE("trace: a convolution is one node, its bias a sum", "[trace][convolution]") {
-  constexpr auto g = vv::trace([](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b, ints<2>{}, ints<1>{}); },
-                               vv::spec<float, 2, 4, 9>, vv::spec<float, 6, 4, 3>, vv::spec<float, 6>);
+  constexpr auto g =
+      vv::trace([](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b, ints<2>{}, ints<1>{}); },
+                vv::spec<float, 2, 4, 9>, vv::spec<float, 6, 4, 3>, vv::spec<float, 6>);
   CHECK(g.count(vv::convolution) == 1);
   CHECK_THAT(vv::to_string(g), ContainsText("float32[2, 6, 5] = convolution(%0, %1, [2], [1], [1, 0, 1, 0])"));
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 // Flags that fused loops of floats count: integers, however many they are.
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 namespace vv = varve;
 using vv::index_t;
 
 namespace {
-constexpr auto count = [](auto x) { return std::tuple(vv::sum(x > 0.0), vv::sum(vv::ne(x, 0.0) * (x < 2.0)), vv::sum(x * 2.0)); };
-constexpr auto count_axes = [](auto x) { return std::tuple(vv::sum(x > 0.0, vv::axis<0>), vv::sum(x < 0.5, vv::axis<1>), vv::sum(vv::cat(std::tuple(x, x * 2.0), vv::axis<0>) > 0.0, vv::axis<0>), vv::sum(x, vv::axis<1>)); };
+constexpr auto count = [](auto x) {
+  return std::tuple(vv::sum(x > 0.0), vv::sum(vv::ne(x, 0.0) * (x < 2.0)), vv::sum(x * 2.0));
+};
+constexpr auto count_axes = [](auto x) {
+  return std::tuple(vv::sum(x > 0.0, vv::axis<0>), vv::sum(x < 0.5, vv::axis<1>),
+                    vv::sum(vv::cat(std::tuple(x, x * 2.0), vv::axis<0>) > 0.0, vv::axis<0>), vv::sum(x, vv::axis<1>));
+};
 
 /// Ones, of which every seventh is -1.
 vv::tensor ones(vv::dims const& sizes) {
@@ -37,12 +43,15 @@ TEST_CASE("fuse: flags beside floats are counted beyond what a float counts", "[
 }
 TEST_CASE("fuse: flags are counted along axes of symbolic sizes", "[fuse][dtype]") {
   constexpr auto rows = vv::fuse<vv::spec<float, vv::dim<"n">, 19>>(count_axes);
-  constexpr auto columns = vv::fuse<vv::spec<float, 19, vv::dim<"n">>>([](auto x) { return std::tuple(vv::sum(x > 0.0, vv::axis<0>), vv::sum(x < 0.5, vv::axis<1>), vv::sum(x > 0.0)); });
+  constexpr auto columns = vv::fuse<vv::spec<float, 19, vv::dim<"n">>>([](auto x) {
+    return std::tuple(vv::sum(x > 0.0, vv::axis<0>), vv::sum(x < 0.5, vv::axis<1>), vv::sum(x > 0.0));
+  });
   for (index_t n : {1, 5, 16, 37, 150}) {
     vv::tensor const x = ones({n, 19}), y = ones({19, n});
     auto const a = rows(x), b = count_axes(x);
     alike(std::get<0>(a), std::get<0>(b)), alike(std::get<1>(a), std::get<1>(b)), alike(std::get<2>(a), std::get<2>(b));
     auto const c = columns(y);
-    alike(std::get<0>(c), vv::sum(y > 0.0, 0)), alike(std::get<1>(c), vv::sum(y < 0.5, 1)), alike(std::get<2>(c), vv::sum(y > 0.0));
+    alike(std::get<0>(c), vv::sum(y > 0.0, 0)), alike(std::get<1>(c), vv::sum(y < 0.5, 1)),
+        alike(std::get<2>(c), vv::sum(y > 0.0));
   }
 }

@@ -15,7 +15,8 @@ namespace vv = varve;
 using vv::array, vv::axis, vv::dtype, vv::graph, vv::index_t, vv::tensor;
 
 namespace {
-/// A random program of sums, products, quotients, roots and exponentials of three arguments; it is full of terms that are equal, or cancel.
+/// A random program of sums, products, quotients, roots and exponentials of three arguments; it is full of terms that
+/// are equal, or cancel.
 template <class X>
 std::vector<X> random_program(unsigned seed, X const& x, X const& y, X const& z) {
   std::mt19937 draw(seed);
@@ -89,7 +90,8 @@ void close(tensor const& got, tensor const& expected, double tolerance) {
 TEST_CASE("fast_math: random programs and their gradients compute what they did", "[graph][fast_math]") {
   for (unsigned seed = 0; seed < 120; ++seed) {
     INFO("seed " << seed);
-    tensor const x = values(3 * seed, seed % 2 ? vv::dims(2, 3) : vv::dims(5)), y = values(3 * seed + 1, seed % 2 ? vv::dims(3) : vv::dims(5)),
+    tensor const x = values(3 * seed, seed % 2 ? vv::dims(2, 3) : vv::dims(5)),
+                 y = values(3 * seed + 1, seed % 2 ? vv::dims(3) : vv::dims(5)),
                  z = values(3 * seed + 2, seed % 2 ? vv::dims(2, 1) : vv::dims(5));
     auto const f = [&](tensor const& a, tensor const& b, tensor const& c) {
       auto const r = random_program(seed, a, b, c);
@@ -103,7 +105,8 @@ TEST_CASE("fast_math: random programs and their gradients compute what they did"
       graph const better = vv::optimize(g), fast = vv::relax(better);
       CHECK(vv::verify(fast));
       vv::boxed_args const in(x, y, z);
-      vv::boxed_args const expected = vv::interpret(better, in), got = vv::interpret(fast, in), fused = vv::fuse(g, vv::fast_math)(in);
+      vv::boxed_args const expected = vv::interpret(better, in), got = vv::interpret(fast, in),
+                           fused = vv::fuse(g, vv::fast_math)(in);
       for (int k = 0; k < expected.size(); ++k) close(got[k], expected[k], 1e-9), close(fused[k], expected[k], 1e-9);
     };
     compare(vv::make_fx(f)(x, y, z));
@@ -112,7 +115,9 @@ TEST_CASE("fast_math: random programs and their gradients compute what they did"
 }
 
 namespace {
-constexpr auto spread = [](auto const& x, auto const& y) { return vv::exp(-0.5 * (x / y) * (x / y)) / y + vv::log(x / y) * 2.0 * 3.0; };
+constexpr auto spread = [](auto const& x, auto const& y) {
+  return vv::exp(-0.5 * (x / y) * (x / y)) / y + vv::log(x / y) * 2.0 * 3.0;
+};
 constexpr auto gradient = vv::grad<0, 1>(spread);
 template <index_t N>
 array<double, N> numbers(double from) {
@@ -122,7 +127,8 @@ array<double, N> numbers(double from) {
 }
 template <class A>
 void same(A const& a, A const& b, double tolerance = 1e-12) {
-  for (index_t k = 0; k < A::size(); ++k) CHECK(static_cast<double>(a[k]) == Approx(static_cast<double>(b[k])).epsilon(tolerance).margin(tolerance));
+  for (index_t k = 0; k < A::size(); ++k)
+    CHECK(static_cast<double>(a[k]) == Approx(static_cast<double>(b[k])).epsilon(tolerance).margin(tolerance));
 }
 } // namespace
 
@@ -142,7 +148,8 @@ TEST_CASE("fast_math: as emitted loops, as tables, with symbolic sizes", "[graph
   close(g, u, 1e-12), close(h, v, 1e-12);
   auto const [i, j] = vv::fuse<vv::spec<double, n>, vv::spec<double, n>>(mapped, vv::table_driven, vv::fast_math)(s, t);
   close(i, u, 1e-12), close(j, v, 1e-12);
-  auto const [k, l] = vv::fuse<vv::spec<double, vv::dim<"n">>, vv::spec<double, vv::dim<"n">>>(mapped, vv::fast_math)(s, t);
+  auto const [k, l] =
+      vv::fuse<vv::spec<double, vv::dim<"n">>, vv::spec<double, vv::dim<"n">>>(mapped, vv::fast_math)(s, t);
   close(k, u, 1e-12), close(l, v, 1e-12);
   static_assert(std::is_empty_v<decltype(vv::fuse(mapped, vv::fast_math))>);
 }
@@ -157,7 +164,8 @@ constexpr auto jacobians = vv::vmap(vv::jacrev(polar), vv::in_dims<1>, vv::out_d
 
 TEST_CASE("fast_math: unit vectors leave nothing behind", "[graph][fast_math]") {
   constexpr auto kept = vv::freeze([] {
-    vv::graph const traced = vv::trace_graph(jacobians, vv::meta{dtype::float64, vv::dims(2, 16), false}), better = vv::prepare(traced);
+    vv::graph const traced = vv::trace_graph(jacobians, vv::meta{dtype::float64, vv::dims(2, 16), false}),
+                    better = vv::prepare(traced);
     return vv::relax(better);
   });
   STATIC_REQUIRE(kept.count(vv::mul) == 2); // -r sin, r cos
@@ -176,7 +184,9 @@ constexpr auto step = [](auto const& c, auto const& k) {
   auto const n = c * k / k + k * 0.0 + vv::sin(c) * 2.0 * 0.25;
   return std::pair(n, n);
 };
-constexpr auto loop = [](auto const& x, auto const& a) { return vv::scan(vv::closure(step, a), x, vv::steps<9>).first; };
+constexpr auto loop = [](auto const& x, auto const& a) {
+  return vv::scan(vv::closure(step, a), x, vv::steps<9>).first;
+};
 } // namespace
 
 TEST_CASE("fast_math: reductions, matrices, loops, float32", "[graph][fast_math]") {
@@ -198,14 +208,16 @@ TEST_CASE("fast_math: reductions, matrices, loops, float32", "[graph][fast_math]
 
 TEST_CASE("fast_math: integers, comparisons and infinities are what they were", "[graph][fast_math]") {
   constexpr auto f = [](auto const& x, auto const& n) {
-    return std::tuple(n + n - n, vv::where(n > 2, x, x + std::numeric_limits<double>::infinity()), vv::to(n, vv::type<double>) * 2.0 * 0.5);
+    return std::tuple(n + n - n, vv::where(n > 2, x, x + std::numeric_limits<double>::infinity()),
+                      vv::to(n, vv::type<double>) * 2.0 * 0.5);
   };
   array<double, 6> const x = numbers<6>(-1);
   array<std::int64_t, 6> const n{0, 1, 2, 3, -4, 5};
   auto const [a, b, c] = vv::fuse(f, vv::fast_math)(x, n);
   array<float, 6> y;
   for (index_t k = 0; k < 6; ++k) y[k] = 1e-20f * static_cast<float>(k);
-  same(vv::fuse([](auto const& x) { return (x * 1e15f) * 1e15f * 1e-15f * 1e-15f + x * 1e11f * 1e11f * 1e-11f; }, vv::fast_math)(y),
+  same(vv::fuse([](auto const& x) { return (x * 1e15f) * 1e15f * 1e-15f * 1e-15f + x * 1e11f * 1e11f * 1e-11f; },
+                vv::fast_math)(y),
        vv::fuse([](auto const& x) { return x + x * 1e11f; })(y), 1e-6);
   for (index_t k = 0; k < 6; ++k) {
     CHECK(a[k] == n[k]);
@@ -215,7 +227,9 @@ TEST_CASE("fast_math: integers, comparisons and infinities are what they were", 
 }
 
 TEST_CASE("fast_math, optimize: signs stay where the dtype changes", "[graph][fast_math]") {
-  vv::tensor const u = vv::full(vv::dims(2), 3, vv::dtype::uint8), least = vv::full(vv::dims(2), -2147483648.0, vv::dtype::int32), f = vv::full(vv::dims(2), 2.5, vv::dtype::float32);
+  vv::tensor const u = vv::full(vv::dims(2), 3, vv::dtype::uint8),
+                   least = vv::full(vv::dims(2), -2147483648.0, vv::dtype::int32),
+                   f = vv::full(vv::dims(2), 2.5, vv::dtype::float32);
   auto const first = [](vv::tensor const& t) { return vv::to(t, vv::dtype::float64).data<double>()[0]; };
   auto const same = [&](auto const& function, vv::tensor const& a, vv::tensor const& b) {
     vv::graph const g = vv::make_fx(function)(a, b);
@@ -243,16 +257,20 @@ TEST_CASE("fast_math: compile(f, fast_math), with captured tensors", "[graph][fa
   CHECK(fast.versions() == 1);
 }
 
-TEST_CASE("fast_math: roots by logarithms of negative numbers, e is not 4, results that are arguments written into", "[graph][fast_math]") {
+TEST_CASE("fast_math: roots by logarithms of negative numbers, e is not 4, results that are arguments written into",
+          "[graph][fast_math]") {
   tensor const x = vv::sub(values(7, vv::dims(50)), 1.25), y = vv::sub(values(8, vv::dims(50)), 1.2505);
   auto const f = [](auto const& x, auto const& y) {
     auto const p = x * y, q = p * p;
-    return std::tuple(vv::exp(0.5 * vv::log(x * x + 0.0) + 0.5 * vv::log(y * y)), vv::exp(0.5 * vv::log(vv::square(y))) + x, vv::exp(0.5 * (vv::log(q / x * x) + vv::log(q))),
-                      vv::exp(x + 1.0) + y - (4.0 * vv::exp(x) + y), vv::exp(x - x + 2.0) + y - (y + 16.0), vv::exp(x + 0.5) + y - (y - 2.0 * vv::exp(x)));
+    return std::tuple(vv::exp(0.5 * vv::log(x * x + 0.0) + 0.5 * vv::log(y * y)),
+                      vv::exp(0.5 * vv::log(vv::square(y))) + x, vv::exp(0.5 * (vv::log(q / x * x) + vv::log(q))),
+                      vv::exp(x + 1.0) + y - (4.0 * vv::exp(x) + y), vv::exp(x - x + 2.0) + y - (y + 16.0),
+                      vv::exp(x + 0.5) + y - (y - 2.0 * vv::exp(x)));
   };
   auto const [a, b, c, d, e, g] = f(x + 0.0003, y);
   auto const got = vv::fuse(vv::make_fx(f)(x, y), vv::fast_math)(vv::boxed_args(x + 0.0003, y));
-  close(got[0], a, 1e-12), close(got[1], b, 1e-12), close(got[2], c, 1e-12), close(got[3], d, 1e-12), close(got[4], e, 1e-12), close(got[5], g, 1e-12);
+  close(got[0], a, 1e-12), close(got[1], b, 1e-12), close(got[2], c, 1e-12), close(got[3], d, 1e-12),
+      close(got[4], e, 1e-12), close(got[5], g, 1e-12);
 
   tensor const z = vv::clone(x), w = vv::clone(x);
   auto const writes = [](tensor const& v) {
@@ -269,6 +287,8 @@ TEST_CASE("fast_math: roots by logarithms of negative numbers, e is not 4, resul
 
 TEST_CASE("fast_math: operators that the program does not call", "[graph][fast_math]") {
   tensor const x = values(9, vv::dims(7));
-  auto const f = [](auto const& v) { return vv::mul(vv::exp(v), 2.0) + vv::mul(vv::log(v), -2.0); }; // becomes a difference
+  auto const f = [](auto const& v) {
+    return vv::mul(vv::exp(v), 2.0) + vv::mul(vv::log(v), -2.0);
+  }; // becomes a difference
   close(vv::compile(f, vv::fast_math)(x), f(x), 1e-13);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// In-place code in traces: what tensors do is what the functional graph computes (FN-12), traced by the compiler and at run time, fused, and compiled.
+// In-place code in traces: what tensors do is what the functional graph computes (FN-12), traced by the compiler and at
+// run time, fused, and compiled.
 #include "../sample/value.hpp"
 
-#include <random>
 #include <varve/varve.hpp>
+
+#include <random>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -16,7 +18,8 @@ constexpr auto matrix = vv::spec<double, 3, 4>;
 // Programs of one matrix of 3 x 4, for tensors and traced values.
 constexpr auto chain = [](auto const& x) {
   auto y = x * 2;
-  vv::add_(y, x), vv::mul_(y, 0.5), vv::sub_(y, x * x), vv::div_(y, 3.0), vv::neg_(y), vv::exp_(y), vv::tanh_(y), vv::sqrt_(y), vv::sigmoid_(y), vv::abs_(y), vv::relu_(y), vv::sin_(y), vv::cos_(y);
+  vv::add_(y, x), vv::mul_(y, 0.5), vv::sub_(y, x * x), vv::div_(y, 3.0), vv::neg_(y), vv::exp_(y), vv::tanh_(y),
+      vv::sqrt_(y), vv::sigmoid_(y), vv::abs_(y), vv::relu_(y), vv::sin_(y), vv::cos_(y);
   return y * x;
 };
 constexpr auto through_views = [](auto const& x) {
@@ -27,7 +30,8 @@ constexpr auto through_views = [](auto const& x) {
   auto const turned = vv::transpose(y, vv::axis<0>, vv::axis<1>), flat = vv::reshape(y, vv::shape<12>);
   vv::mul_(row, 3.0);
   vv::add_(some, vv::slice(x * x, vv::axis<1>, vv::range<2, 4>) + vv::sum(some)); // the view has seen the row
-  return vv::sum(before) + y * vv::sum(odd) + vv::reshape(flat * flat, vv::shape<3, 4>) + vv::transpose(turned * 2, vv::axis<0>, vv::axis<1>);
+  return vv::sum(before) + y * vv::sum(odd) + vv::reshape(flat * flat, vv::shape<3, 4>) +
+         vv::transpose(turned * 2, vv::axis<0>, vv::axis<1>);
 };
 constexpr auto written_views = [](auto const& x) {
   auto y = x * 1;
@@ -36,7 +40,8 @@ constexpr auto written_views = [](auto const& x) {
   auto const column = vv::select(vv::transpose(y, vv::axis<0>, vv::axis<1>), vv::axis<0>, vv::axis<2>);
   vv::mul_(column, vv::select(x, vv::axis<1>, vv::axis<0>));
   vv::sub_(vv::reshape(y, vv::shape<2, 6>), 1.0);
-  auto const copied = vv::reshape(vv::transpose(y, vv::axis<0>, vv::axis<1>), vv::shape<12>); // strides cannot say it: a copy
+  auto const copied =
+      vv::reshape(vv::transpose(y, vv::axis<0>, vv::axis<1>), vv::shape<12>); // strides cannot say it: a copy
   vv::mul_(copied, 100.0);
   vv::zero_(vv::slice(y, vv::axis<0>, vv::range<1, 1>)); // nothing
   vv::fill_(vv::select(vv::select(y, vv::axis<0>, vv::axis<2>), vv::axis<0>, vv::axis<3>), 7);
@@ -54,7 +59,15 @@ constexpr auto kept_before = [](auto const& x) {
   auto y = x * 2;
   auto const old = vv::clone(y), view = vv::detach(y);
   vv::add_(y, 1.0);
-  return std::tuple(old, view, y, vv::cond(vv::sum(y) > 0.0, [](auto const& v) { auto t = v * 1; vv::mul_(t, 2.0); return t; }, [](auto const& v) { return v * 1; }, y));
+  return std::tuple(old, view, y,
+                    vv::cond(
+                        vv::sum(y) > 0.0,
+                        [](auto const& v) {
+                          auto t = v * 1;
+                          vv::mul_(t, 2.0);
+                          return t;
+                        },
+                        [](auto const& v) { return v * 1; }, y));
 };
 
 template <class T>
@@ -102,7 +115,8 @@ void agrees(F const& f) {
 }
 } // namespace
 
-TEST_CASE("functionalize: in-place programs traced in both worlds compute what tensors do", "[graph][functionalize]") { // FN-12
+TEST_CASE("functionalize: in-place programs traced in both worlds compute what tensors do",
+          "[graph][functionalize]") { // FN-12
   agrees(chain);
   agrees(through_views);
   agrees(written_views);
@@ -208,7 +222,8 @@ TEST_CASE("functionalize: arguments that are written", "[graph][functionalize][c
     CHECK(difference(counting(a), a * double(k)) == "");
     CHECK(count.item<double>() == k);
   }
-  CHECK_THROWS_WITH(vv::compile([&](tensor const& x) { return x * vv::add_(count, 1.0); }, a), ContainsText("captures"));
+  CHECK_THROWS_WITH(vv::compile([&](tensor const& x) { return x * vv::add_(count, 1.0); }, a),
+                    ContainsText("captures"));
   // the gradient of a function that writes
   auto const gradient = vv::grad([](tensor const& x) {
     tensor const y = vv::clone(x);
@@ -223,15 +238,27 @@ TEST_CASE("functionalize: arguments that are written", "[graph][functionalize][c
 
 TEST_CASE("functionalize: what cannot be written", "[graph][functionalize]") {
   tensor const x = from({1, 2}, {2});
-  auto const in_branch = [](tensor const& v) { return vv::cond(vv::gt(vv::sum(v), 0.0), [](tensor const& u) { return vv::mul_(u, 2.0) * 1; }, [](tensor const& u) { return u * 1; }, v); };
-  CHECK_THROWS_WITH(vv::functionalize(vv::make_fx(in_branch)(x)), ContainsText("mul_") && ContainsText("return the new value"));
+  auto const in_branch = [](tensor const& v) {
+    return vv::cond(
+        vv::gt(vv::sum(v), 0.0), [](tensor const& u) { return vv::mul_(u, 2.0) * 1; },
+        [](tensor const& u) { return u * 1; }, v);
+  };
+  CHECK_THROWS_WITH(vv::functionalize(vv::make_fx(in_branch)(x)),
+                    ContainsText("mul_") && ContainsText("return the new value"));
   // by the tracer of static values, whose messages the compiler shows
   auto const traced = [](auto const& f) { return vv::trace_graph(f, vv::meta{dtype::float32, {3}}); };
-  CHECK_THROWS_WITH(traced([](auto v) { return vv::mul_(vv::expand(v, vv::shape<2, 3>), 2.0); }), ContainsText("mul_") && ContainsText("repeats its elements") && ContainsText("clone"));
-  CHECK_THROWS_WITH(traced([](auto v) { return vv::select(vv::mul_(vv::transpose(vv::expand(v, vv::shape<2, 3>), vv::axis<0>, vv::axis<1>), 2.0), vv::axis<1>, vv::axis<0>); }), ContainsText("repeats"));
+  CHECK_THROWS_WITH(traced([](auto v) { return vv::mul_(vv::expand(v, vv::shape<2, 3>), 2.0); }),
+                    ContainsText("mul_") && ContainsText("repeats its elements") && ContainsText("clone"));
+  CHECK_THROWS_WITH(traced([](auto v) {
+                      return vv::select(
+                          vv::mul_(vv::transpose(vv::expand(v, vv::shape<2, 3>), vv::axis<0>, vv::axis<1>), 2.0),
+                          vv::axis<1>, vv::axis<0>);
+                    }),
+                    ContainsText("repeats"));
   CHECK_NOTHROW(traced([](auto v) { return vv::mul_(vv::expand(v * 1, vv::shape<1, 3>), 2.0); }));
   CHECK_THROWS_AS(traced([](auto v) { return vv::add_(v * 1, vv::expand(v, vv::shape<2, 3>)); }), vv::shape_error);
-  CHECK_THROWS_WITH(traced([](auto v) { return vv::exp_(vv::to(v, vv::type<int>)); }), ContainsText("exp_") && ContainsText("convert"));
+  CHECK_THROWS_WITH(traced([](auto v) { return vv::exp_(vv::to(v, vv::type<int>)); }),
+                    ContainsText("exp_") && ContainsText("convert"));
   CHECK(traced([](auto v) { return v * vv::add_(vv::zeros_like(v), v); }).count(vv::add) == 1);
   CHECK_THROWS_WITH(traced([](auto v) {
                       auto const zeros = vv::zeros_like(v);
@@ -254,18 +281,35 @@ struct random_program {
       int const d = v.dim() ? some(v.dim()) : 0;
       int const size = v.dim() ? static_cast<int>(v.sizes()[d]) : 1;
       switch (some(8)) {
-      case 0: if (v.dim() > 1 && size > 0) all.push_back(vv::select(v, d, some(size))); break;
-      case 1: if (v.dim()) { int const from = some(size); all.push_back(vv::slice(v, d, from, from + some(size - from + 1), 1 + some(2))); } break;
-      case 2: if (v.dim() > 1) all.push_back(vv::transpose(v, d, some(v.dim()))); break;
-      case 3: all.push_back(vv::reshape(v, dims{v.numel()})); break;
-      case 4: vv::mul_(v, 0.5 + some(3)); break;
-      case 5: vv::add_(v, sum); break;
+      case 0:
+        if (v.dim() > 1 && size > 0) all.push_back(vv::select(v, d, some(size)));
+        break;
+      case 1:
+        if (v.dim()) {
+          int const from = some(size);
+          all.push_back(vv::slice(v, d, from, from + some(size - from + 1), 1 + some(2)));
+        }
+        break;
+      case 2:
+        if (v.dim() > 1) all.push_back(vv::transpose(v, d, some(v.dim())));
+        break;
+      case 3:
+        all.push_back(vv::reshape(v, dims{v.numel()}));
+        break;
+      case 4:
+        vv::mul_(v, 0.5 + some(3));
+        break;
+      case 5:
+        vv::add_(v, sum);
+        break;
       case 6: {
         tensor const other = all[static_cast<std::size_t>(some(static_cast<int>(all.size())))];
         if (other.sizes() == v.sizes()) vv::copy_(v, other * 1 + 0.25);
         break;
       }
-      default: sum = sum * 0.5 + vv::sum(vv::sin(v)); break;
+      default:
+        sum = sum * 0.5 + vv::sum(vv::sin(v));
+        break;
       }
     }
     for (tensor const& v : all) sum = sum + vv::sum(vv::cos(v));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cmath>
-#include <memory>
 #include <varve/fuse/fuse.hpp>
 #include <varve/varve.hpp>
+
+#include <cmath>
+#include <memory>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -18,21 +19,30 @@ constexpr auto rosenbrock = [](auto x) {
   return vv::sum(100.0 * r * r + q * q);
 };
 constexpr auto branches = [](auto x, auto w) {
-  return vv::cond(vv::sum(x) > 0.0, [](auto a, auto b) { return vv::sum(vv::sin(a) * b); }, [](auto a, auto b) { return vv::sum(a * b * b); }, x, w);
+  return vv::cond(
+      vv::sum(x) > 0.0, [](auto a, auto b) { return vv::sum(vv::sin(a) * b); },
+      [](auto a, auto b) { return vv::sum(a * b * b); }, x, w);
 };
 constexpr auto nested = [](auto x) {
-  return vv::cond(x > 0.0, [](auto a) { return vv::cond(a > 1.0, [](auto q) { return q * q; }, [](auto q) { return vv::exp(q); }, a) + 1.0; }, [](auto a) { return a * 3.0; }, x * 2.0);
+  return vv::cond(
+      x > 0.0,
+      [](auto a) {
+        return vv::cond(a > 1.0, [](auto q) { return q * q; }, [](auto q) { return vv::exp(q); }, a) + 1.0;
+      },
+      [](auto a) { return a * 3.0; }, x * 2.0);
 };
 constexpr auto negated = [](auto x, auto y) {
   auto const kept = -(x * x), product = vv::sin(x) * y;
-  return std::tuple(vv::sum(-(x * y), vv::axis<1>), vv::sum(-(y * vv::exp(y))), vv::sum(kept), kept, vv::sum(-product), product, vv::sum(-(vv::cos(x) * y)) + vv::sum(vv::abs(-(vv::cos(x) * y))));
+  return std::tuple(vv::sum(-(x * y), vv::axis<1>), vv::sum(-(y * vv::exp(y))), vv::sum(kept), kept, vv::sum(-product),
+                    product, vv::sum(-(vv::cos(x) * y)) + vv::sum(vv::abs(-(vv::cos(x) * y))));
 };
 } // namespace
 
 TEST_CASE("fuse: the gradient of a reduction in one pass, without workspace", "[fuse]") {
   constexpr index_t n = 1003;
   array<float, n> x, w;
-  for (index_t i = 0; i < n; ++i) x[i] = std::sin(0.1f * static_cast<float>(i)), w[i] = std::cos(0.3f * static_cast<float>(i));
+  for (index_t i = 0; i < n; ++i)
+    x[i] = std::sin(0.1f * static_cast<float>(i)), w[i] = std::cos(0.3f * static_cast<float>(i));
   auto const [gx, gw] = gate_gradient(x, w);
   for (index_t i = 0; i < n; i += 17) {
     double const t = std::tanh(static_cast<double>(x[i]) * w[i]), d = (1 - t * t) * x[i];
@@ -44,7 +54,8 @@ TEST_CASE("fuse: the gradient of a reduction in one pass, without workspace", "[
 TEST_CASE("fuse: large results are written in place", "[fuse]") {
   constexpr index_t n = 1000000;
   using large = array<float, n>;
-  auto const x = std::make_unique<large>(), w = std::make_unique<large>(), gx = std::make_unique<large>(), gw = std::make_unique<large>();
+  auto const x = std::make_unique<large>(), w = std::make_unique<large>(), gx = std::make_unique<large>(),
+             gw = std::make_unique<large>();
   for (index_t i = 0; i < n; ++i) (*x)[i] = 0.5f, (*w)[i] = 1.0f;
   gate_gradient.into(*gx, *gw)(*x, *w);
   double const t = std::tanh(0.5);
@@ -89,8 +100,12 @@ TEST_CASE("fuse: cond becomes a branch, nested and under grad", "[fuse][cond]") 
 
 namespace {
 constexpr auto put_together = [](auto x, auto y) {
-  auto const rows = vv::stack(std::tuple{vv::stack(std::tuple{vv::sin(x), x * y}, vv::axis<0>), vv::stack(std::tuple{vv::exp(y), x - y}, vv::axis<0>)}, vv::axis<0>);
-  return std::tuple(vv::permute(rows, vv::axis<2, 0, 1>), vv::cat(std::tuple{vv::reshape(x, vv::shape<1, 19>), vv::unsqueeze(vv::cos(y), vv::axis<0>)}, vv::axis<1>));
+  auto const rows = vv::stack(std::tuple{vv::stack(std::tuple{vv::sin(x), x * y}, vv::axis<0>),
+                                         vv::stack(std::tuple{vv::exp(y), x - y}, vv::axis<0>)},
+                              vv::axis<0>);
+  return std::tuple(
+      vv::permute(rows, vv::axis<2, 0, 1>),
+      vv::cat(std::tuple{vv::reshape(x, vv::shape<1, 19>), vv::unsqueeze(vv::cos(y), vv::axis<0>)}, vv::axis<1>));
 };
 constexpr auto labelled = [](auto w, auto y) { return vv::sum(w * vv::one_hot(y, vv::ints<5>{})); };
 constexpr auto two_products = [](auto a, auto b) { return vv::transpose(vv::mm(a, b)); };
@@ -131,7 +146,8 @@ TEST_CASE("fuse: labels are compared in the registers of the floats beside them"
   labels y;
   double expected = 0;
   for (index_t i = 0; i < 33; ++i) {
-    y[i] = i % 7 == 6 ? (index_t{1} << 32) + 1 : i % 5; // a label out of range matches nothing, also when only its low bits would
+    y[i] = i % 7 == 6 ? (index_t{1} << 32) + 1
+                      : i % 5; // a label out of range matches nothing, also when only its low bits would
     for (index_t c = 0; c < 5; ++c) w(i, c) = static_cast<float>(i * 5 + c);
     if (y[i] < 5) expected += static_cast<double>(w(i, y[i]));
   }
@@ -166,7 +182,8 @@ TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted
 TEST_CASE("fuse: sums of negated products subtract, where neither the product nor its opposite is wanted", "[fuse]") {
   using values = array<double, 5, 19>;
   values x, y;
-  for (index_t i = 0; i < 95; ++i) x[i] = std::sin(0.7 * static_cast<double>(i)), y[i] = std::cos(0.3 * static_cast<double>(i));
+  for (index_t i = 0; i < 95; ++i)
+    x[i] = std::sin(0.7 * static_cast<double>(i)), y[i] = std::cos(0.3 * static_cast<double>(i));
   constexpr auto f = vv::fuse(negated);
   auto const fused = f(x, y), plain = negated(x, y);
   auto const agree = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {

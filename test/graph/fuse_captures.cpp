@@ -43,7 +43,8 @@ TEST_CASE("fuse: captures in transforms, tables, function pointers, results in t
   CHECK(elements(vv::grad(vv::fuse(loss))(x)) == elements(vv::grad(loss)(x))); // below a transform f itself runs
   CHECK(elements(vv::fuse(loss, vv::table_driven)(x)) == elements(vv::fuse(loss)(x)));
   CHECK(elements(vv::fuse(&twice)(x)) == std::vector<double>{2, 4, 6});
-  auto const [sum, all] = vv::fuse([w](auto const& a, auto const& b) { return std::pair(a + b, std::vector{a * w, b}); })(x, w);
+  auto const [sum, all] =
+      vv::fuse([w](auto const& a, auto const& b) { return std::pair(a + b, std::vector{a * w, b}); })(x, w);
   CHECK(elements(sum) == std::vector<double>{1.5, 1, 5});
   CHECK(elements(all[0]) == std::vector<double>{0.5, -2, 6});
   auto const fill = vv::fuse([w](auto v) {
@@ -53,9 +54,11 @@ TEST_CASE("fuse: captures in transforms, tables, function pointers, results in t
   tensor const y = vv::clone(x);
   CHECK(elements(fill(y)) == std::vector<double>{0.5, -2, 6});
   CHECK(elements(y) == std::vector<double>{0.5, -2, 6}); // its argument is written into
-  CHECK_THROWS_AS(vv::fuse([w](auto const& v) { return vv::matmul(v, w); })(from({1, 2}, {2}, dtype::float64)), vv::shape_error);
+  CHECK_THROWS_AS(vv::fuse([w](auto const& v) { return vv::matmul(v, w); })(from({1, 2}, {2}, dtype::float64)),
+                  vv::shape_error);
   double memory[] = {1, 2, 3};
-  CHECK(elements(vv::fuse([w](auto const& a, auto const& b) { return a * w + b; })(vv::tensor_ref<double, vv::dyn>(memory, {3}), x)) == std::vector<double>{1.5, 0, 9});
+  CHECK(elements(vv::fuse([w](auto const& a, auto const& b) { return a * w + b; })(
+            vv::tensor_ref<double, vv::dyn>(memory, {3}), x)) == std::vector<double>{1.5, 0, 9});
   auto const step = vv::fuse(loss);
   step.prepare(x);
   CHECK(step.versions() == 1);
@@ -73,14 +76,18 @@ TEST_CASE("fuse: a function that captures is shared by threads", "[fuse][compile
     for (std::size_t k = 0; k < 3; ++k) CHECK(r[k] == Approx(expected[k]).epsilon(1e-14));
 }
 
-TEST_CASE("compile: a function that decides by a traced value is refused, since its program would be the one for this value", "[compile][make_fx]") {
+TEST_CASE(
+    "compile: a function that decides by a traced value is refused, since its program would be the one for this value",
+    "[compile][make_fx]") {
   tensor const x = from({-1, -2}, {2}, dtype::float32);
   auto const by_number = [](tensor const& v) { return vv::sum(v).item<float>() > 0 ? v * 2 : v * 3; };
   auto const by_truth = [](tensor const& v) { return vv::sum(v) > 0 ? v * 2 : v * 3; };
   CHECK_THROWS_AS(vv::compile(by_number)(x), vv::transform_error);
   CHECK_THROWS_AS(vv::compile(by_truth)(x), vv::transform_error);
   CHECK_THROWS_AS(vv::make_fx(by_number)(x), vv::transform_error);
-  CHECK_THROWS_AS(vv::make_fx(vv::grad([](tensor const& v) { return vv::sum(v).item<float>() > 0 ? vv::sum(v) : vv::sum(v * v); }))(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::make_fx(vv::grad(
+                      [](tensor const& v) { return vv::sum(v).item<float>() > 0 ? vv::sum(v) : vv::sum(v * v); }))(x),
+                  vv::transform_error);
   CHECK(vv::this_thread_state.quiet());
   bool const up = true; // numbers of the program may decide
   CHECK(elements(vv::compile([up](tensor const& v) { return up ? v * 2 : v * 3; })(x)) == std::vector<double>{-2, -4});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Values that transforms left behind, given to fused and compiled functions: they stand for what they hold, as for operators (FS-10).
+// Values that transforms left behind, given to fused and compiled functions: they stand for what they hold, as for
+// operators (FS-10).
 #include "../autograd/autograd_test.hpp"
 
 using namespace autograd_test;
@@ -84,7 +85,8 @@ TEST_CASE("fuse: of values left behind the same is refused as of others", "[fuse
   auto const refuses = [&](auto const& f) {
     CHECK_THROWS_WITH(f(mapped, x), ContainsText("after its vmap had returned"));
     // A transform that is at work, and one that keeps a value of one that is not.
-    CHECK_THROWS_WITH(vv::grad([&](tensor const& w) { return vv::sum(f(v.tracked, w)); })(x), ContainsText("is seen through a transform"));
+    CHECK_THROWS_WITH(vv::grad([&](tensor const& w) { return vv::sum(f(v.tracked, w)); })(x),
+                      ContainsText("is seen through a transform"));
     CHECK_THROWS_WITH(f(with_history.tracked, x), ContainsText("requires grad"));
     vv::no_grad const off;
     CHECK(elements(f(with_history.tracked, x)) == list{2, -7, 28});

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Fused functions whose specs have symbolic sizes, against the same functions on tensors.
+#include <varve/varve.hpp>
+
 #include <cmath>
 #include <thread>
-#include <vector>
-#include <varve/varve.hpp>
 #include <varve_test.hpp>
+#include <vector>
 namespace vv = varve;
 using vv::array, vv::tensor, vv::tensor_ref, vv::index_t, vv::spec, vv::dim, vv::dims, vv::dtype;
 
@@ -28,7 +29,8 @@ std::string difference(tensor const& a, tensor const& b, double tolerance = 2e-5
   tensor const x = vv::contiguous(vv::to(a, dtype::float64)), y = vv::contiguous(vv::to(b, dtype::float64));
   for (index_t k = 0; k < a.numel(); ++k) {
     double const p = x.data<double>()[k], q = y.data<double>()[k];
-    if (!(std::abs(p - q) <= tolerance * (1 + std::abs(q))) && !(p != p && q != q)) return "element " + std::to_string(k) + ": " + std::to_string(p) + " and " + std::to_string(q);
+    if (!(std::abs(p - q) <= tolerance * (1 + std::abs(q))) && !(p != p && q != q))
+      return "element " + std::to_string(k) + ": " + std::to_string(p) + " and " + std::to_string(q);
   }
   return "";
 }
@@ -72,7 +74,8 @@ double call_inside(double x) {
 template <>
 struct vv::rules<calls_inside_t> : vv::rule::pointwise<1, vv::promotion::floating> {
   static auto kernel(auto x) {
-    if constexpr (vv::kernel::is_batch<decltype(x)>) return vv::kernel::lanewise([](auto e) { return static_cast<decltype(e)>(call_inside(e)); }, x);
+    if constexpr (vv::kernel::is_batch<decltype(x)>)
+      return vv::kernel::lanewise([](auto e) { return static_cast<decltype(e)>(call_inside(e)); }, x);
     else return static_cast<decltype(x)>(call_inside(x));
   }
 };
@@ -86,8 +89,11 @@ TEST_CASE("fuse with symbolic sizes: the gradient of logistic regression over n 
 TEST_CASE("fuse with symbolic sizes: Black-Scholes with greeks over n options", "[fuse][symbolic]") {
   constexpr auto f = vv::fuse<spec<double, n>, spec<double, n>, spec<double, n>, spec<double>, spec<double, n>>(greeks);
   for (index_t const k : lengths) {
-    auto const like = [&](double phase, double middle, double width) { return middle + width * waves({k}, phase, dtype::float64); };
-    tensor const spot = like(1, 100, 20), strike = like(2, 100, 30), time = like(3, 1.5, 1), volatility = like(4, 0.3, 0.1), rate = vv::full({}, 0.03, dtype::float64);
+    auto const like = [&](double phase, double middle, double width) {
+      return middle + width * waves({k}, phase, dtype::float64);
+    };
+    tensor const spot = like(1, 100, 20), strike = like(2, 100, 30), time = like(3, 1.5, 1),
+                 volatility = like(4, 0.3, 0.1), rate = vv::full({}, 0.03, dtype::float64);
     auto const [value, by_spot, by_time, by_rate, by_volatility] = f(spot, strike, time, 0.03, volatility);
     auto const [expected, slopes] = greeks(spot, strike, time, rate, volatility);
     CHECK(difference(value, expected, 1e-9) == "");
@@ -115,10 +121,14 @@ TEST_CASE("fuse with symbolic sizes: gradients per example", "[fuse][symbolic]")
 
 TEST_CASE("fuse with symbolic sizes: a symbol is one size, which the message names", "[fuse][symbolic][errors]") {
   CHECK_THROWS_AS(fused_logistic(waves({10}, 1), waves({7, 10}, 1), waves({8}, 1)), vv::shape_error);
-  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 10}, 1), waves({8}, 1)), ContainsText("argument 2 is float32[8], expected float32[n], where n is 7 (argument 1)"));
-  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 11}, 1), waves({7}, 1)), ContainsText("argument 1 is float32[7, 11], expected float32[n, 10]"));
-  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 10}, 1), waves({7, 1}, 1)), ContainsText("argument 2 is float32[7, 1], expected float32[n]"));
-  CHECK_THROWS_WITH(fused_logistic(waves({9}, 1), waves({7, 10}, 1), waves({7}, 1)), ContainsText("argument 0 is float32[9], expected float32[10]"));
+  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 10}, 1), waves({8}, 1)),
+                    ContainsText("argument 2 is float32[8], expected float32[n], where n is 7 (argument 1)"));
+  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 11}, 1), waves({7}, 1)),
+                    ContainsText("argument 1 is float32[7, 11], expected float32[n, 10]"));
+  CHECK_THROWS_WITH(fused_logistic(waves({10}, 1), waves({7, 10}, 1), waves({7, 1}, 1)),
+                    ContainsText("argument 2 is float32[7, 1], expected float32[n]"));
+  CHECK_THROWS_WITH(fused_logistic(waves({9}, 1), waves({7, 10}, 1), waves({7}, 1)),
+                    ContainsText("argument 0 is float32[9], expected float32[10]"));
   CHECK_THROWS_AS(fused_logistic(waves({10}, 1), waves({7, 10}, 1, dtype::float64), waves({7}, 1)), vv::dtype_error);
   CHECK_THROWS_AS(fused_logistic(waves({10}, 1), tensor(), waves({7}, 1)), vv::value_error);
   tensor leaf = waves({10}, 1);
@@ -136,13 +146,18 @@ TEST_CASE("fuse with symbolic sizes: slices of a symbolic axis lie inside", "[fu
     return vv::sum(100.0 * vv::square(a - b * b) + vv::square(1.0 - b));
   };
   constexpr auto f = vv::fuse<spec<double, n>>(vv::grad(rosenbrock));
-  for (index_t const k : {2, 3, 7, 16, 33, 1000}) CHECK(difference(f(waves({k}, 1, dtype::float64)), vv::grad(rosenbrock)(waves({k}, 1, dtype::float64)), 1e-9) == "");
+  for (index_t const k : {2, 3, 7, 16, 33, 1000})
+    CHECK(difference(f(waves({k}, 1, dtype::float64)), vv::grad(rosenbrock)(waves({k}, 1, dtype::float64)), 1e-9) ==
+          "");
   CHECK_THROWS_AS(f(waves({1}, 1, dtype::float64)), vv::shape_error);
   constexpr auto three = [](auto x) { return vv::sin(vv::slice(x, vv::axis<0>, vv::range<2, 5>)); };
   constexpr auto g = vv::fuse<spec<float, n, 3>>(three);
   CHECK(difference(g(waves({5, 3}, 1)), three(waves({5, 3}, 1))) == "");
   CHECK_THROWS_WITH(g(waves({4, 3}, 1)), ContainsText("n - 5 >= 0; it is -1"));
-  constexpr auto both_ends = vv::grad([](auto x) { return vv::sum(vv::sin(vv::slice(x, vv::axis<0>, vv::range<0, 3>))) + vv::sum(vv::exp(vv::slice(x, vv::axis<0>, vv::range<-3, vv::end>))); });
+  constexpr auto both_ends = vv::grad([](auto x) {
+    return vv::sum(vv::sin(vv::slice(x, vv::axis<0>, vv::range<0, 3>))) +
+           vv::sum(vv::exp(vv::slice(x, vv::axis<0>, vv::range<-3, vv::end>)));
+  });
   constexpr auto h = vv::fuse<spec<float, n>>(both_ends);
   for (index_t const k : lengths) {
     std::string found;
@@ -154,7 +169,8 @@ TEST_CASE("fuse with symbolic sizes: slices of a symbolic axis lie inside", "[fu
   constexpr auto rest = [](auto x) { return vv::mean(vv::slice(x, vv::axis<0>, vv::range<5, vv::end>), vv::axis<0>); };
   constexpr auto r = vv::fuse<spec<float, n, 3>>(rest);
   for (index_t const k : {6, 7, 33, 1000}) CHECK(difference(r(waves({k, 3}, 1)), rest(waves({k, 3}, 1))) == "");
-  constexpr auto last_three = vv::fuse<spec<float, n>>([](auto x) { return vv::slice(x, vv::axis<0>, vv::range<-3, vv::end>) * 2.0; });
+  constexpr auto last_three =
+      vv::fuse<spec<float, n>>([](auto x) { return vv::slice(x, vv::axis<0>, vv::range<-3, vv::end>) * 2.0; });
   CHECK(difference(last_three(waves({3}, 1)), waves({3}, 1) * 2.0) == "");
   CHECK_THROWS_WITH(last_three(waves({2}, 1)), ContainsText("n - 3 >= 0; it is -1"));
   constexpr auto last = vv::fuse<spec<float, n, 3>>([](auto x) { return vv::select(x, 0, -1); });
@@ -169,15 +185,22 @@ TEST_CASE("fuse with symbolic sizes: views, products and reductions of two symbo
     return std::tuple(vv::mm(weights, v), vv::logsumexp(weights, vv::axis<1>), vv::mean(weights, vv::axis<0>));
   };
   constexpr auto f = vv::fuse<spec<float, n, 8>, spec<float, m, 8>, spec<float, m, 3>>(attention);
-  constexpr auto outer = [](auto x, auto y) { return vv::unsqueeze(x, 1) * y + vv::transpose(vv::unsqueeze(vv::exp(y), 1) * x, 0, 1); };
+  constexpr auto outer = [](auto x, auto y) {
+    return vv::unsqueeze(x, 1) * y + vv::transpose(vv::unsqueeze(vv::exp(y), 1) * x, 0, 1);
+  };
   constexpr auto g = vv::fuse<spec<float, n>, spec<float, m>>(outer);
-  constexpr auto flat = [](auto x) { return vv::reshape(vv::select(vv::slice(x, vv::axis<0>, vv::range<1, 3>), 2, 3), dims{-1}) * 2.0; };
+  constexpr auto flat = [](auto x) {
+    return vv::reshape(vv::select(vv::slice(x, vv::axis<0>, vv::range<1, 3>), 2, 3), dims{-1}) * 2.0;
+  };
   constexpr auto h = vv::fuse<spec<float, 4, n, 5, m>>(flat);
-  constexpr auto joined = [](auto x, auto y) { return vv::cat(std::tuple{vv::unsqueeze(y, 1), x, vv::sin(x)}, vv::axis<1>); };
+  constexpr auto joined = [](auto x, auto y) {
+    return vv::cat(std::tuple{vv::unsqueeze(y, 1), x, vv::sin(x)}, vv::axis<1>);
+  };
   constexpr auto c = vv::fuse<spec<float, n, 3>, spec<float, n>>(joined);
   for (index_t const k : lengths)
     for (index_t const l : {index_t{1}, index_t{5}, index_t{40}}) {
-      tensor const q = waves({k, 8}, 1), key = waves({l, 8}, 2), v = waves({l, 3}, 3), x = waves({k}, 4), y = waves({l}, 5);
+      tensor const q = waves({k, 8}, 1), key = waves({l, 8}, 2), v = waves({l, 3}, 3), x = waves({k}, 4),
+                   y = waves({l}, 5);
       auto const [a, b, d] = f(q, key, v);
       auto const [p, r, s] = attention(q, key, v);
       CHECK(difference(a, p) == "");
@@ -188,13 +211,15 @@ TEST_CASE("fuse with symbolic sizes: views, products and reductions of two symbo
       CHECK(difference(c(waves({k, 3}, 7), x), joined(waves({k, 3}, 7), x)) == "");
     }
 }
-TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of two symbols among them", "[fuse][symbolic]") {
+TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of two symbols among them",
+          "[fuse][symbolic]") {
   using vv::loop::samples;
   index_t const actual[] = {11, 13, 17, 19, 23, 29};
   auto evaluate = [&](vv::loop::size_reader const& r, index_t size) {
     auto const at = [&](auto const& self, int k) -> index_t {
       vv::loop::size_term const t = r.terms[k];
-      return t.constant + actual[t.symbol] * (t.inner >= 0 ? self(self, t.inner) : t.scale) + (t.plus >= 0 ? self(self, t.plus) : 0);
+      return t.constant + actual[t.symbol] * (t.inner >= 0 ? self(self, t.inner) : t.scale) +
+             (t.plus >= 0 ? self(self, t.plus) : 0);
     };
     return vv::loop::is_run_time(size) ? at(at, vv::loop::term_of(size)) : size;
   };
@@ -237,14 +262,17 @@ TEST_CASE("fuse with symbolic sizes: two symbolic sizes joined along one axis", 
     auto const t = vv::cat(std::tuple{x, y}, vv::axis<0>);
     return vv::sum(vv::tanh(t) * t);
   });
-  constexpr auto flat = [](auto x, auto y) { return vv::cat(std::tuple{x, vv::reshape(y, vv::shape<-1>)}, vv::axis<0>) * 2.0; };
+  constexpr auto flat = [](auto x, auto y) {
+    return vv::cat(std::tuple{x, vv::reshape(y, vv::shape<-1>)}, vv::axis<0>) * 2.0;
+  };
   constexpr auto f = vv::fuse<spec<float, n>, spec<float, m>>(whole);
   constexpr auto g = vv::fuse<spec<float, n, 3>, spec<float, m, 3>>(tails);
   constexpr auto h = vv::fuse<spec<float, n, 3>, spec<float, m, 3>>(gradient);
   constexpr auto k = vv::fuse<spec<float, n>, spec<float, m, 44>>(flat);
   for (index_t const a : {index_t{1}, index_t{2}, index_t{7}, index_t{33}, index_t{1000}})
     for (index_t const b : {index_t{0}, index_t{1}, index_t{5}, index_t{40}}) {
-      tensor const x = waves({a}, 1), y = waves({b}, 2), u = waves({a, 3}, 3), v = waves({b, 3}, 4), w = waves({b, 44}, 5);
+      tensor const x = waves({a}, 1), y = waves({b}, 2), u = waves({a, 3}, 3), v = waves({b, 3}, 4),
+                   w = waves({b, 44}, 5);
       CHECK(difference(f(x, y), whole(x, y)) == "");
       CHECK(difference(k(x, w), flat(x, w)) == "");
       auto const [p, q] = h(u, v);
@@ -272,9 +300,12 @@ TEST_CASE("fuse with symbolic sizes: counts of symbolic size, also of constants 
 }
 
 TEST_CASE("fuse with symbolic sizes: operators with loops of their own, branches and loops", "[fuse][symbolic]") {
-  constexpr auto nll = vv::value_and_grad([](auto x, auto label) { return vv::mean(vv::neg(vv::gather(vv::log_softmax(x, vv::axis<1>), 1, vv::unsqueeze(label, 1)))); });
+  constexpr auto nll = vv::value_and_grad([](auto x, auto label) {
+    return vv::mean(vv::neg(vv::gather(vv::log_softmax(x, vv::axis<1>), 1, vv::unsqueeze(label, 1))));
+  });
   constexpr auto best = [](auto x) { return vv::argmax(x, 1); };
-  constexpr auto half = vv::grad([](auto x) { return vv::sum(vv::sin(vv::slice(x, vv::axis<1>, vv::range<0, 6, 2>))); });
+  constexpr auto half =
+      vv::grad([](auto x) { return vv::sum(vv::sin(vv::slice(x, vv::axis<1>, vv::range<0, 6, 2>))); });
   constexpr auto recurrent = vv::value_and_grad([](auto u, auto x) {
     auto [last, all] = vv::scan(
         [](auto c, auto row) {
@@ -284,7 +315,11 @@ TEST_CASE("fuse with symbolic sizes: operators with loops of their own, branches
         u, x);
     return vv::sum(last) + vv::sum(all * all);
   });
-  constexpr auto branch = [](auto x) { return vv::cond(vv::gt(vv::sum(x), 0.0), [](auto y) { return vv::sin(y); }, [](auto y) { return vv::softmax(y, vv::axis<1>); }, x); };
+  constexpr auto branch = [](auto x) {
+    return vv::cond(
+        vv::gt(vv::sum(x), 0.0), [](auto y) { return vv::sin(y); }, [](auto y) { return vv::softmax(y, vv::axis<1>); },
+        x);
+  };
   constexpr auto norms = [](auto x) { return vv::map([](auto row) { return vv::sum(row * row); }, x); };
   constexpr auto f_nll = vv::fuse<spec<float, n, 3>, spec<std::int64_t, n>>(nll);
   constexpr auto f_best = vv::fuse<spec<float, n, m>>(best);
@@ -294,7 +329,8 @@ TEST_CASE("fuse with symbolic sizes: operators with loops of their own, branches
   constexpr auto f_norms = vv::fuse<spec<float, n, m>>(norms);
   for (index_t const k : {1, 2, 7, 33})
     for (index_t const l : {1, 5, 40}) {
-      tensor const x = waves({k, l}, 1), three = waves({k, 3}, 2), u = waves({l}, 3), label = vv::argmax(waves({k, 3}, 4), 1);
+      tensor const x = waves({k, l}, 1), three = waves({k, 3}, 2), u = waves({l}, 3),
+                   label = vv::argmax(waves({k, 3}, 4), 1);
       auto const [value, slope] = f_nll(three, label);
       auto const [expected, expected_slope] = nll(three, label);
       CHECK(difference(value, expected) == "");
@@ -310,19 +346,23 @@ TEST_CASE("fuse with symbolic sizes: operators with loops of their own, branches
     }
   CHECK_THROWS_AS(f_norms(waves({0, 5}, 1)), vv::shape_error); // as map itself
 }
-TEST_CASE("fuse with symbolic sizes: views with run-time extents, arrays, and tensors in any order", "[fuse][symbolic][tensor_ref]") {
+TEST_CASE("fuse with symbolic sizes: views with run-time extents, arrays, and tensors in any order",
+          "[fuse][symbolic][tensor_ref]") {
   tensor const w = waves({10}, 1), x = waves({6, 10}, 2), y = waves({6}, 3);
   tensor const expected = logistic_gradient(w, x, y);
   std::vector<float> const ys(y.data<float>(), y.data<float>() + 6);
   array<float, 6> fixed;
   for (index_t k = 0; k < 6; ++k) fixed[k] = ys[static_cast<std::size_t>(k)];
-  CHECK(difference(fused_logistic(tensor_ref<float const, 10>(w), tensor_ref<float const, vv::dyn, 10>(x), tensor_ref<float const, vv::dyn>(ys)), expected) == "");
+  CHECK(difference(fused_logistic(tensor_ref<float const, 10>(w), tensor_ref<float const, vv::dyn, 10>(x),
+                                  tensor_ref<float const, vv::dyn>(ys)),
+                   expected) == "");
   CHECK(difference(fused_logistic(w, x, fixed), expected) == "");
   tensor const turned = vv::transpose(vv::contiguous(vv::transpose(x, 0, 1)), 0, 1);
   REQUIRE(!turned.is_contiguous());
   CHECK(difference(fused_logistic(w, turned, y), expected) == "");
   CHECK(difference(fused_logistic(w, tensor_ref<float const, vv::dyn, vv::dyn>(turned), y), expected) == "");
-  CHECK_THROWS_WITH(fused_logistic(w, tensor_ref<float const, vv::dyn, 10>(x), array<float, 7>{}), ContainsText("argument 2 is float32[7], expected float32[n], where n is 6 (argument 1)"));
+  CHECK_THROWS_WITH(fused_logistic(w, tensor_ref<float const, vv::dyn, 10>(x), array<float, 7>{}),
+                    ContainsText("argument 2 is float32[7], expected float32[n], where n is 6 (argument 1)"));
 }
 TEST_CASE("fuse with symbolic sizes: into writes, and refuses what overlaps", "[fuse][symbolic]") {
   tensor const x = waves({1000, 10}, 1);
@@ -332,12 +372,14 @@ TEST_CASE("fuse with symbolic sizes: into writes, and refuses what overlaps", "[
   fused_columns.into(out)(x);
   CHECK(difference(out, columns(x)) == "");
   tensor wrong = tensor::empty({999, 10}, dtype::float32);
-  CHECK_THROWS_WITH(fused_columns.into(wrong)(x), ContainsText("result 0 is float32[999, 10], expected float32[1000, 10]"));
+  CHECK_THROWS_WITH(fused_columns.into(wrong)(x),
+                    ContainsText("result 0 is float32[999, 10], expected float32[1000, 10]"));
   tensor same = x;
   CHECK_THROWS_WITH(fused_columns.into(same)(x), ContainsText("overlaps argument 0"));
 }
 
-TEST_CASE("scratch memory: blocks nest, keep their places when more is needed, and are kept for the next", "[fuse][symbolic][scratch]") {
+TEST_CASE("scratch memory: blocks nest, keep their places when more is needed, and are kept for the next",
+          "[fuse][symbolic][scratch]") {
   using vv::loop::scratch_block;
   std::byte* place = nullptr;
   {
@@ -367,8 +409,12 @@ TEST_CASE("scratch memory: blocks nest, keep their places when more is needed, a
   }
 }
 TEST_CASE("fuse with symbolic sizes: a fused function may call another in its middle", "[fuse][symbolic][scratch]") {
-  constexpr auto plain = [](auto x) { return vv::softmax(vv::sum(vv::exp(vv::softmax(x, vv::axis<0>)), vv::axis<1>), vv::axis<0>); };
-  constexpr auto nested = [](auto x) { return vv::softmax(vv::sum(vv::exp(calls_inside(vv::softmax(x, vv::axis<0>))), vv::axis<1>), vv::axis<0>); };
+  constexpr auto plain = [](auto x) {
+    return vv::softmax(vv::sum(vv::exp(vv::softmax(x, vv::axis<0>)), vv::axis<1>), vv::axis<0>);
+  };
+  constexpr auto nested = [](auto x) {
+    return vv::softmax(vv::sum(vv::exp(calls_inside(vv::softmax(x, vv::axis<0>))), vv::axis<1>), vv::axis<0>);
+  };
   constexpr auto f = vv::fuse<spec<double, n, 3>>(nested);
   CHECK(decltype(f)::workspace_bytes(5) > 0);
   tensor const x = waves({5, 3}, 1, dtype::float64);

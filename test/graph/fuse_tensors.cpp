@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Fused functions on run-time memory: views of static extents, and tensors under declared specs.
+#include <varve/varve.hpp>
+
 #include <cstdlib>
 #include <limits>
 #include <new>
 #include <span>
-#include <varve/varve.hpp>
 #include <varve_test.hpp>
 namespace vv = varve;
 using vv::array, vv::tensor, vv::tensor_ref, vv::index_t, vv::spec;
@@ -13,7 +14,9 @@ namespace {
 long allocations = 0;
 void* take(std::size_t n, std::size_t align) {
   ++allocations;
-  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1)) return p;
+  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align)
+                                                        : std::malloc(n ? n : 1))
+    return p;
   throw std::bad_alloc();
 }
 } // namespace
@@ -48,7 +51,8 @@ long allocated(F const& call) {
 constexpr auto on_tensors = vv::fuse<spec<float, 3, 4>, spec<double>>(affine);
 } // namespace
 
-TEST_CASE("fuse: tensor_ref over pointers, vectors, spans and tensors is read and written in place", "[fuse][tensor_ref]") {
+TEST_CASE("fuse: tensor_ref over pointers, vectors, spans and tensors is read and written in place",
+          "[fuse][tensor_ref]") {
   constexpr auto f = vv::fuse(affine);
   std::vector<float> const v{1, 2, 3, 4};
   float raw[] = {10, 20, 30, 40};
@@ -62,7 +66,9 @@ TEST_CASE("fuse: tensor_ref over pointers, vectors, spans and tensors is read an
   f.into(kept)(tensor_ref<float const, 2, 2>(v), 2.0);
   CHECK(raw[3] == 9);
   double total = 0;
-  vv::fuse([](auto x) { return vv::sum(x); }).into(tensor_ref<double>(&total))(tensor_ref<double const, 2>(std::vector<double>{1, 2}.data()));
+  vv::fuse([](auto x) {
+    return vv::sum(x);
+  }).into(tensor_ref<double>(&total))(tensor_ref<double const, 2>(std::vector<double>{1, 2}.data()));
   CHECK(total == 3);
   CHECK(vv::fuse([](auto x) { return x + x; })(tensor_ref<double>(&total)) == 6);
   STATIC_REQUIRE(decltype(f)::workspace_bytes<tensor_ref<float const, 2, 2>, array<float, 2, 2>> == 0);
@@ -101,13 +107,15 @@ TEST_CASE("fuse: tensors under specs", "[fuse][tensor]") {
   STATIC_REQUIRE(decltype(on_tensors)::workspace_bytes == 0);
 }
 TEST_CASE("fuse: elements in another order are brought into row-major order", "[fuse][tensor]") {
-  tensor const t = vv::transpose(counting({4, 3}), 0, 1), row = vv::slice(counting({2, 3, 4}), 0, 1, 2), every = vv::slice(counting({3, 8}), 1, 1, 8, 2);
+  tensor const t = vv::transpose(counting({4, 3}), 0, 1), row = vv::slice(counting({2, 3, 4}), 0, 1, 2),
+               every = vv::slice(counting({3, 8}), 1, 1, 8, 2);
   CHECK(on_tensors(t, 1.0).data<float>()[1] == 4); // t(0, 1) = 3
   CHECK(on_tensors(vv::reshape(row, vv::dims{3, 4}), 1.0).data<float>()[0] == 13);
   CHECK(on_tensors(every, 1.0).data<float>()[5] == 12); // every(1, 1) = 11
 }
 TEST_CASE("fuse: results go to tensors that are there", "[fuse][tensor]") {
-  tensor const t = counting({3, 4}), rows = vv::full({2, 3, 4}, 0.0, vv::dtype::float32), second = vv::select(rows, 0, 1);
+  tensor const t = counting({3, 4}), rows = vv::full({2, 3, 4}, 0.0, vv::dtype::float32),
+               second = vv::select(rows, 0, 1);
   auto const version = rows.version();
   on_tensors.into(second)(t, 2.0);
   CHECK(rows.data<float>()[11] == 0);
@@ -129,29 +137,47 @@ TEST_CASE("fuse: no heap besides the results", "[fuse][tensor]") {
   tensor const t = counting({64, 64}), v = counting({64}), out = tensor::empty({64}, vv::dtype::float32);
   constexpr auto f = vv::fuse<spec<float, 64>, spec<float, 64, 64>>(vv::grad(loss));
   CHECK(allocated([&] { f.into(out)(v, t); }) == 0);
-  CHECK(allocated([&] { tensor const y = f(v, t); }) == allocated([&] { tensor const y = tensor::empty({64}, vv::dtype::float32); }));
+  CHECK(allocated([&] { tensor const y = f(v, t); }) ==
+        allocated([&] { tensor const y = tensor::empty({64}, vv::dtype::float32); }));
   tensor const y = f(v, t);
   CHECK(y.data<float>()[5] == out.data<float>()[5]);
   constexpr auto tables = vv::fuse<spec<float, 64>, spec<float, 64, 64>>(vv::grad(loss), vv::table_driven);
   CHECK(allocated([&] { tables.into(out)(v, t); }) == 0);
   CHECK(y.data<float>()[5] == Approx(out.data<float>()[5]));
-  constexpr auto loop = vv::fuse([](auto c, auto xs) { return vv::scan([](auto u, auto x) { return std::pair{vv::cond(vv::sum(u) > 0.0f, [](auto q) { return q * 0.5f; }, [](auto q) { return vv::exp(q); }, u) + x, u}; }, c, xs).first; }, vv::table_driven);
+  constexpr auto loop = vv::fuse(
+      [](auto c, auto xs) {
+        return vv::scan(
+                   [](auto u, auto x) {
+                     return std::pair{
+                         vv::cond(
+                             vv::sum(u) > 0.0f, [](auto q) { return q * 0.5f; }, [](auto q) { return vv::exp(q); }, u) +
+                             x,
+                         u};
+                   },
+                   c, xs)
+            .first;
+      },
+      vv::table_driven);
   array<float, 4> last;
   array<float, 9, 4> const rows{1, 2, 3};
   CHECK(allocated([&] { loop.into(last)(array<float, 4>{}, rows); }) == 0);
 }
-TEST_CASE("fuse: a tensor that is not as declared is named, with what was expected and found", "[fuse][tensor][error]") {
-  tensor const t = counting({3, 4}), out = counting({3, 4}), wide = counting({4, 3}), scalar = vv::full({}, 2.0, vv::dtype::float64);
+TEST_CASE("fuse: a tensor that is not as declared is named, with what was expected and found",
+          "[fuse][tensor][error]") {
+  tensor const t = counting({3, 4}), out = counting({3, 4}), wide = counting({4, 3}),
+               scalar = vv::full({}, 2.0, vv::dtype::float64);
   auto const call = [&](tensor const& a, auto const& b) { return on_tensors(a, b); };
   CHECK_THROWS_AS(call(wide, 2.0), vv::shape_error);
   CHECK_THROWS_WITH(call(wide, 2.0), "varve: fuse: argument 0 is float32[4, 3], expected float32[3, 4]");
   CHECK_THROWS_WITH(call(counting({12}), 2.0), "varve: fuse: argument 0 is float32[12], expected float32[3, 4]");
   CHECK_THROWS_AS(call(t, vv::full({}, 2.0, vv::dtype::float32)), vv::dtype_error);
-  CHECK_THROWS_WITH(call(t, vv::full({}, 2.0, vv::dtype::float32)), "varve: fuse: argument 1 is float32[], expected float64[]");
+  CHECK_THROWS_WITH(call(t, vv::full({}, 2.0, vv::dtype::float32)),
+                    "varve: fuse: argument 1 is float32[], expected float64[]");
   CHECK_THROWS_WITH(call(tensor(), 2.0), ContainsText("argument 0 is an undefined tensor, expected float32[3, 4]"));
   CHECK_THROWS_AS(call(tensor::meta({3, 4}, vv::dtype::float32), 2.0), vv::transform_error);
   CHECK_THROWS_AS(vv::grad([&](tensor const& x) { return vv::sum(on_tensors(x, scalar)); })(t), vv::transform_error);
-  CHECK_THROWS_WITH(vv::grad([&](tensor const& x) { return vv::sum(on_tensors(x, scalar)); })(t), ContainsText("argument 0 is seen through a transform") && ContainsText("fuse<...>(grad(f))"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& x) { return vv::sum(on_tensors(x, scalar)); })(t),
+                    ContainsText("argument 0 is seen through a transform") && ContainsText("fuse<...>(grad(f))"));
   auto const foreign = t.with_keys({vv::dispatch_key::private_use});
   CHECK_THROWS_AS(call(foreign, 2.0), vv::dispatch_error);
 
@@ -172,7 +198,9 @@ TEST_CASE("fuse: a tensor that is not as declared is named, with what was expect
   CHECK_THROWS_WITH(write(t), ContainsText("result 0 overlaps argument 0"));
   CHECK_THROWS_AS(write(leaf), vv::autograd_error);
   tensor const two = counting({2, 3, 4});
-  CHECK_THROWS_AS(on_tensors.into(vv::reshape(vv::slice(vv::reshape(two, vv::dims{24}), 0, 4, 16), vv::dims{3, 4}))(vv::select(two, 0, 0), 2.0), vv::value_error);
+  CHECK_THROWS_AS(on_tensors.into(vv::reshape(vv::slice(vv::reshape(two, vv::dims{24}), 0, 4, 16), vv::dims{3, 4}))(
+                      vv::select(two, 0, 0), 2.0),
+                  vv::value_error);
   on_tensors.into(vv::select(two, 0, 1))(vv::select(two, 0, 0), 2.0); // side by side
   CHECK(two.data<float>()[23] == 23);
   constexpr auto both = vv::fuse<spec<float, 4>>([](auto x) { return std::pair(x * 2.0, vv::sum(x)); });
@@ -196,30 +224,38 @@ TEST_CASE("fuse: a tensor that is not as declared is named, with what was expect
 }
 TEST_CASE("fuse: indices out of range are refused before they address memory", "[fuse][tensor][error]") {
   constexpr auto f = [](auto const& x, auto const& i) {
-    return vv::vmap(vv::grad([](auto const& v, auto const& j) { return vv::sum(vv::square(vv::gather(v, vv::axis<0>, j))); }))(x, i);
+    return vv::vmap(vv::grad(
+        [](auto const& v, auto const& j) { return vv::sum(vv::square(vv::gather(v, vv::axis<0>, j))); }))(x, i);
   };
   constexpr auto fused = vv::fuse<spec<float, 3, 4>, spec<std::int64_t, 3, 2>>(f);
   constexpr auto tables = vv::fuse<spec<float, 3, 4>, spec<std::int64_t, 3, 2>>(f, vv::table_driven);
-  constexpr auto sized = vv::fuse<spec<float, vv::dim<"n">, 4>, spec<std::int64_t, vv::dim<"n">, 2>>([](auto const& x, auto const& i) { return vv::scatter_add(vv::gather(x, vv::axis<1>, i), vv::axis<0>, i, vv::slice(x, vv::axis<1>, vv::range<0, 2>)); });
+  constexpr auto sized = vv::fuse<spec<float, vv::dim<"n">, 4>, spec<std::int64_t, vv::dim<"n">, 2>>([](auto const& x,
+                                                                                                        auto const& i) {
+    return vv::scatter_add(vv::gather(x, vv::axis<1>, i), vv::axis<0>, i, vv::slice(x, vv::axis<1>, vv::range<0, 2>));
+  });
   tensor const x = counting({3, 4}), i = vv::full({3, 2}, 1.0, vv::dtype::int64);
   auto at = [&](index_t k) -> std::int64_t& { return i.data<std::int64_t>()[k]; };
   CHECK(fused(x, i).data<float>()[9] == 4 * 9);
-  for (std::int64_t wrong : {std::int64_t(4), std::int64_t(-1), std::int64_t(1) << 40, std::numeric_limits<std::int64_t>::min()}) {
+  for (std::int64_t wrong :
+       {std::int64_t(4), std::int64_t(-1), std::int64_t(1) << 40, std::numeric_limits<std::int64_t>::min()}) {
     at(5) = wrong;
     CHECK_THROWS_AS(f(x, i), vv::index_error);
     CHECK_THROWS_AS(fused(x, i), vv::index_error);
     CHECK_THROWS_AS(tables(x, i), vv::index_error);
     CHECK_THROWS_AS(sized(x, i), vv::index_error);
-    CHECK_THROWS_AS(vv::fuse(f)(tensor_ref<float const, 3, 4>(x), tensor_ref<std::int64_t const, 3, 2>(i)), vv::index_error);
+    CHECK_THROWS_AS(vv::fuse(f)(tensor_ref<float const, 3, 4>(x), tensor_ref<std::int64_t const, 3, 2>(i)),
+                    vv::index_error);
   }
   at(5) = 3; // a column that `x` has, of rows that the result does not have
   CHECK(fused(x, i).data<float>()[11] == 2 * 11);
   CHECK_THROWS_WITH(sized(x, i), ContainsText("scatter_add: index 3 is out of range for size 3"));
-  constexpr auto single = vv::fuse<spec<float>, spec<std::int64_t>>([](auto const& a, auto const& k) { return vv::gather(a, vv::axis<0>, k); });
+  constexpr auto single = vv::fuse<spec<float>, spec<std::int64_t>>(
+      [](auto const& a, auto const& k) { return vv::gather(a, vv::axis<0>, k); });
   CHECK(single(2.0, 0).item<float>() == 2);
   CHECK_THROWS_AS(single(2.0, 1), vv::index_error);
 }
-TEST_CASE("fuse: what counts along an axis is read from memory by the loops after the one that stored it", "[fuse][tensor]") {
+TEST_CASE("fuse: what counts along an axis is read from memory by the loops after the one that stored it",
+          "[fuse][tensor]") {
   constexpr auto f = [](auto const& k) {
     auto const o = vv::one_hot(k, vv::axis<4>);
     return std::tuple(o, vv::slice(o, vv::axis<0>, vv::range<1, 2>) + 1, vv::sum(o));
@@ -237,11 +273,15 @@ TEST_CASE("fuse: what counts along an axis is read from memory by the loops afte
   check(vv::compile(f)(k));
 }
 TEST_CASE("fuse: parts of a value are joined again", "[fuse][tensor]") {
-  constexpr auto f = [](auto const& x) { return std::pair(vv::cat(vv::split(x, vv::axis<2>, vv::axis<0>), vv::axis<1>), vv::stack(vv::unbind(x, vv::axis<1>), vv::axis<1>)); };
+  constexpr auto f = [](auto const& x) {
+    return std::pair(vv::cat(vv::split(x, vv::axis<2>, vv::axis<0>), vv::axis<1>),
+                     vv::stack(vv::unbind(x, vv::axis<1>), vv::axis<1>));
+  };
   tensor const x = counting({4, 3});
   auto const [wide, same] = vv::fuse<spec<float, 4, 3>>(f)(x);
   CHECK(wide.sizes() == vv::dims{2, 6});
-  for (index_t k = 0; k < 12; ++k) CHECK(wide.data<float>()[k] == static_cast<float>(k % 6 < 3 ? k / 6 * 3 + k % 6 : 6 + k / 6 * 3 + k % 6 - 3));
+  for (index_t k = 0; k < 12; ++k)
+    CHECK(wide.data<float>()[k] == static_cast<float>(k % 6 < 3 ? k / 6 * 3 + k % 6 : 6 + k / 6 * 3 + k % 6 - 3));
   for (index_t k = 0; k < 12; ++k) CHECK(same.data<float>()[k] == static_cast<float>(k));
 }
 
@@ -251,9 +291,13 @@ TEST_CASE("fuse: temporaries of many megabytes do not lie on the stack", "[fuse]
   tensor const x = vv::full({n}, 0.5f), y = unrolled(x);
   CHECK(y.data<float>()[0] == Approx(1.0 / n));
   CHECK(y.data<float>()[n - 1] == Approx(1.0 / n));
-  constexpr auto walk = [](auto const& a) { return vv::scan([](auto const& c) { return std::pair{c + 1e-6 * vv::sin(c), vv::none}; }, a, vv::steps<1000000>).first; };
+  constexpr auto walk = [](auto const& a) {
+    return vv::scan([](auto const& c) { return std::pair{c + 1e-6 * vv::sin(c), vv::none}; }, a, vv::steps<1000000>)
+        .first;
+  };
   double const h = 1e-5, slope = vv::fuse(vv::grad(walk))(0.5); // keeps a million states
   CHECK(slope == Approx((vv::fuse(walk)(0.5 + h) - vv::fuse(walk)(0.5 - h)) / (2 * h)).epsilon(1e-6));
-  constexpr auto in_table = vv::fuse<spec<float, n>>([](auto const& v) { return vv::softmax(v, vv::axis<0>); }, vv::table_driven);
+  constexpr auto in_table =
+      vv::fuse<spec<float, n>>([](auto const& v) { return vv::softmax(v, vv::axis<0>); }, vv::table_driven);
   CHECK(in_table(x).data<float>()[n - 1] == Approx(1.0 / n));
 }

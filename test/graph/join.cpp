@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/fuse/fuse.hpp>
-#include <varve/pass/join_slices.hpp>
 #include <varve/graph/print.hpp>
-#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/all.hpp>
+#include <varve/pass/join_slices.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/transform/grad.hpp>
 
 #include <varve_test.hpp>
@@ -48,8 +48,12 @@ constexpr auto alone = [](auto const& x) { return at<0>(x) * at<2>(x) * at<4>(x)
 constexpr auto overlapping = [](auto const& x) { return vv::sum(part<0, 4>(x) * part<2, 6>(x)); };
 constexpr auto beside_one = [](auto const& x) { return vv::sum(vv::sin(x)) + at<0>(x) * at<1>(x); };
 constexpr auto beside_twice = [](auto const& x) { return vv::sum(vv::sin(x)) + at<0>(x) * at<1>(x) * at<1>(x); };
-constexpr auto beside_two = [](auto const& x) { return vv::sum(vv::sin(x)) + vv::sum(vv::exp(x)) + at<0>(x) * at<1>(x); };
-constexpr auto stepped = [](auto const& x) { return vv::sum(vv::slice(x, axis<0>, range<0, 6, 2>) * vv::slice(x, axis<0>, range<1, 6, 2>)); };
+constexpr auto beside_two = [](auto const& x) {
+  return vv::sum(vv::sin(x)) + vv::sum(vv::exp(x)) + at<0>(x) * at<1>(x);
+};
+constexpr auto stepped = [](auto const& x) {
+  return vv::sum(vv::slice(x, axis<0>, range<0, 6, 2>) * vv::slice(x, axis<0>, range<1, 6, 2>));
+};
 } // namespace
 
 TEST_CASE("join: what a function took apart is put together where the slices are neighbours", "[graph][pass]") {

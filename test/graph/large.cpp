@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cmath>
 #include <varve/varve.hpp>
+
+#include <cmath>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -60,10 +61,14 @@ constexpr auto many_stages = [](auto const& x) {
 template <class X, class C, class W, std::size_t... K>
 constexpr auto weigh(X const& x, C const& c, W const& w, std::index_sequence<K...>) {
   auto y = x * c;
-  ((y = vv::sin(y * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)) + c * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)), ...);
+  ((y = vv::sin(y * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)) +
+        c * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)),
+   ...);
   return y;
 }
-constexpr auto rows = [](auto const& x, auto const& c, auto const& w) { return weigh(x, c, w, std::make_index_sequence<70>{}); };
+constexpr auto rows = [](auto const& x, auto const& c, auto const& w) {
+  return weigh(x, c, w, std::make_index_sequence<70>{});
+};
 
 // More reductions of one loop than one function holds: of one kind, which are a table, and of several.
 template <int Sums, int Products, int Maxima>
@@ -78,7 +83,8 @@ constexpr auto reductions = [](auto const& x) {
 
 } // namespace
 
-TEST_CASE("fuse: a body of a thousand operators is cut into blocks and computes what the function does", "[graph][fuse]") {
+TEST_CASE("fuse: a body of a thousand operators is cut into blocks and computes what the function does",
+          "[graph][fuse]") {
   points const x = sample();
   constexpr auto fast = vv::fuse(chain);
   using program = decltype(fast)::program<points>;
@@ -99,7 +105,8 @@ TEST_CASE("fuse: a body of few steps but many long operators is cut into blocks 
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-4f);
 }
 
-TEMPLATE_TEST_CASE_SIG("fuse: a body that just stays whole, with all that it leaves behind", "[graph][fuse]", ((int Rounds, bool Whole), Rounds, Whole), (30, true), (31, true), (32, false)) {
+TEMPLATE_TEST_CASE_SIG("fuse: a body that just stays whole, with all that it leaves behind", "[graph][fuse]",
+                       ((int Rounds, bool Whole), Rounds, Whole), (30, true), (31, true), (32, false)) {
   points x = sample();
   for (float& e : x.data) e *= 0.5f;
   constexpr auto fast = vv::fuse(mixed<Rounds>);
@@ -108,7 +115,8 @@ TEMPLATE_TEST_CASE_SIG("fuse: a body that just stays whole, with all that it lea
   auto const y = fast(x), expected = mixed<Rounds>(x);
   int wrong = 0;
   [&]<std::size_t... K>(std::index_sequence<K...>) {
-    for (int k = 0; k < 67; ++k) ((wrong += !(std::abs(std::get<K>(y).data[k] - std::get<K>(expected).data[k]) <= 1e-4f)), ...);
+    for (int k = 0; k < 67; ++k)
+      ((wrong += !(std::abs(std::get<K>(y).data[k] - std::get<K>(expected).data[k]) <= 1e-4f)), ...);
   }(std::make_index_sequence<12>{});
   CHECK(wrong == 0);
 }
@@ -122,12 +130,14 @@ TEST_CASE("fuse: values used many blocks later, records and sums in a body of bl
   STATIC_REQUIRE(program::value.used.blocks >= 8);
   auto const [t, s] = fast(r, w);
   auto const [t_expected, s_expected] = far(r, w);
-  for (int k = 0; k < 67; ++k) CHECK(std::abs(t.data[k] - t_expected.data[k]) <= 1e-4f * (1 + std::abs(t_expected.data[k])));
+  for (int k = 0; k < 67; ++k)
+    CHECK(std::abs(t.data[k] - t_expected.data[k]) <= 1e-4f * (1 + std::abs(t_expected.data[k])));
   CHECK(std::abs(s - s_expected) <= 1e-3f * (1 + std::abs(s_expected)));
   CHECK(std::abs(s_expected) > 1e-3f); // something was computed
 }
 
-TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are calls where they are many", "[graph][fuse]", ((int Sines, bool Calls), Sines, Calls), (16, false), (17, true), (40, true)) {
+TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are calls where they are many", "[graph][fuse]",
+                       ((int Sines, bool Calls), Sines, Calls), (16, false), (17, true), (40, true)) {
   constexpr auto f = [](auto const& x) {
     auto y = x * 1.0f;
     for (int k = 0; k < Sines; ++k) y = vv::sin(y) * 0.5f + x;
@@ -145,7 +155,8 @@ TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are call
   CHECK(fast(x) == Approx(f(x)).epsilon(1e-5));
 }
 
-TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop is several functions too", "[graph][fuse]", float, double) {
+TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop is several functions too",
+                   "[graph][fuse]", float, double) {
   using T = TestType;
   vv::array<T, 3, 67> x;
   vv::array<T, 3, 1> c;
@@ -159,8 +170,10 @@ TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop i
   STATIC_REQUIRE(program::value.bodies[0].block_count >= 2);
   STATIC_REQUIRE(program::value.bodies[0].fixed_count > 2 * vv::loop::block_steps);
   auto const y = fast(x, c, w), expected = rows(x, c, w);
-  vv::tensor const xs = vv::tensor::from_data(x.data, {3, 67}), cs = vv::tensor::from_data(c.data, {3, 1}), ws = vv::tensor::from_data(w.data, {70});
-  vv::tensor const ys = vv::fuse<vv::spec<T, 3, vv::dim<"n">>, vv::spec<T, 3, 1>, vv::spec<T, 70>>(rows)(xs, cs, ws); // the sizes known at run time
+  vv::tensor const xs = vv::tensor::from_data(x.data, {3, 67}), cs = vv::tensor::from_data(c.data, {3, 1}),
+                   ws = vv::tensor::from_data(w.data, {70});
+  vv::tensor const ys = vv::fuse<vv::spec<T, 3, vv::dim<"n">>, vv::spec<T, 3, 1>, vv::spec<T, 70>>(rows)(
+      xs, cs, ws); // the sizes known at run time
   for (int k = 0; k < 3 * 67; ++k) {
     CHECK(std::abs(y.data[k] - expected.data[k]) <= T(1e-5));
     CHECK(std::abs(ys.data<T>()[k] - expected.data[k]) <= T(1e-5));
@@ -175,8 +188,9 @@ TEST_CASE("fuse: more stages than one function holds", "[graph][fuse]") {
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
 }
 
-TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function holds", "[graph][fuse]", ((int Sums, int Products, int Maxima, bool Alike), Sums, Products, Maxima, Alike), (150, 0, 0, true), (0, 150, 0, true),
-                       (0, 0, 150, true), (60, 60, 60, false)) {
+TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function holds", "[graph][fuse]",
+                       ((int Sums, int Products, int Maxima, bool Alike), Sums, Products, Maxima, Alike),
+                       (150, 0, 0, true), (0, 150, 0, true), (0, 0, 150, true), (60, 60, 60, false)) {
   points const x = sample();
   constexpr auto fast = vv::fuse(reductions<Sums, Products, Maxima>);
   using program = typename decltype(fast)::template program<points>;

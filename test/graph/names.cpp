@@ -2,6 +2,7 @@
 // Names of arguments and results: given to graphs of either form, kept by passes, shown to readers.
 #include <varve/export/emit_cpp.hpp>
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 namespace vv = varve;
 
@@ -28,7 +29,8 @@ TEST_CASE("names: arguments and results are printed by name, after passes too", 
     return vv::optimize(thawed);
   });
   CHECK(vv::to_string(o) == text);
-  CHECK(vv::to_string(vv::optimize(vv::named<"w", "x", "loss">(vv::make_fx(loss)(vv::ones(vv::dims(4)), vv::ones(vv::dims(4)))))) == text);
+  CHECK(vv::to_string(vv::optimize(
+            vv::named<"w", "x", "loss">(vv::make_fx(loss)(vv::ones(vv::dims(4)), vv::ones(vv::dims(4)))))) == text);
   CHECK(vv::to_string(g).find("%4: float32 = constant(1)") != std::string::npos);
   CHECK(vv::to_string(vv::named<"w">(plain)).find("mul(%w, %1)") != std::string::npos);
   std::string const dot = vv::to_dot(g);
@@ -38,13 +40,16 @@ TEST_CASE("names: arguments and results are printed by name, after passes too", 
 }
 TEST_CASE("names: every pass keeps them", "[graph][pass]") {
   vv::graph const h = g.thaw();
-  for (vv::graph const& p : {vv::fold(h), vv::cse(h), vv::dce(h), vv::functionalize(h), vv::relax(h), vv::decompose(h), vv::prepare(h), vv::inline_calls(h)}) {
+  for (vv::graph const& p : {vv::fold(h), vv::cse(h), vv::dce(h), vv::functionalize(h), vv::relax(h), vv::decompose(h),
+                             vv::prepare(h), vv::inline_calls(h)}) {
     CHECK(p.names.count == 3);
     CHECK(vv::verify(p));
   }
 }
 TEST_CASE("names: those of the program are not those of functions inside it", "[graph][print]") {
-  constexpr auto branches = [](auto p, auto x) { return vv::cond(vv::sum(p) > 0.0f, [](auto v) { return vv::sin(v); }, [](auto v) { return vv::cos(v); }, x); };
+  constexpr auto branches = [](auto p, auto x) {
+    return vv::cond(vv::sum(p) > 0.0f, [](auto v) { return vv::sin(v); }, [](auto v) { return vv::cos(v); }, x);
+  };
   constexpr auto c = vv::named<"p", "x", "y">(vv::trace(branches, vv::spec<float, 2>, vv::spec<float, 2>));
   std::string const s = vv::to_string(c);
   INFO(s);
@@ -54,11 +59,15 @@ TEST_CASE("names: those of the program are not those of functions inside it", "[
   CHECK(s.find("\n  %p: ") == std::string::npos);
 }
 TEST_CASE("names: emitted code tells them", "[emit]") {
-  CHECK(vv::emit_cpp(g, "named").find("/// (w: float32[4], x: float32[4]) -> (loss: float32, float32[4]), row-major") != std::string::npos);
-  CHECK(vv::emit_cpp(g, "named").find("//   %0: float32[4] = placeholder(0)") != std::string::npos); // by the numbers that the code carries
-  CHECK(vv::emit_cpp(plain, "plain").find("/// (float32[4], float32[4]) -> (float32, float32[4]), row-major") != std::string::npos);
+  CHECK(vv::emit_cpp(g, "named").find("/// (w: float32[4], x: float32[4]) -> (loss: float32, float32[4]), row-major") !=
+        std::string::npos);
+  CHECK(vv::emit_cpp(g, "named").find("//   %0: float32[4] = placeholder(0)") !=
+        std::string::npos); // by the numbers that the code carries
+  CHECK(vv::emit_cpp(plain, "plain").find("/// (float32[4], float32[4]) -> (float32, float32[4]), row-major") !=
+        std::string::npos);
 }
 TEST_CASE("names: more than there are values are refused", "[graph]") {
   CHECK_THROWS_WITH(vv::named<"a">(vv::graph{}), Catch::Contains("more names than arguments and results"));
-  CHECK_THROWS_WITH((vv::named<"a", "b", "c", "d", "e">(g.thaw())), Catch::Contains("named") && Catch::Contains("more names than arguments and results"));
+  CHECK_THROWS_WITH((vv::named<"a", "b", "c", "d", "e">(g.thaw())),
+                    Catch::Contains("named") && Catch::Contains("more names than arguments and results"));
 }

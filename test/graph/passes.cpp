@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sample.hpp"
+
 #include <varve/graph/print.hpp>
 #include <varve/graph/verify.hpp>
+
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -20,7 +22,8 @@ constexpr graph redundant() {
   writer w;
   int const x = w.argument(dims(2, 3)), v = w.argument(dims(4, 3));
   int const one = w.number(1), ones = w.shaped(expand, one, dims(2, 3));
-  int const a = w.apply(mul, x, ones), b = w.apply(mul, one, x), n = w.apply(neg, w.apply(neg, a)), s = w.apply(add, n, b);
+  int const a = w.apply(mul, x, ones), b = w.apply(mul, one, x), n = w.apply(neg, w.apply(neg, a)),
+            s = w.apply(add, n, b);
   int const m = w.product(s, w.permuted(v, dims(1, 0))), c = w.apply(add, ones, w.number(2.5)), q = w.apply(add, x, c);
   w.apply(tanh_, q);
   return w.done({m, q});
@@ -44,14 +47,18 @@ constexpr graph signs() {
 constexpr graph views() {
   writer w;
   int const x = w.argument(dims(2, 3));
-  int const same = w.permuted(w.permuted(x, dims(1, 0)), dims(1, 0)), flat = w.shaped(reshape, w.shaped(reshape, x, dims(6)), dims(3, 2));
-  return w.done({w.apply(tanh_, same), w.apply(tanh_, w.sliced(x, 0, 0, 2)), w.shaped(expand, w.shaped(expand, w.number(1), dims(3)), dims(2, 3)), flat});
+  int const same = w.permuted(w.permuted(x, dims(1, 0)), dims(1, 0)),
+            flat = w.shaped(reshape, w.shaped(reshape, x, dims(6)), dims(3, 2));
+  return w.done({w.apply(tanh_, same), w.apply(tanh_, w.sliced(x, 0, 0, 2)),
+                 w.shaped(expand, w.shaped(expand, w.number(1), dims(3)), dims(2, 3)), flat});
 }
 constexpr graph tables() { // of which all but one operation are known to the compiler
   writer w;
   int const x = w.argument(dims(2, 3)), a = w.table(dims(2, 3)), b = w.table(dims(2, 3)), u = w.table(dims(3, 2));
-  int const s = w.apply(add, a, w.permuted(u, dims(1, 0))), c = w.choose(w.apply(gt, a, w.number(0)), s, w.number(2)), d = w.apply(div_, c, w.number(2));
-  return w.done({w.apply(add, x, d), w.apply(mul, x, w.apply(sub, a, b)), w.apply(mul, x, w.convert(w.table(dims(3), dtype::int64), dtype::float32))});
+  int const s = w.apply(add, a, w.permuted(u, dims(1, 0))), c = w.choose(w.apply(gt, a, w.number(0)), s, w.number(2)),
+            d = w.apply(div_, c, w.number(2));
+  return w.done({w.apply(add, x, d), w.apply(mul, x, w.apply(sub, a, b)),
+                 w.apply(mul, x, w.convert(w.table(dims(3), dtype::int64), dtype::float32))});
 }
 constexpr graph doubled(double n) {
   writer w(dtype::float64);
@@ -60,7 +67,8 @@ constexpr graph doubled(double n) {
 }
 constexpr graph extremes() {
   writer w(dtype::float64);
-  int const x = w.argument(dims(3)), a = w.table(dims(3)), huge = w.apply(mul, a, w.number(1e200)), none = w.apply(div_, a, w.number(0));
+  int const x = w.argument(dims(3)), a = w.table(dims(3)), huge = w.apply(mul, a, w.number(1e200)),
+            none = w.apply(div_, a, w.number(0));
   return w.done({w.apply(add, x, huge), w.apply(add, x, none)});
 }
 } // namespace
@@ -94,7 +102,12 @@ TEST_CASE("passes: optimize removes what is redundant, dead or constant", "[grap
   constexpr auto counts = [] {
     graph const g = redundant();
     graph const o = optimize(g);
-    return std::array<int, 6>{static_cast<int>(g.nodes.size()), static_cast<int>(o.nodes.size()), count(o, mul), count(o, neg), count(o, tanh_), count(o, permute)};
+    return std::array<int, 6>{static_cast<int>(g.nodes.size()),
+                              static_cast<int>(o.nodes.size()),
+                              count(o, mul),
+                              count(o, neg),
+                              count(o, tanh_),
+                              count(o, permute)};
   }();
   STATIC_REQUIRE(counts == std::array<int, 6>{15, 6, 0, 0, 0, 0});
   CHECK(to_string(optimize(redundant())) == "%0: float32[2, 3] = placeholder(0)\n"
@@ -139,7 +152,8 @@ TEST_CASE("passes: fold adds a multiple to itself by doubling the number, where 
   STATIC_REQUIRE(sums(20000) == 1); // twice that is beyond float16
   using limit = std::numeric_limits<double>;
   double const tiny = limit::denorm_min(), huge = limit::max();
-  std::vector<double> const x{tiny, 3 * tiny, -7 * tiny, limit::min(), limit::min() - tiny, 0.1, huge / 3, huge / 5, huge / 6, -0.0, limit::infinity(), limit::quiet_NaN()};
+  std::vector<double> const x{tiny,     3 * tiny, -7 * tiny, limit::min(), limit::min() - tiny, 0.1,
+                              huge / 3, huge / 5, huge / 6,  -0.0,         limit::infinity(),   limit::quiet_NaN()};
   for (double n : {-1.0, 3.0, 7.0, 100.0, -0.0, 0.5, 9999.0}) {
     INFO(n);
     auto const want = evaluate(doubled(n), {x})[0], got = evaluate(optimize(doubled(n)), {x})[0];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sample.hpp"
+
 #include <varve_test.hpp>
 
 namespace sample { // its operators hide varve's of the same names
@@ -25,11 +26,21 @@ struct random_program {
       dims const s = w.sizes(x);
       int const last = s.n - 1;
       switch (pick(12)) {
-      case 0: v.push_back(w.apply(add, x, y)); break;
-      case 1: v.push_back(w.apply(mul, x, y)); break;
-      case 2: v.push_back(w.apply(sub, x, y)); break;
-      case 3: v.push_back(w.apply(tanh_, x)); break;
-      case 4: v.push_back(w.choose(w.apply(gt, x, y), x, y)); break;
+      case 0:
+        v.push_back(w.apply(add, x, y));
+        break;
+      case 1:
+        v.push_back(w.apply(mul, x, y));
+        break;
+      case 2:
+        v.push_back(w.apply(sub, x, y));
+        break;
+      case 3:
+        v.push_back(w.apply(tanh_, x));
+        break;
+      case 4:
+        v.push_back(w.choose(w.apply(gt, x, y), x, y));
+        break;
       case 5:
         if (s.n == 2) {
           bool const adds = pick(3) != 0; // one at a time: the order of arguments is the compiler's
@@ -44,9 +55,13 @@ struct random_program {
         if (s.n > 0 && s[last] > 2) v.push_back(w.unsliced(w.sliced(x, last, 1, s[last]), s, last, 0, s[last] - 1));
         break;
       case 8:
-        if (s.n > 0 && s[last] > 1) v.push_back(w.joined({w.sliced(x, last, 1, s[last]), w.sliced(x, last, 0, 1)}, last)); // braces keep the order
+        if (s.n > 0 && s[last] > 1)
+          v.push_back(
+              w.joined({w.sliced(x, last, 1, s[last]), w.sliced(x, last, 0, 1)}, last)); // braces keep the order
         break;
-      case 9: v.push_back(w.shaped(expand, x, broadcast(s, dims(a, b)))); break;
+      case 9:
+        v.push_back(w.shaped(expand, x, broadcast(s, dims(a, b))));
+        break;
       case 10:
         if (s.n == 2 && w.sizes(y).n == 2) {
           dims const sy = w.sizes(y);
@@ -73,6 +88,8 @@ void agree(std::integer_sequence<unsigned, Seed...>) {
 }
 } // namespace
 
-TEST_CASE("random: fused random graphs agree with the evaluator", "[graph][fuse]") { agree(std::make_integer_sequence<unsigned, 24>{}); }
+TEST_CASE("random: fused random graphs agree with the evaluator", "[graph][fuse]") {
+  agree(std::make_integer_sequence<unsigned, 24>{});
+}
 
 } // namespace sample

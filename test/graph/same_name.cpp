@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cmath>
-#include <string>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/mode/deterministic_mode.hpp>
 #include <varve/varve.hpp>
+
+#include <cmath>
+#include <string>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -59,7 +60,9 @@ template <>
 struct vv::rules<one::empty_t> : doubled {};
 
 namespace {
-constexpr auto f = [](auto const& x, auto const& y) { return one::mul(x, y) * 2.0f + two::mul(x, y) + one::exp(x + y) / (one::exp(x) * one::exp(y)); };
+constexpr auto f = [](auto const& x, auto const& y) {
+  return one::mul(x, y) * 2.0f + two::mul(x, y) + one::exp(x + y) / (one::exp(x) * one::exp(y));
+};
 constexpr auto total = [](auto const& x, auto const& y) { return vv::sum(f(x, y)); };
 using numbers = vv::array<float, 5>;
 constexpr numbers xs{{1, 2, 3, 4, 5}}, ys{{5, 3, 1, 2, 4}};
@@ -74,14 +77,16 @@ auto of_tensor = [](vv::tensor const& y) { return [y](int k) { return y.data<flo
 
 static_assert(vv::handle<vv::mul_t>.own && !vv::handle<one::mul_t>.own && !vv::handle<two::mul_t>.own);
 static_assert(!vv::declared::by_varve<vv::rules<one::exp_t>::mul_t>());
-static_assert(vv::identify(vv::handle<one::mul_t>) == vv::operator_class::pointwise && vv::identify(vv::handle<vv::mul_t>) == vv::operator_class::mul);
+static_assert(vv::identify(vv::handle<one::mul_t>) == vv::operator_class::pointwise &&
+              vv::identify(vv::handle<vv::mul_t>) == vv::operator_class::mul);
 
 TEST_CASE("operators called like those of varve are themselves in static programs", "[graph][fuse]") {
   check(of(f(xs, ys)));
   check(of(vv::fuse(f)(xs, ys)));
   check(of(vv::fuse(f, vv::table_driven)(xs, ys)));
   check(of(vv::fuse(f, vv::fast_math)(xs, ys)));
-  numbers const slope = vv::fuse(vv::grad(total))(xs, ys), fast = vv::fuse(vv::grad(total), vv::fast_math)(xs, ys), eager = vv::grad(total)(xs, ys);
+  numbers const slope = vv::fuse(vv::grad(total))(xs, ys), fast = vv::fuse(vv::grad(total), vv::fast_math)(xs, ys),
+                eager = vv::grad(total)(xs, ys);
   for (int k = 0; k < 5; ++k) {
     CHECK(slope.data[k] == Approx(eager.data[k]));
     CHECK(fast.data[k] == Approx(eager.data[k]));
@@ -101,7 +106,8 @@ TEST_CASE("... and in programs made at run time", "[graph][compile]") {
 }
 
 TEST_CASE("graphs of operators that have their names in common differ", "[graph]") {
-  constexpr auto theirs = vv::trace([](auto const& x) { return one::mul(x, x); }, vv::spec<float, 3>), varves = vv::trace([](auto const& x) { return vv::mul(x, x); }, vv::spec<float, 3>);
+  constexpr auto theirs = vv::trace([](auto const& x) { return one::mul(x, x); }, vv::spec<float, 3>),
+                 varves = vv::trace([](auto const& x) { return vv::mul(x, x); }, vv::spec<float, 3>);
   STATIC_REQUIRE(vv::equal(theirs, theirs));
   constexpr auto others = vv::trace([](auto const& x) { return two::mul(x, x); }, vv::spec<float, 3>);
   STATIC_REQUIRE(!vv::equal(theirs, varves));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <varve/core/message.hpp>
-#include <varve/graph/equal.hpp>
 #include <varve/fuse/fuse.hpp>
 #include <varve/fuse/table_driven.hpp>
+#include <varve/graph/equal.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/kernel/math.hpp>
+
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 /// Graphs made by hand, and a plain evaluator to compare with.
@@ -39,25 +40,73 @@ constexpr op_handle pointwise(char const* name, int arity) {
   using L = lanes_of<Body>;
   return {name, op_kind::pointwise, arity, &shape_of<Compares>, &L::f32, &L::f64, &L::v32, &L::v64};
 }
-struct add_body { template <class V> static constexpr V eval(V const* a) { return a[0] + a[1]; } };
-struct sub_body { template <class V> static constexpr V eval(V const* a) { return a[0] - a[1]; } };
-struct mul_body { template <class V> static constexpr V eval(V const* a) { return a[0] * a[1]; } };
-struct div_body { template <class V> static constexpr V eval(V const* a) { return a[0] / a[1]; } };
-struct neg_body { template <class V> static constexpr V eval(V const* a) { return -a[0]; } };
-struct tanh_body { template <class V> static constexpr V eval(V const* a) { return kernel::tanh(a[0]); } };
-struct gt_body { template <class V> static constexpr V eval(V const* a) { return as_number<V>(a[0] > a[1]); } };
-struct where_body { template <class V> static constexpr V eval(V const* a) { return a[0] * a[1] + (V(1) - a[0]) * a[2]; } };
-inline constexpr op_handle add = pointwise<add_body>("add", 2), sub = pointwise<sub_body>("sub", 2), mul = pointwise<mul_body>("mul", 2);
-inline constexpr op_handle div_ = pointwise<div_body>("div", 2), neg = pointwise<neg_body>("neg", 1), tanh_ = pointwise<tanh_body>("tanh", 1);
+struct add_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return a[0] + a[1];
+  }
+};
+struct sub_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return a[0] - a[1];
+  }
+};
+struct mul_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return a[0] * a[1];
+  }
+};
+struct div_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return a[0] / a[1];
+  }
+};
+struct neg_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return -a[0];
+  }
+};
+struct tanh_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return kernel::tanh(a[0]);
+  }
+};
+struct gt_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return as_number<V>(a[0] > a[1]);
+  }
+};
+struct where_body {
+  template <class V>
+  static constexpr V eval(V const* a) {
+    return a[0] * a[1] + (V(1) - a[0]) * a[2];
+  }
+};
+inline constexpr op_handle add = pointwise<add_body>("add", 2), sub = pointwise<sub_body>("sub", 2),
+                           mul = pointwise<mul_body>("mul", 2);
+inline constexpr op_handle div_ = pointwise<div_body>("div", 2), neg = pointwise<neg_body>("neg", 1),
+                           tanh_ = pointwise<tanh_body>("tanh", 1);
 inline constexpr op_handle gt = pointwise<gt_body, true>("gt", 2), where = pointwise<where_body>("where", 3);
 
-inline constexpr op_handle placeholder{"placeholder", op_kind::placeholder, 0, nullptr}, constant{"constant", op_kind::constant, 0, nullptr};
-inline constexpr op_handle sum{"sum", op_kind::reduction, 1, nullptr}, amax{"amax", op_kind::reduction, 1, nullptr}, argmax{"argmax", op_kind::reduction, 1, nullptr};
-inline constexpr op_handle mm{"mm", op_kind::contraction, 2, nullptr}, reshape{"reshape", op_kind::view, 1, nullptr}, permute{"permute", op_kind::view, 1, nullptr};
+inline constexpr op_handle placeholder{"placeholder", op_kind::placeholder, 0, nullptr},
+    constant{"constant", op_kind::constant, 0, nullptr};
+inline constexpr op_handle sum{"sum", op_kind::reduction, 1, nullptr}, amax{"amax", op_kind::reduction, 1, nullptr},
+    argmax{"argmax", op_kind::reduction, 1, nullptr};
+inline constexpr op_handle mm{"mm", op_kind::contraction, 2, nullptr}, reshape{"reshape", op_kind::view, 1, nullptr},
+    permute{"permute", op_kind::view, 1, nullptr};
 inline constexpr op_handle expand{"expand", op_kind::view, 1, nullptr}, slice{"slice", op_kind::view, 1, nullptr};
-inline constexpr op_handle slice_backward{"slice_backward", op_kind::view, 1, nullptr}, cat{"cat", op_kind::join, -1, nullptr}, to{"to", op_kind::convert, 1, nullptr};
-inline constexpr op_handle arange{"arange", op_kind::factory, 0, nullptr}, one_hot{"one_hot", op_kind::indexing, 1, nullptr};
-inline constexpr op_handle gather{"gather", op_kind::indexing, 2, nullptr}, scatter_add{"scatter_add", op_kind::indexing, 3, nullptr};
+inline constexpr op_handle slice_backward{"slice_backward", op_kind::view, 1, nullptr},
+    cat{"cat", op_kind::join, -1, nullptr}, to{"to", op_kind::convert, 1, nullptr};
+inline constexpr op_handle arange{"arange", op_kind::factory, 0, nullptr},
+    one_hot{"one_hot", op_kind::indexing, 1, nullptr};
+inline constexpr op_handle gather{"gather", op_kind::indexing, 2, nullptr},
+    scatter_add{"scatter_add", op_kind::indexing, 3, nullptr};
 
 /// Writes a graph, shapes computed.
 struct writer {
@@ -68,7 +117,8 @@ struct writer {
   constexpr dims const& sizes(int n) const { return out(n).sizes; }
   constexpr int push(op_handle const& o, meta m, std::initializer_list<int> in, attributes at = {}, double v = 0) {
     node n;
-    n.op = &o, n.at = at, n.out = m, n.first = static_cast<int>(g.edges.size()), n.count = static_cast<int>(in.size()), n.value = v;
+    n.op = &o, n.at = at, n.out = m, n.first = static_cast<int>(g.edges.size()), n.count = static_cast<int>(in.size()),
+    n.value = v;
     for (int i : in) g.edges.push_back(i);
     g.nodes.push_back(n);
     return static_cast<int>(g.nodes.size()) - 1;
@@ -82,13 +132,19 @@ struct writer {
   /// An array constant: 0.5, -1, 1.5, -2, ...; for integers 1, 2, 0, 1, 2, ...
   constexpr int table(dims s, dtype t) {
     int const id = push(constant, {t, s}, {}, {}, static_cast<double>(g.constants.size()));
-    for (index_t e = 0; e < numel(s); ++e) g.constants.push_back(is_floating(t) ? 0.5 * static_cast<double>(e % 7 + 1) * (e % 2 ? -1 : 1) : static_cast<double>((e + 1) % 3));
+    for (index_t e = 0; e < numel(s); ++e)
+      g.constants.push_back(is_floating(t) ? 0.5 * static_cast<double>(e % 7 + 1) * (e % 2 ? -1 : 1)
+                                           : static_cast<double>((e + 1) % 3));
     return id;
   }
   constexpr int table(dims s) { return table(s, type); }
   constexpr int apply(op_handle const& o, int a) { return push(o, out(a), {a}); }
-  constexpr int apply(op_handle const& o, int a, int b) { return push(o, {&o == &gt ? dtype::bool_ : out(b).type, broadcast(sizes(a), sizes(b))}, {a, b}); }
-  constexpr int choose(int p, int a, int b) { return push(where, {out(b).type, broadcast(broadcast(sizes(p), sizes(a)), sizes(b))}, {p, a, b}); }
+  constexpr int apply(op_handle const& o, int a, int b) {
+    return push(o, {&o == &gt ? dtype::bool_ : out(b).type, broadcast(sizes(a), sizes(b))}, {a, b});
+  }
+  constexpr int choose(int p, int a, int b) {
+    return push(where, {out(b).type, broadcast(broadcast(sizes(p), sizes(a)), sizes(b))}, {p, a, b});
+  }
   constexpr int convert(int a, dtype t) { return push(to, {t, sizes(a)}, {a}, attributes(dims(static_cast<int>(t)))); }
   constexpr int reduce(op_handle const& o, int a, dims axes, bool keep = false) {
     dims s;
@@ -124,7 +180,8 @@ struct writer {
   }
   constexpr graph done(std::initializer_list<int> results) {
     for (int r : results) g.results.push_back(r);
-    g.regions[0].node_count = static_cast<int>(g.nodes.size()), g.regions[0].result_count = static_cast<int>(results.size());
+    g.regions[0].node_count = static_cast<int>(g.nodes.size()),
+    g.regions[0].result_count = static_cast<int>(results.size());
     return g;
   }
 };
@@ -137,8 +194,12 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
     node const& nd = g.nodes[n];
     dims const& s = nd.out.sizes;
     dims const st = contiguous_strides(s);
-    auto in = [&](int k) -> std::vector<double> const& { return v[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])]; };
-    auto meta_in = [&](int k) { return g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])].out; };
+    auto in = [&](int k) -> std::vector<double> const& {
+      return v[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])];
+    };
+    auto meta_in = [&](int k) {
+      return g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])].out;
+    };
     std::vector<double>& r = v[n];
     r.assign(static_cast<std::size_t>(numel(s)), 0.0);
     auto index = [&](index_t e, int d) { return e / st[d] % s[d]; };
@@ -173,23 +234,42 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
       double& y = r[static_cast<std::size_t>(e)];
       auto own = [&](int d) { return index(e, d); };
       switch (what[n]) {
-      case operator_class::constant: y = nd.value; break;
-      case operator_class::data: y = g.constants[static_cast<std::ptrdiff_t>(nd.value) + e]; break;
-      case operator_class::arange: y = static_cast<double>(e); break;
-      case operator_class::one_hot: y = in(0)[static_cast<std::size_t>(e / s[s.n - 1])] == static_cast<double>(e % s[s.n - 1]); break;
-      case operator_class::permute: y = read(0, [&](int d) { for (int k = 0;; ++k) if (nd.at[0][k] == d) return own(k); }); break;
-      case operator_class::reshape: y = in(0)[static_cast<std::size_t>(e)]; break;
-      case operator_class::slice: y = read(0, [&](int d) { return d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * own(d) : own(d); }); break;
+      case operator_class::constant:
+        y = nd.value;
+        break;
+      case operator_class::data:
+        y = g.constants[static_cast<std::ptrdiff_t>(nd.value) + e];
+        break;
+      case operator_class::arange:
+        y = static_cast<double>(e);
+        break;
+      case operator_class::one_hot:
+        y = in(0)[static_cast<std::size_t>(e / s[s.n - 1])] == static_cast<double>(e % s[s.n - 1]);
+        break;
+      case operator_class::permute:
+        y = read(0, [&](int d) {
+          for (int k = 0;; ++k)
+            if (nd.at[0][k] == d) return own(k);
+        });
+        break;
+      case operator_class::reshape:
+        y = in(0)[static_cast<std::size_t>(e)];
+        break;
+      case operator_class::slice:
+        y = read(0, [&](int d) { return d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * own(d) : own(d); });
+        break;
       case operator_class::slice_backward: {
         dims const& a = nd.at[1];
         index_t const i = own(static_cast<int>(a[0]));
-        if (i >= a[1] && i < a[2] && (i - a[1]) % a[3] == 0) y = read(0, [&](int d) { return d == a[0] ? (i - a[1]) / a[3] : own(d); });
+        if (i >= a[1] && i < a[2] && (i - a[1]) % a[3] == 0)
+          y = read(0, [&](int d) { return d == a[0] ? (i - a[1]) / a[3] : own(d); });
         break;
       }
       case operator_class::cat: {
         index_t i = own(static_cast<int>(nd.at[0][0]));
         int k = 0;
-        for (; i >= meta_in(k).sizes[static_cast<int>(nd.at[0][0])]; ++k) i -= meta_in(k).sizes[static_cast<int>(nd.at[0][0])];
+        for (; i >= meta_in(k).sizes[static_cast<int>(nd.at[0][0])]; ++k)
+          i -= meta_in(k).sizes[static_cast<int>(nd.at[0][0])];
         y = read(k, [&](int d) { return d == nd.at[0][0] ? i : own(d); });
         break;
       }
@@ -203,7 +283,9 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
         dims const q = meta_in(1).sizes, qs = contiguous_strides(q);
         for (index_t f = 0; f < numel(q); ++f) {
           bool hit = true;
-          for (int d = 0; d < q.n; ++d) hit = hit && (d == nd.at[0][0] ? static_cast<index_t>(in(1)[static_cast<std::size_t>(f)]) : f / qs[d] % q[d]) == own(d);
+          for (int d = 0; d < q.n; ++d)
+            hit = hit && (d == nd.at[0][0] ? static_cast<index_t>(in(1)[static_cast<std::size_t>(f)])
+                                           : f / qs[d] % q[d]) == own(d);
           if (hit) y += in(2)[static_cast<std::size_t>(f)];
         }
         break;
@@ -213,14 +295,19 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
         int const q = s.n;
         index_t const inner = meta_in(0).sizes[q - (ta ? 2 : 1)], i = own(q - 2), j = own(q - 1);
         for (index_t k = 0; k < inner; ++k)
-          y += read(0, [&](int d) { return d == q - 2 ? (ta ? k : i) : d == q - 1 ? (ta ? i : k) : own(d); }) *
-               read(1, [&](int d) { return d == q - 2 ? (tb ? j : k) : d == q - 1 ? (tb ? k : j) : own(d); });
+          y += read(0, [&](int d) { return d == q - 2   ? (ta ? k : i)
+                                           : d == q - 1 ? (ta ? i : k)
+                                                        : own(d); }) *
+               read(1, [&](int d) { return d == q - 2   ? (tb ? j : k)
+                                           : d == q - 1 ? (tb ? k : j)
+                                                        : own(d); });
         break;
       }
       default: { // pointwise, convert, expand
         double a[4]{};
         for (int k = 0; k < nd.count; ++k) a[k] = read(k, [&](int d) { return own(d + s.n - meta_in(k).sizes.n); });
-        if (what[n] == operator_class::convert) y = nd.out.type == dtype::bool_ ? a[0] != 0 : is_floating(nd.out.type) ? a[0] : std::trunc(a[0]);
+        if (what[n] == operator_class::convert)
+          y = nd.out.type == dtype::bool_ ? a[0] != 0 : is_floating(nd.out.type) ? a[0] : std::trunc(a[0]);
         else if (what[n] == operator_class::expand) y = a[0];
         else y = nd.op->lane_f64(a);
       }
@@ -228,32 +315,40 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
     }
   }
   std::vector<std::vector<double>> out;
-  for (int k = 0; k < g.regions[0].result_count; ++k) out.push_back(v[static_cast<std::size_t>(g.results[static_cast<std::size_t>(k)])]);
+  for (int k = 0; k < g.regions[0].result_count; ++k)
+    out.push_back(v[static_cast<std::size_t>(g.results[static_cast<std::size_t>(k)])]);
   return out;
 }
 
 /// A deterministic argument value in (-1, 1), or a small index for integers.
 inline double argument_value(dtype t, std::size_t argument, std::size_t i) {
   double const x = std::sin(0.7 + 1.3 * static_cast<double>(i) + 2.1 * static_cast<double>(argument));
-  return t == dtype::bool_ ? x > 0 : is_floating(t) ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(i * 7 % 3);
+  return t == dtype::bool_ ? x > 0
+         : is_floating(t)  ? static_cast<double>(static_cast<float>(x))
+                           : static_cast<double>(i * 7 % 3);
 }
 
-/// Greatest difference between the results of a graph fused at run time and what is expected, relative to 1 + |expected|. In fuse_graph.cpp, where the operators of tensors are.
-double run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments, std::vector<std::vector<double>> const& expected);
+/// Greatest difference between the results of a graph fused at run time and what is expected, relative to 1 +
+/// |expected|. In fuse_graph.cpp, where the operators of tensors are.
+double run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments,
+                           std::vector<std::vector<double>> const& expected);
 
-/// Greatest difference between the compiled program of `Make{}()`, unrolled or as tables, or the same graph fused at run time, and the evaluator, relative to 1 + |expected|; NaN, wrong
-/// sizes, and a pass that leaves a flaw are 1e9.
+/// Greatest difference between the compiled program of `Make{}()`, unrolled or as tables, or the same graph fused at
+/// run time, and the evaluator, relative to 1 + |expected|; NaN, wrong sizes, and a pass that leaves a flaw are 1e9.
 template <class Make>
 double difference() {
   using P = loop::compiled<Make>;
   graph const g = Make{}();
   graph const live = dce(g), folded = fold(live), merged = cse(folded);
   if (!verify(g) || !verify(live) || !verify(folded) || !verify(merged) || !equal(optimize(g), dce(merged))) return 1e9;
-  constexpr int arguments = static_cast<int>(Make{}().regions[0].inputs), results = static_cast<int>(P::value.used.results);
+  constexpr int arguments = static_cast<int>(Make{}().regions[0].inputs),
+                results = static_cast<int>(P::value.used.results);
   std::vector<std::vector<double>> in;
   std::vector<std::vector<char>> raw, out;
   loop::memory<arguments, results> mem{};
-  auto put = [](char* p, dtype t, double x) { on_dtype(t, "test", [&]<class T>() { *reinterpret_cast<T*>(p) = static_cast<T>(x); }); };
+  auto put = [](char* p, dtype t, double x) {
+    on_dtype(t, "test", [&]<class T>() { *reinterpret_cast<T*>(p) = static_cast<T>(x); });
+  };
   for (int a = 0; a < arguments; ++a) {
     meta const m = g.nodes[static_cast<std::size_t>(a)].out;
     in.emplace_back();
@@ -263,7 +358,8 @@ double difference() {
       put(raw.back().data() + i * static_cast<std::size_t>(itemsize(m.type)), m.type, in.back().back());
     }
   }
-  for (int r = 0; r < results; ++r) out.emplace_back(static_cast<std::size_t>(numel(P::value.results[r].sizes) * itemsize(P::value.results[r].type)));
+  for (int r = 0; r < results; ++r)
+    out.emplace_back(static_cast<std::size_t>(numel(P::value.results[r].sizes) * itemsize(P::value.results[r].type)));
   for (int a = 0; a < arguments; ++a) mem.argument[a] = raw[static_cast<std::size_t>(a)].data();
   for (int r = 0; r < results; ++r) mem.result[r] = out[static_cast<std::size_t>(r)].data();
   auto const expected = evaluate(g, in);
@@ -273,7 +369,9 @@ double difference() {
       for (std::size_t i = 0; i < expected[r].size(); ++i) {
         dtype const t = P::value.results[r].type;
         double got = 0;
-        on_dtype(t, "test", [&]<class T>() { got = static_cast<double>(*reinterpret_cast<T const*>(out[r].data() + i * sizeof(T))); });
+        on_dtype(t, "test", [&]<class T>() {
+          got = static_cast<double>(*reinterpret_cast<T const*>(out[r].data() + i * sizeof(T)));
+        });
         double const d = std::fabs(got - expected[r][i]) / (1 + std::fabs(expected[r][i]));
         worst = d <= worst ? worst : d >= 0 ? d : 1e9;
       }

@@ -17,7 +17,8 @@ program planned(F const& f, bool ordered) {
   if (ordered) schedule(p, 0);
   return p;
 }
-/// The most values of one body that are alive at once; where its sinks are not among the steps they come after all of them.
+/// The most values of one body that are alive at once; where its sinks are not among the steps they come after all of
+/// them.
 int most_alive(program const& p, body const& b) {
   std::vector<int> last(static_cast<std::size_t>(b.step_count), -1);
   auto use = [&](int a, int at) {
@@ -87,13 +88,16 @@ constexpr auto polynomials = [](auto x, auto y, auto z, auto w) {
   auto const a = horner<50>(x), b = horner<50>(y), c = horner<50>(z), d = horner<50>(w);
   return std::tuple(a, b, c, d, a / b, vv::sum(c * d), vv::sum(a));
 };
-constexpr auto product = [](auto x, auto y, auto z, auto w) { return vv::sum(horner<15>(x) * horner<20>(y) / (horner<20>(z) * horner<25>(w))); };
+constexpr auto product = [](auto x, auto y, auto z, auto w) {
+  return vv::sum(horner<15>(x) * horner<20>(y) / (horner<20>(z) * horner<25>(w)));
+};
 /// Steps that need the value of the step before them.
 int waiting(program const& p, body const& b) {
   int n = 0;
   for (int k = 1; k < b.step_count; ++k) {
     step const& s = p.steps[b.step_first + k];
-    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma, loaded = p.steps[b.step_first + k - 1].kind == step_kind::load;
+    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma,
+               loaded = p.steps[b.step_first + k - 1].kind == step_kind::load;
     bool waits = false;
     for (int e = 0; e < s.count; ++e) waits = waits || (listed ? p.slots[s.args + e] : s.in[e]) == k - 1;
     n += waits && !loaded;
@@ -124,7 +128,8 @@ TEST_CASE("schedule: fewer values are alive at once", "[graph]") {
 }
 TEST_CASE("schedule: ordered bodies compute what the function does", "[graph]") {
   array<double, 100> x, y, z, w;
-  for (index_t k = 0; k < 100; ++k) x[k] = 0.01 * static_cast<double>(k), y[k] = 1 - x[k], z[k] = x[k] * x[k], w[k] = 0.5 + x[k];
+  for (index_t k = 0; k < 100; ++k)
+    x[k] = 0.01 * static_cast<double>(k), y[k] = 1 - x[k], z[k] = x[k] * x[k], w[k] = 0.5 + x[k];
   auto const same = [](auto const& a, auto const& b) {
     for (index_t k = 0; k < 100; ++k) CHECK(a[k] == Approx(b[k]).epsilon(1e-12).margin(1e-14));
   };
@@ -148,14 +153,16 @@ TEST_CASE("schedule: ordered bodies compute what the function does", "[graph]") 
 }
 
 namespace {
-/// A quadratic form of seven values of each point; of its derivative each of the 49 weights has its own sum over the points: more sums than registers.
+/// A quadratic form of seven values of each point; of its derivative each of the 49 weights has its own sum over the
+/// points: more sums than registers.
 constexpr auto form = [](auto const& w, auto const& x) {
   return [&]<int... K>(std::integer_sequence<int, K...>) {
     std::tuple const v{(x * x + 0.125 * K)...};
-    auto const row = [&]<int I>(std::integral_constant<int, I>) { return ((vv::select(w, vv::axis<0>, vv::axis<7 * I + K>) * std::get<K>(v)) + ...); };
+    auto const row = [&]<int I>(std::integral_constant<int, I>) {
+      return ((vv::select(w, vv::axis<0>, vv::axis<7 * I + K>) * std::get<K>(v)) + ...);
+    };
     return vv::sum(((std::get<K>(v) * row(std::integral_constant<int, K>{})) + ...));
-  }
-  (std::make_integer_sequence<int, 7>{});
+  }(std::make_integer_sequence<int, 7>{});
 };
 template <class T, index_t N>
 void weights_of_a_form() {
@@ -166,13 +173,16 @@ void weights_of_a_form() {
   constexpr auto fused = vv::fuse(vv::grad<0, 1>(form));
   constexpr auto& program = std::remove_cvref_t<decltype(fused)>::template program<array<T, 49>, array<T, N>>::value;
   int in_pairs = 0;
-  for (std::size_t b = 0; b < program.used.bodies; ++b) in_pairs += program.bodies[b].step_count > 128 && runs_in_pairs(program.bodies[b]);
+  for (std::size_t b = 0; b < program.used.bodies; ++b)
+    in_pairs += program.bodies[b].step_count > 128 && runs_in_pairs(program.bodies[b]);
   CHECK(in_pairs == (N >= 2 * vv::kernel::lanes<T> ? 1 : 0));
   auto const [a, b] = fused(w, x);
   auto const [c, d] = vv::grad<0, 1>(form)(w, x);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
-  for (index_t k = 0; k < 49; ++k) CHECK(static_cast<double>(a[k]) == Approx(static_cast<double>(c[k])).epsilon(tolerance));
-  for (index_t k = 0; k < N; ++k) CHECK(static_cast<double>(b[k]) == Approx(static_cast<double>(d[k])).epsilon(tolerance).margin(tolerance));
+  for (index_t k = 0; k < 49; ++k)
+    CHECK(static_cast<double>(a[k]) == Approx(static_cast<double>(c[k])).epsilon(tolerance));
+  for (index_t k = 0; k < N; ++k)
+    CHECK(static_cast<double>(b[k]) == Approx(static_cast<double>(d[k])).epsilon(tolerance).margin(tolerance));
 }
 } // namespace
 
@@ -188,8 +198,10 @@ TEST_CASE("schedule: so does one whose number of points is a symbol", "[graph]")
     tensor const x = vv::cos(vv::to(vv::arange(n), vv::dtype::float64));
     auto const [a, b] = fused(w, x);
     auto const [c, d] = vv::grad<0, 1>(form)(w, x);
-    for (index_t k = 0; k < 49; ++k) CHECK(a.data<double>()[k] == Approx(c.data<double>()[k]).epsilon(1e-12).margin(1e-12));
-    for (index_t k = 0; k < n; ++k) CHECK(b.data<double>()[k] == Approx(d.data<double>()[k]).epsilon(1e-12).margin(1e-12));
+    for (index_t k = 0; k < 49; ++k)
+      CHECK(a.data<double>()[k] == Approx(c.data<double>()[k]).epsilon(1e-12).margin(1e-12));
+    for (index_t k = 0; k < n; ++k)
+      CHECK(b.data<double>()[k] == Approx(d.data<double>()[k]).epsilon(1e-12).margin(1e-12));
   }
 }
 
@@ -204,7 +216,8 @@ constexpr int unread_stores(P const& p) {
       int const to = p.accesses[s.access].buffer;
       if (s.kind != vv::loop::sink_kind::store || p.buffers[to].where != vv::loop::place::arena) continue;
       bool read = false;
-      for (std::size_t t = 0; t < p.used.steps; ++t) read = read || (p.steps[t].access >= 0 && p.accesses[p.steps[t].access].buffer == to);
+      for (std::size_t t = 0; t < p.used.steps; ++t)
+        read = read || (p.steps[t].access >= 0 && p.accesses[p.steps[t].access].buffer == to);
       for (std::size_t t = 0; t < p.used.stages; ++t)
         for (int const in : p.stages[t].in) read = read || in == to;
       n += !read;
@@ -219,6 +232,7 @@ constexpr auto normalized = [](auto const& x, auto const& w, auto const& b, auto
 TEST_CASE("plan: nothing is stored that nothing reads", "[graph][fuse]") {
   using matrix = vv::array<float, 6, 24>;
   using row = vv::array<float, 24>;
-  constexpr auto backward = vv::fuse(vv::grad<0, 1, 2>(normalized)); // its sums over columns join the loop that makes what they add up
+  constexpr auto backward =
+      vv::fuse(vv::grad<0, 1, 2>(normalized)); // its sums over columns join the loop that makes what they add up
   STATIC_REQUIRE(unread_stores(std::remove_cvref_t<decltype(backward)>::program<matrix, row, row, matrix>::value) == 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cmath>
 #include "../sample/apart.hpp"
+
+#include <cmath>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -15,7 +16,9 @@ template <class T>
 double apart_numbers(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     double const x = a, y = b;
-    return x == y || (x != x && y != y) ? 0 : std::fabs(x - y) / (1 + std::fabs(y)) < 1e9 ? std::fabs(x - y) / (1 + std::fabs(y)) : 1e9;
+    return x == y || (x != x && y != y)                  ? 0
+           : std::fabs(x - y) / (1 + std::fabs(y)) < 1e9 ? std::fabs(x - y) / (1 + std::fabs(y))
+                                                         : 1e9;
   } else {
     return a == b ? 0 : 1;
   }
@@ -49,8 +52,12 @@ constexpr auto counts = [] {
   for (index_t k = 0; k < 40; ++k) a[k] = static_cast<float>(k);
   return a;
 }();
-constexpr auto functions = [](auto x, auto y) { return vv::exp(-(x * x)) / (1.0 + y * y) + vv::sin(x * y) - vv::log1p(vv::abs(x)) * vv::tanh(y); };
-constexpr auto softmax_loss = [](auto w, auto x, auto y) { return vv::mean(vv::logsumexp(vv::matmul(x, w), vv::axis<1>) - vv::sum(vv::matmul(x, w) * y, vv::axis<1>)); };
+constexpr auto functions = [](auto x, auto y) {
+  return vv::exp(-(x * x)) / (1.0 + y * y) + vv::sin(x * y) - vv::log1p(vv::abs(x)) * vv::tanh(y);
+};
+constexpr auto softmax_loss = [](auto w, auto x, auto y) {
+  return vv::mean(vv::logsumexp(vv::matmul(x, w), vv::axis<1>) - vv::sum(vv::matmul(x, w) * y, vv::axis<1>));
+};
 constexpr auto logistic = [](auto w, auto x, auto y) {
   auto p = vv::sigmoid(vv::dot(w, x));
   return -(y * vv::log(p) + (1 - y) * vv::log(1 - p));
@@ -61,14 +68,27 @@ constexpr auto rosenbrock = [](auto x) {
   return vv::sum(100.0 * r * r + q * q);
 };
 constexpr auto branches = [](auto x, auto w) {
-  return vv::cond(vv::sum(x) > 0.0, [](auto a, auto b) { return vv::sum(vv::sin(a) * b); }, [](auto a, auto b) { return vv::cond(vv::sum(b) > 1.0, [](auto q) { return vv::sum(q * q); }, [](auto q) { return vv::sum(vv::exp(q)); }, a); }, x, w);
+  return vv::cond(
+      vv::sum(x) > 0.0, [](auto a, auto b) { return vv::sum(vv::sin(a) * b); },
+      [](auto a, auto b) {
+        return vv::cond(
+            vv::sum(b) > 1.0, [](auto q) { return vv::sum(q * q); }, [](auto q) { return vv::sum(vv::exp(q)); }, a);
+      },
+      x, w);
 };
 constexpr auto recurrence = [](auto c, auto xs) {
-  auto const [last, ys] = vv::scan([](auto u, auto x) { auto n = vv::tanh(u * 0.9 + x); return std::pair{n, n * n}; }, c, xs);
+  auto const [last, ys] = vv::scan(
+      [](auto u, auto x) {
+        auto n = vv::tanh(u * 0.9 + x);
+        return std::pair{n, n * n};
+      },
+      c, xs);
   return vv::sum(last) + vv::sum(ys * ys);
 };
 constexpr auto until = [](auto x, auto w) {
-  auto const [y, n] = vv::while_loop<16>([](auto y, auto, auto) { return vv::sum(y * y) < 100.0; }, [](auto y, auto n, auto w) { return std::tuple{vv::tanh(w) * y + y * y, n + 1.0}; }, std::tuple{x, 0.0}, w);
+  auto const [y, n] = vv::while_loop<16>(
+      [](auto y, auto, auto) { return vv::sum(y * y) < 100.0; },
+      [](auto y, auto n, auto w) { return std::tuple{vv::tanh(w) * y + y * y, n + 1.0}; }, std::tuple{x, 0.0}, w);
   return vv::sum(y) + n;
 };
 
@@ -86,47 +106,99 @@ TEST_CASE("table driven: pointwise functions of arrays, numbers and what broadca
   CHECK(forms_differ(functions, 0.7f, filled<array<float, 5>>(2)) < 1e-6);
   CHECK(forms_differ(functions, filled<array<float, 40, 1>>(0), filled<array<float, 70>>(1)) < 1e-6);
   CHECK(forms_differ(functions, filled<array<float, 3, 1, 5>>(0), filled<array<float, 4, 1>>(1)) < 1e-6);
-  CHECK(forms_differ(vv::grad<0, 1>([](auto x, auto y) { return vv::sum(functions(x, y)); }), filled<floats>(0), filled<floats>(1)) < 1e-6);
+  CHECK(forms_differ(vv::grad<0, 1>([](auto x, auto y) { return vv::sum(functions(x, y)); }), filled<floats>(0),
+                     filled<floats>(1)) < 1e-6);
   CHECK(forms_differ([](auto x) { return x; }, filled<floats>(0)) == 0);
   CHECK(forms_differ([](auto x) { return std::pair{x, x + x}; }, filled<array<float, 1>>(0)) == 0);
   CHECK(forms_differ([](auto x) { return vv::sum(x * 2.0f); }, array<float, 0>{}) == 0);
 }
-TEST_CASE("table driven: integers, booleans and mixtures have the dtypes of the unrolled form", "[fuse][table][dtype]") {
+TEST_CASE("table driven: integers, booleans and mixtures have the dtypes of the unrolled form",
+          "[fuse][table][dtype]") {
   array<std::int64_t, 41> i{};
   array<std::uint8_t, 41> u{};
   array<int, 41> s{};
-  for (index_t k = 0; k < 41; ++k) i[k] = 3 * k - 40, u[k] = static_cast<std::uint8_t>(190 + 2 * k), s[k] = static_cast<int>(k) - 20;
+  for (index_t k = 0; k < 41; ++k)
+    i[k] = 3 * k - 40, u[k] = static_cast<std::uint8_t>(190 + 2 * k), s[k] = static_cast<int>(k) - 20;
   auto const f = filled<array<float, 41>>(0);
   auto const d = filled<array<double, 41>>(1);
   constexpr auto mix = [](auto a, auto b, auto c, auto e, auto n) {
     auto p = a > c;
-    return std::tuple{a + 1, a * 3 - a, vv::sum(a), a + b, c + a, p, vv::where(p, b, e), vv::sum(p), vv::amax(a), vv::amin(a), vv::sum(c), a / (c + 1), vv::to(e * 20.0, vv::type<int>), b * e, vv::where(p, n, n * n), vv::neg(n), vv::abs(n), vv::maximum(n, 3), b > 0.1f};
+    return std::tuple{a + 1,
+                      a * 3 - a,
+                      vv::sum(a),
+                      a + b,
+                      c + a,
+                      p,
+                      vv::where(p, b, e),
+                      vv::sum(p),
+                      vv::amax(a),
+                      vv::amin(a),
+                      vv::sum(c),
+                      a / (c + 1),
+                      vv::to(e * 20.0, vv::type<int>),
+                      b * e,
+                      vv::where(p, n, n * n),
+                      vv::neg(n),
+                      vv::abs(n),
+                      vv::maximum(n, 3),
+                      b > 0.1f};
   };
   CHECK(forms_differ(mix, i, f, u, d, s) < 1e-6);
-  CHECK(forms_differ([](auto a, auto b) { return std::tuple{a == b, vv::where(a == b, 1.0f, 2.0f), vv::to(a < b, vv::type<float>), vv::sum(vv::to(a < b, vv::type<std::int64_t>))}; }, s, i) == 0);
+  CHECK(forms_differ(
+            [](auto a, auto b) {
+              return std::tuple{a == b, vv::where(a == b, 1.0f, 2.0f), vv::to(a < b, vv::type<float>),
+                                vv::sum(vv::to(a < b, vv::type<std::int64_t>))};
+            },
+            s, i) == 0);
   i[3] = (std::int64_t(1) << 53) + 1;
-  CHECK(vv::fuse([](auto a) { return a + 1; }, table_driven)(i)[3] == (std::int64_t(1) << 53) + 2); // sums of integers are exact here
+  CHECK(vv::fuse([](auto a) { return a + 1; }, table_driven)(i)[3] ==
+        (std::int64_t(1) << 53) + 2); // sums of integers are exact here
 }
 TEST_CASE("table driven: reductions over all axes and their gradients", "[fuse][table]") {
   auto const x = filled<array<float, 6, 20, 9>>(0);
-  CHECK(forms_differ([](auto v) { return std::tuple{vv::sum(v), vv::sum(v, vv::axis<0>), vv::sum(v, vv::axis<1>), vv::sum(v, vv::axis<2>), vv::sum(v, vv::axis<0, 2>), vv::amax(v, vv::axis<1>), vv::amin(v), vv::mean(v, vv::axis<2>), vv::argmax(v, vv::axis<1>)}; }, x) < 1e-6);
+  CHECK(forms_differ(
+            [](auto v) {
+              return std::tuple{vv::sum(v),
+                                vv::sum(v, vv::axis<0>),
+                                vv::sum(v, vv::axis<1>),
+                                vv::sum(v, vv::axis<2>),
+                                vv::sum(v, vv::axis<0, 2>),
+                                vv::amax(v, vv::axis<1>),
+                                vv::amin(v),
+                                vv::mean(v, vv::axis<2>),
+                                vv::argmax(v, vv::axis<1>)};
+            },
+            x) < 1e-6);
   CHECK(forms_differ([](auto v) { return vv::softmax(v, vv::axis<1>); }, filled<matrix>(0)) < 1e-14);
   CHECK(forms_differ([](auto v) { return vv::log_softmax(v, vv::axis<0>); }, filled<matrix>(0)) < 1e-14);
-  CHECK(forms_differ(vv::grad([](auto v) { return vv::sum(vv::logsumexp(v * v, vv::axis<1>)); }), filled<matrix>(0)) < 1e-14);
+  CHECK(forms_differ(vv::grad([](auto v) { return vv::sum(vv::logsumexp(v * v, vv::axis<1>)); }), filled<matrix>(0)) <
+        1e-14);
 }
 TEST_CASE("table driven: products of matrices, views, joins and tables", "[fuse][table]") {
-  CHECK(forms_differ([](auto a, auto b) { return std::tuple{vv::matmul(a, b), vv::matmul(vv::transpose(a), a), vv::tanh(vv::matmul(a, b)) * 2.0}; }, filled<array<double, 13, 21>>(0), filled<array<double, 21, 10>>(1)) < 1e-13);
-  CHECK(forms_differ([](auto a) { return vv::cat(std::tuple{vv::slice(a, vv::axis<1>, vv::range<2, 8, 3>), a, vv::tanh(a)}, vv::axis<1>); }, filled<matrix>(0)) < 1e-14);
+  CHECK(forms_differ(
+            [](auto a, auto b) {
+              return std::tuple{vv::matmul(a, b), vv::matmul(vv::transpose(a), a), vv::tanh(vv::matmul(a, b)) * 2.0};
+            },
+            filled<array<double, 13, 21>>(0), filled<array<double, 21, 10>>(1)) < 1e-13);
+  CHECK(forms_differ(
+            [](auto a) {
+              return vv::cat(std::tuple{vv::slice(a, vv::axis<1>, vv::range<2, 8, 3>), a, vv::tanh(a)}, vv::axis<1>);
+            },
+            filled<matrix>(0)) < 1e-14);
   CHECK(forms_differ(vv::grad(rosenbrock), filled<array<double, 41>>(0)) < 1e-12);
-  CHECK(forms_differ([](auto x) { return vv::sum(x * array<float, 3>{1, 2, 4} + 1.0f, vv::axis<1>) * counts; }, filled<array<float, 40, 3>>(0)) < 1e-5);
+  CHECK(forms_differ([](auto x) { return vv::sum(x * array<float, 3>{1, 2, 4} + 1.0f, vv::axis<1>) * counts; },
+                     filled<array<float, 40, 3>>(0)) < 1e-5);
   array<std::int64_t, 5, 9> index{};
   for (index_t k = 0; k < 45; ++k) index[k] = k * 7 % 17;
   CHECK(forms_differ([](auto x, auto i) { return vv::gather(x, vv::axis<0>, i); }, filled<matrix>(0), index) == 0);
-  CHECK(forms_differ(vv::grad([](auto x, auto i) { return vv::sum(vv::exp(vv::gather(x, vv::axis<0>, i))); }), filled<matrix>(0), index) < 1e-14);
+  CHECK(forms_differ(vv::grad([](auto x, auto i) { return vv::sum(vv::exp(vv::gather(x, vv::axis<0>, i))); }),
+                     filled<matrix>(0), index) < 1e-14);
 }
 TEST_CASE("table driven: transforms of whole programs", "[fuse][table]") {
-  CHECK(forms_differ(vv::grad(softmax_loss), filled<array<double, 9, 4>>(0), filled<array<double, 32, 9>>(1), filled<array<double, 32, 4>>(2)) < 1e-13);
-  CHECK(forms_differ(vv::vmap(vv::grad(logistic), vv::in_dims<vv::none, 0, 0>), filled<array<float, 9>>(0), filled<array<float, 50, 9>>(1), filled<array<float, 50>>(2)) < 1e-5);
+  CHECK(forms_differ(vv::grad(softmax_loss), filled<array<double, 9, 4>>(0), filled<array<double, 32, 9>>(1),
+                     filled<array<double, 32, 4>>(2)) < 1e-13);
+  CHECK(forms_differ(vv::vmap(vv::grad(logistic), vv::in_dims<vv::none, 0, 0>), filled<array<float, 9>>(0),
+                     filled<array<float, 50, 9>>(1), filled<array<float, 50>>(2)) < 1e-5);
   CHECK(forms_differ(vv::hessian(rosenbrock), filled<array<double, 41>>(0)) < 1e-10);
 }
 TEST_CASE("table driven: cond, scan and while_loop, and their gradients", "[fuse][table][cond][scan][while_loop]") {
@@ -160,7 +232,8 @@ TEST_CASE("table driven: memory is read and written in place", "[fuse][table]") 
   for (index_t k = 0; k < 35; ++k) CHECK(memory[k] == dxs[k]);
 }
 TEST_CASE("table driven: tensors under specs", "[fuse][table][tensor]") {
-  constexpr auto f = vv::fuse<spec<float, 64>, spec<double>>([](auto x, auto a) { return std::pair{vv::to(x * a, vv::type<float>), vv::sum(x)}; }, table_driven);
+  constexpr auto f = vv::fuse<spec<float, 64>, spec<double>>(
+      [](auto x, auto a) { return std::pair{vv::to(x * a, vv::type<float>), vv::sum(x)}; }, table_driven);
   tensor const x = vv::arange(64);
   auto const [y, s] = f(vv::to(x, vv::dtype::float32), 0.5);
   CHECK(y.data<float>()[10] == 5);
@@ -176,7 +249,7 @@ TEST_CASE("table driven: a thousand operations", "[fuse][table]") {
   using program = decltype(fast)::program<array<float, 67>>;
   STATIC_REQUIRE(program::value.used.steps >= 2 * 350);
   STATIC_REQUIRE(program::value.used.kernels <= 4); // sin, fma, mul
-  STATIC_REQUIRE(program::value.used.places <= 6); // few blocks, used again and again
+  STATIC_REQUIRE(program::value.used.places <= 6);  // few blocks, used again and again
   STATIC_REQUIRE(program::value.workspace <= 4096);
   auto const y = fast(x), expected = chain(x);
   CHECK(apart(y, expected) < 1e-5);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/fuse/fuse.hpp>
 #include <varve/graph/print.hpp>
-#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/all.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/transform/jacobian.hpp>
 
 #include <limits>
@@ -27,7 +27,8 @@ constexpr auto prepared = vv::freeze([] {
 template <class G>
 constexpr int tables(G const& g) {
   int n = 0;
-  for (vv::node const& nd : g) n += nd.out.sizes.n > 0 && (nd.op->kind == vv::op_kind::constant || nd.op->kind == vv::op_kind::factory);
+  for (vv::node const& nd : g)
+    n += nd.out.sizes.n > 0 && (nd.op->kind == vv::op_kind::constant || nd.op->kind == vv::op_kind::factory);
   return n;
 }
 template <class G>
@@ -41,7 +42,9 @@ constexpr index_t largest(G const& g) {
 constexpr index_t many = 20;
 template <class F>
 constexpr auto mapped = vv::vmap(F{}, vv::in_dims<1>, vv::out_dims<-1>);
-constexpr auto polar = [](auto const& x) { return stacked(at<0>(x) * vv::cos(at<1>(x)), at<0>(x) * vv::sin(at<1>(x)), at<2>(x) * at<0>(x)); };
+constexpr auto polar = [](auto const& x) {
+  return stacked(at<0>(x) * vv::cos(at<1>(x)), at<0>(x) * vv::sin(at<1>(x)), at<2>(x) * at<0>(x));
+};
 constexpr auto elementwise = [](auto const& x) { return vv::sin(x) * x; };
 constexpr auto contracted = [](auto const& x) { return stacked(vv::sum(x * x), vv::sum(vv::exp(x))); };
 constexpr auto one_value = [](auto const& x) { return at<0>(x) * at<1>(x) / at<2>(x); };
@@ -85,7 +88,9 @@ TEST_CASE("unroll: Jacobians of all kinds agree with the unfused ones", "[graph]
   agrees([](auto const& x) { return vv::vmap(vv::jacrev(polar), vv::in_dims<1>)(x); });
   agrees([](auto const& x) { return vv::sum(vv::vmap(vv::jacrev(polar), vv::in_dims<1>)(x), axis<1>); });
   agrees([](auto const& x) { return vv::exp(vv::vmap(vv::jacfwd(polar), vv::in_dims<1>)(x)); });
-  agrees([](auto const& x) { return vv::slice(vv::vmap(vv::jacrev(polar), vv::in_dims<1>)(x), axis<1>, vv::range<1, 3>); });
+  agrees([](auto const& x) {
+    return vv::slice(vv::vmap(vv::jacrev(polar), vv::in_dims<1>)(x), axis<1>, vv::range<1, 3>);
+  });
 }
 TEST_CASE("unroll: a product with an element of a unit vector that is 0 is computed", "[graph][pass]") {
   auto x = points<3>();
@@ -100,9 +105,13 @@ TEST_CASE("unroll: a product with an element of a unit vector that is 0 is compu
   CHECK(none > 0);
 }
 TEST_CASE("unroll: axes that memory or many elements have stay", "[graph][pass]") {
-  constexpr auto shared = [](auto const& x) { return x * array<double, 3, 1>{{1, 2, 3}}; };         // the axis is one of the argument
-  constexpr auto alone = vv::jacfwd(polar);                                                          // nothing else would fill a register
-  constexpr auto summed = [](auto const& x) { return vv::sum(vv::exp(vv::unsqueeze(x, axis<0>) * array<double, 4, 1, 1>{{1, 2, 3, 5}}), axis<0>); }; // indices meet
+  constexpr auto shared = [](auto const& x) {
+    return x * array<double, 3, 1>{{1, 2, 3}};
+  };                                        // the axis is one of the argument
+  constexpr auto alone = vv::jacfwd(polar); // nothing else would fill a register
+  constexpr auto summed = [](auto const& x) {
+    return vv::sum(vv::exp(vv::unsqueeze(x, axis<0>) * array<double, 4, 1, 1>{{1, 2, 3, 5}}), axis<0>);
+  }; // indices meet
   STATIC_REQUIRE(tables(prepared<decltype(shared), 3, many>) == 1);
   STATIC_REQUIRE(tables(prepared<decltype(alone), 3>) > 0);
   STATIC_REQUIRE(tables(prepared<decltype(summed), 3, many>) == 1);

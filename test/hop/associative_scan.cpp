@@ -2,6 +2,7 @@
 #include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -14,7 +15,10 @@ constexpr auto plus = [](auto const& a, auto const& b) { return a + b; };
 constexpr auto times = [](auto const& a, auto const& b) { return a * b; };
 /// A linear recurrence y = a y + b as a scan of affine maps.
 constexpr auto recurrence = [](auto a, auto b) {
-  return vv::associative_scan([](auto const& f, auto const& g) { return std::pair{g.first * f.first, g.first * f.second + g.second}; }, std::pair{a, b}).second;
+  return vv::associative_scan(
+             [](auto const& f, auto const& g) { return std::pair{g.first * f.first, g.first * f.second + g.second}; },
+             std::pair{a, b})
+      .second;
 };
 /// What it stands for: one row after the other, of dimension 0.
 template <class F>
@@ -33,15 +37,18 @@ constexpr array<double, 6> decay{0.5, -1, 0.25, 2, -0.75, 0.3}, input{1, 2, -1, 
 TEST_CASE("associative_scan: of any length, from either end, as one by one", "[hop][associative_scan]") {
   auto const product = [](tensor const& a, tensor const& b) { return tensor(vv::matmul(a, b)); };
   for (int n = 1; n <= 9; ++n) {
-    tensor const x = vv::to(vv::sin(vv::to(vv::arange(n * 4), vv::dtype::float64)), vv::dtype::float64), m = vv::reshape(x, vv::dims{n, 2, 2});
+    tensor const x = vv::to(vv::sin(vv::to(vv::arange(n * 4), vv::dtype::float64)), vv::dtype::float64),
+                 m = vv::reshape(x, vv::dims{n, 2, 2});
     CHECK(agree(vv::associative_scan(plus, m), one_by_one(plus, m, false)));
     CHECK(agree(vv::associative_scan<0, true>(plus, m), one_by_one(plus, m, true)));
     CHECK(agree(vv::associative_scan<0, false, generic>(product, m), one_by_one(product, m, false)));
     CHECK(agree(vv::associative_scan<0, true, generic>(product, m), one_by_one(product, m, true)));
   }
   tensor const y = vv::reshape(vv::arange(12), vv::dims{2, 3, 2});
-  CHECK(agree(vv::associative_scan<1>(times, y), vv::transpose(one_by_one(times, vv::transpose(y, 0, 1), false), 0, 1)));
-  CHECK(agree(vv::associative_scan<-1, true>(plus, y), vv::permute(one_by_one(plus, vv::permute(y, vv::dims{2, 0, 1}), true), vv::dims{1, 2, 0})));
+  CHECK(
+      agree(vv::associative_scan<1>(times, y), vv::transpose(one_by_one(times, vv::transpose(y, 0, 1), false), 0, 1)));
+  CHECK(agree(vv::associative_scan<-1, true>(plus, y),
+              vv::permute(one_by_one(plus, vv::permute(y, vv::dims{2, 0, 1}), true), vv::dims{1, 2, 0})));
   tensor const one = vv::ones({1, 2});
   CHECK_FALSE(vv::associative_scan(plus, one).shares_storage(one));
 }
@@ -52,7 +59,13 @@ TEST_CASE("associative_scan: derivatives, mapped, traced and fused, in both worl
     return vv::sum(y * y);
   };
   constexpr auto by_scan = [](auto a, auto b) {
-    auto y = vv::scan([](auto c, auto x) { auto n = x.first * c + x.second; return std::pair{n, n}; }, 0.0, std::pair{a, b}).second;
+    auto y = vv::scan(
+                 [](auto c, auto x) {
+                   auto n = x.first * c + x.second;
+                   return std::pair{n, n};
+                 },
+                 0.0, std::pair{a, b})
+                 .second;
     return vv::sum(y * y);
   };
   tensor const a = boxed(decay), b = boxed(input);
@@ -79,12 +92,20 @@ TEST_CASE("associative_scan: derivatives, mapped, traced and fused, in both worl
 
 TEST_CASE("associative_scan: what is wrong is said", "[hop][associative_scan][exception]") {
   tensor const x = vv::ones({4, 2, 2}), captured = vv::ones({2, 2});
-  CHECK_THROWS_WITH(vv::associative_scan([](tensor const& a, tensor const& b) { return tensor(vv::matmul(a, b)); }, x), ContainsText("the function is not pointwise, it calls mm"));
-  CHECK_THROWS_AS((vv::associative_scan<0, false, generic>([](tensor const& a, tensor const& b) { return tensor(vv::sum(a + b)); }, x)), vv::shape_error);
-  CHECK_THROWS_AS(vv::associative_scan([](tensor const& a, tensor const& b) { return tensor(vv::to(a + b, vv::dtype::float64)); }, x), vv::dtype_error);
-  CHECK_THROWS_WITH(vv::associative_scan(plus, vv::zeros({0, 2})), ContainsText("associative_scan") && ContainsText("the length is 0"));
-  CHECK_THROWS_AS(vv::associative_scan([](auto const& a, auto const&) { return a; }, std::pair{x, vv::ones({3})}), vv::shape_error);
+  CHECK_THROWS_WITH(vv::associative_scan([](tensor const& a, tensor const& b) { return tensor(vv::matmul(a, b)); }, x),
+                    ContainsText("the function is not pointwise, it calls mm"));
+  CHECK_THROWS_AS((vv::associative_scan<0, false, generic>(
+                      [](tensor const& a, tensor const& b) { return tensor(vv::sum(a + b)); }, x)),
+                  vv::shape_error);
+  CHECK_THROWS_AS(vv::associative_scan(
+                      [](tensor const& a, tensor const& b) { return tensor(vv::to(a + b, vv::dtype::float64)); }, x),
+                  vv::dtype_error);
+  CHECK_THROWS_WITH(vv::associative_scan(plus, vv::zeros({0, 2})),
+                    ContainsText("associative_scan") && ContainsText("the length is 0"));
+  CHECK_THROWS_AS(vv::associative_scan([](auto const& a, auto const&) { return a; }, std::pair{x, vv::ones({3})}),
+                  vv::shape_error);
   CHECK_THROWS_AS(vv::associative_scan(plus, vv::full({}, 1.0)), vv::value_error);
-  CHECK(agree(vv::associative_scan([&](tensor const& a, tensor const& b) { return tensor(a + b * captured - b); }, x), vv::ones({4, 2, 2}))); // what it captures is no operator
+  CHECK(agree(vv::associative_scan([&](tensor const& a, tensor const& b) { return tensor(a + b * captured - b); }, x),
+              vv::ones({4, 2, 2}))); // what it captures is no operator
   CHECK(vv::this_thread_state.quiet());
 }

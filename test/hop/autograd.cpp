@@ -25,7 +25,8 @@ struct doubling : vv::higher_order_operator {
       ++ruled;
       boxed_args const y = redispatch(op, x[0].keys().below(vv::dispatch_key::autograd_cpu), x);
       auto pull = [](boxed_args const& g, bool const*) -> boxed_args { return boxed_args(tensor(vv::mul(g[0], 2.0))); };
-      y[0].set_history(vv::detail::edge_to(vv::detail::record_function(pull, {vv::edge(x[0].history())}, 1, "DoublingBackward")));
+      y[0].set_history(
+          vv::detail::edge_to(vv::detail::record_function(pull, {vv::edge(x[0].history())}, 1, "DoublingBackward")));
       return y;
     });
     impl("grad", [this](vv::interpreter const& in, boxed_hop const& op, boxed_args const& x) -> boxed_args {
@@ -59,15 +60,18 @@ TEST_CASE("hop: the autograd rule runs only where a gradient is recorded", "[hop
   CHECK(difference(x.grad(), tensor{{2.0, 2.0}}, 0) == "");
 }
 
-TEST_CASE("hop: inside of grad the transform's rule runs, and below it the rule is passed", "[hop][autograd]") { // HO-S08
+TEST_CASE("hop: inside of grad the transform's rule runs, and below it the rule is passed",
+          "[hop][autograd]") { // HO-S08
   doubling op;
-  tensor const g = vv::grad([&](tensor const& t) { return vv::sum(tensor(op({}, boxed_args(t))[0])); })(tensor{{1.0, 2.0}});
+  tensor const g =
+      vv::grad([&](tensor const& t) { return vv::sum(tensor(op({}, boxed_args(t))[0])); })(tensor{{1.0, 2.0}});
   CHECK(difference(g, tensor{{2.0, 2.0}}, 0) == "");
   CHECK(op.ruled == 0);
   CHECK(op.computed == 1);
 }
 
-TEST_CASE("hop: one that writes into operands is refused where a gradient is recorded", "[hop][autograd]") { // HO-10, HO-S09
+TEST_CASE("hop: one that writes into operands is refused where a gradient is recorded",
+          "[hop][autograd]") { // HO-10, HO-S09
   doubling op;
   op.mark_written();
   tensor const x{{1.0}};
@@ -82,7 +86,8 @@ TEST_CASE("cond: more operands and captures than lie in place anywhere", "[hop][
   tensor const p = vv::ones({}, dtype::bool_);
   std::vector<tensor> captured;
   for (int k = 0; k < 12; ++k) captured.push_back(tensor{{1.0 + k, 2.0}});
-  auto const all = [&](auto const& a, auto const& b, auto const& c, auto const& d, auto const& e, auto const& f, auto const& g, auto const& h, auto const& i, auto const& j) {
+  auto const all = [&](auto const& a, auto const& b, auto const& c, auto const& d, auto const& e, auto const& f,
+                       auto const& g, auto const& h, auto const& i, auto const& j) {
     tensor r = a + b * 2.0 + c * 3.0 + d + e + f + g + h + i * j;
     for (auto const& t : captured) r = r * 1.0 + t * a;
     return r;
@@ -90,15 +95,21 @@ TEST_CASE("cond: more operands and captures than lie in place anywhere", "[hop][
   auto const none_of = [](auto const& a, auto const&...) { return tensor(a); };
   tensor const x{{0.5, 0.25}};
   auto const plain = [&](tensor const& t) { return vv::sum(all(t, t, t, t, t, t, t, t, t, t)); };
-  auto const branched = [&](tensor const& t) { return vv::sum(vv::cond(p, all, none_of, t, t, t, t, t, t, t, t, t, t)); };
+  auto const branched = [&](tensor const& t) {
+    return vv::sum(vv::cond(p, all, none_of, t, t, t, t, t, t, t, t, t, t));
+  };
   CHECK(difference(branched(x), plain(x), 0) == "");
   CHECK(difference(vv::grad(branched)(x), vv::grad(plain)(x), 1e-14) == "");
-  CHECK(difference(vv::jvp(branched, std::tuple{x}, std::tuple{x}).second, vv::jvp(plain, std::tuple{x}, std::tuple{x}).second, 1e-14) == "");
+  CHECK(difference(vv::jvp(branched, std::tuple{x}, std::tuple{x}).second,
+                   vv::jvp(plain, std::tuple{x}, std::tuple{x}).second, 1e-14) == "");
   tensor const xs = vv::stack(std::vector<tensor>{x, x, x});
   tensor const ps = vv::to(tensor{{1.0, 0.0, 1.0}}, dtype::bool_);
-  auto const mapped = [&](tensor const& q, tensor const& t) { return vv::sum(vv::cond(q, all, none_of, t, t, t, t, t, t, t, t, t, t)); };
+  auto const mapped = [&](tensor const& q, tensor const& t) {
+    return vv::sum(vv::cond(q, all, none_of, t, t, t, t, t, t, t, t, t, t));
+  };
   auto const gradients = vv::vmap(vv::grad<1>(mapped))(ps, xs);
   CHECK(difference(slice_of(gradients, 0, 0), vv::grad(plain)(x), 1e-13) == "");
   CHECK(difference(slice_of(gradients, 0, 1), vv::ones({2}, dtype::float64), 0) == "");
-  CHECK(difference(vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(branched)(t), t)); })(x), vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(plain)(t), t)); })(x), 1e-13) == "");
+  CHECK(difference(vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(branched)(t), t)); })(x),
+                   vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(plain)(t), t)); })(x), 1e-13) == "");
 }

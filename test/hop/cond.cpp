@@ -10,11 +10,14 @@ namespace vv = varve;
 
 namespace {
 /// log(v) above 0, v * v below: the branch not taken has no value there.
-auto const piecewise = [](auto const& v) { return vv::cond(v > 0.0, [](auto const& a) { return vv::log(a); }, [](auto const& a) { return a * a; }, v); };
+auto const piecewise = [](auto const& v) {
+  return vv::cond(v > 0.0, [](auto const& a) { return vv::log(a); }, [](auto const& a) { return a * a; }, v);
+};
 tensor number(double v) { return from({v}, {}); }
 } // namespace
 
-TEST_CASE("cond: on tensors in every interpreter, and mapped by vmap without a trace of the branch not taken", "[hop][cond]") {
+TEST_CASE("cond: on tensors in every interpreter, and mapped by vmap without a trace of the branch not taken",
+          "[hop][cond]") {
   tensor const x = from({0.5, -1, 2, 0}, {4});
   CHECK(piecewise(number(2)).item<double>() == Approx(std::log(2.0)));
   CHECK(piecewise(number(-3)).item<double>() == 9);
@@ -23,7 +26,8 @@ TEST_CASE("cond: on tensors in every interpreter, and mapped by vmap without a t
   CHECK(vv::jvp(piecewise, std::tuple(number(-3)), std::tuple(number(2))).second.item<double>() == -12);
   CHECK(elements(vv::vmap(vv::grad(piecewise))(x)) == std::vector<double>{2, -2, 0.5, 0}); // not 0 * inf
   CHECK(elements(vv::vmap(vv::grad(vv::grad(piecewise)))(x)) == std::vector<double>{-4, 2, -0.25, 2});
-  CHECK(elements(vv::vmap([](tensor const& v) { return vv::jvp(piecewise, std::tuple(v), std::tuple(v)).second; })(x)) == std::vector<double>{1, 2, 1, 0});
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::jvp(piecewise, std::tuple(v), std::tuple(v)).second; })(
+            x)) == std::vector<double>{1, 2, 1, 0});
   auto const total = [](tensor const& v) { return vv::sum(vv::vmap(piecewise)(v)); };
   tensor const g = vv::grad(total)(from({0.5, -1, 2}, {3}));
   CHECK(elements(g) == std::vector<double>{2, -2, 0.5});
@@ -33,28 +37,41 @@ TEST_CASE("cond: on tensors in every interpreter, and mapped by vmap without a t
 TEST_CASE("cond: static and dynamic agree", "[hop][cond]") {
   for (double v : {0.5, -1.0, 2.0}) {
     CHECK(vv::grad(piecewise)(number(v)).item<double>() == vv::grad(piecewise)(v));
-    CHECK(vv::jvp(piecewise, std::tuple(number(v)), std::tuple(number(1))).second.item<double>() == vv::jvp(piecewise, std::tuple(v), std::tuple(1.0)).second);
+    CHECK(vv::jvp(piecewise, std::tuple(number(v)), std::tuple(number(1))).second.item<double>() ==
+          vv::jvp(piecewise, std::tuple(v), std::tuple(1.0)).second);
   }
   vv::array<double, 3> const a{0.5, -1, 2};
   auto const fixed = vv::vmap(vv::grad(piecewise))(a);
-  CHECK(elements(vv::vmap(vv::grad(piecewise))(from({0.5, -1, 2}, {3}))) == std::vector<double>(fixed.data, fixed.data + 3));
+  CHECK(elements(vv::vmap(vv::grad(piecewise))(from({0.5, -1, 2}, {3}))) ==
+        std::vector<double>(fixed.data, fixed.data + 3));
 }
 
-TEST_CASE("cond: forwards over reverse, and results of any structure, where the predicate is traced or mapped", "[hop][cond][fuse]") {
+TEST_CASE("cond: forwards over reverse, and results of any structure, where the predicate is traced or mapped",
+          "[hop][cond][fuse]") {
   vv::array<double, 3> const a{0.5, -1, 2};
-  auto const twice = vv::vmap(vv::jacfwd(vv::grad(piecewise)))(a), fused = vv::fuse(vv::vmap(vv::hessian(piecewise)))(a);
+  auto const twice = vv::vmap(vv::jacfwd(vv::grad(piecewise)))(a),
+             fused = vv::fuse(vv::vmap(vv::hessian(piecewise)))(a);
   for (int k = 0; k < 3; ++k) CHECK((twice[k] == vv::grad(vv::grad(piecewise))(a[k]) && fused[k] == twice[k]));
   constexpr auto in_loop = [](auto x) { // a branch of one operand inside of a step
-    auto const [c, none] = vv::scan([](auto c, auto r) { return std::pair(c * r + vv::cond(r > 0.0, [](auto v) { return vv::sin(v); }, [](auto v) { return v * v; }, r), vv::none); }, vv::sum(x), x);
+    auto const [c, none] = vv::scan(
+        [](auto c, auto r) {
+          return std::pair(
+              c * r + vv::cond(r > 0.0, [](auto v) { return vv::sin(v); }, [](auto v) { return v * v; }, r), vv::none);
+        },
+        vv::sum(x), x);
     return c;
   };
   auto const h = vv::fuse(vv::hessian(in_loop))(vv::array<double, 2>{1, -2});
   tensor const g = vv::hessian(in_loop)(from({1, -2}, {2}));
   for (int k = 0; k < 4; ++k) CHECK(h.data[k] == Approx(g.data<double>()[k]));
   // a tuple of one stays a tuple, a pair with an array in it a pair
-  static constexpr auto one = [](auto x) { return vv::cond(x > 0.0, [](auto v) { return std::tuple(vv::sin(v)); }, [](auto v) { return std::tuple(v); }, x); };
+  static constexpr auto one = [](auto x) {
+    return vv::cond(x > 0.0, [](auto v) { return std::tuple(vv::sin(v)); }, [](auto v) { return std::tuple(v); }, x);
+  };
   static constexpr auto tree = [](auto x) {
-    return vv::cond(x > 0.0, [](auto v) { return std::pair(v * v, std::array{v, 2.0 * v}); }, [](auto v) { return std::pair(v, std::array{v * v, v}); }, x);
+    return vv::cond(
+        x > 0.0, [](auto v) { return std::pair(v * v, std::array{v, 2.0 * v}); },
+        [](auto v) { return std::pair(v, std::array{v * v, v}); }, x);
   };
   constexpr auto all = [](auto x) {
     auto const [o, d] = vv::jvp(one, std::tuple(x), std::tuple(x));
@@ -70,7 +87,9 @@ TEST_CASE("cond: forwards over reverse, and results of any structure, where the 
 }
 
 TEST_CASE("cond: branches of different dtypes are refused as such, traced too", "[hop][cond][exception]") {
-  constexpr auto f = [](auto x) { return vv::cond(vv::sum(x) > 0.0, [](auto v) { return v; }, [](auto v) { return v > 0.0; }, x); };
+  constexpr auto f = [](auto x) {
+    return vv::cond(vv::sum(x) > 0.0, [](auto v) { return v; }, [](auto v) { return v > 0.0; }, x);
+  };
   CHECK_THROWS_AS(vv::trace_graph(f, vv::meta{vv::dtype::float32, {3}}), vv::dtype_error);
   CHECK_THROWS_AS(vv::make_fx(f)(from({1, 2}, {2})), vv::dtype_error);
 }
@@ -86,21 +105,42 @@ TEST_CASE("cond: what a branch captures is differentiated, mapped and carried al
   CHECK(elements(gw) == std::vector<double>{0.5, -6, 2});
   CHECK(vv::grad(f, vv::argnums<1>)(number(-1), w).item<double>() == -6);
   // Two levels: the captured value is tracked by the outer gradient through the inner one.
-  auto const inner = [&](tensor const& c) { return vv::grad([&](tensor const& v) { return vv::cond(v > 0.0, [&](tensor const& a) { return a * c * c; }, [&](tensor const& a) { return a; }, v); })(number(2)); };
+  auto const inner = [&](tensor const& c) {
+    return vv::grad([&](tensor const& v) {
+      return vv::cond(v > 0.0, [&](tensor const& a) { return a * c * c; }, [&](tensor const& a) { return a; }, v);
+    })(number(2));
+  };
   CHECK(inner(w).item<double>() == 9);
   CHECK(vv::grad(inner)(w).item<double>() == 6);
   CHECK(vv::jvp(inner, std::tuple(w), std::tuple(number(1))).second.item<double>() == 6);
-  auto const both = [](tensor const& v) { return vv::grad([&](tensor const& u) { tensor const p = u * v; return vv::cond(u > 0.0, [&](tensor const& a) { return a * p; }, [&](tensor const& a) { return a; }, u); })(v); };
+  auto const both = [](tensor const& v) {
+    return vv::grad([&](tensor const& u) {
+      tensor const p = u * v;
+      return vv::cond(u > 0.0, [&](tensor const& a) { return a * p; }, [&](tensor const& a) { return a; }, u);
+    })(v);
+  };
   CHECK(both(number(2)).item<double>() == 8);           // d/du u * u * v = 2 u v
   CHECK(vv::grad(both)(number(2)).item<double>() == 8); // of 2 v^2: 4 v
-  CHECK(elements(vv::vmap([](tensor const& v) { return vv::vmap([&](tensor const& p) { return vv::cond(p > 0.0, [&](tensor const& a) { return a * v; }, [&](tensor const& a) { return a; }, p); })(
-                   from({1, -1}, {2})); })(from({5, 7}, {2}))) == std::vector<double>{5, -1, 7, -1});
+  CHECK(elements(vv::vmap([](tensor const& v) {
+          return vv::vmap([&](tensor const& p) {
+            return vv::cond(p > 0.0, [&](tensor const& a) { return a * v; }, [&](tensor const& a) { return a; }, p);
+          })(from({1, -1}, {2}));
+        })(from({5, 7}, {2}))) == std::vector<double>{5, -1, 7, -1});
 }
 
 TEST_CASE("cond: in the step of a loop, whose gradient is mapped", "[hop][cond][scan][while_loop]") {
-  auto const branch = [](tensor const& v) { return vv::cond(v > 0.5, [](tensor const& a) { return a * 2.0; }, [](tensor const& a) { return a * a; }, v); };
-  auto const in_scan = [&](tensor const& v) { return vv::scan([&](tensor const& c, tensor const& row) { return std::pair{branch(c * row), vv::none}; }, v, vv::stack(std::vector{v, v}, 0)).first; };
-  auto const in_loop = [&](tensor const& v) { return vv::while_loop<6>([](tensor const& z) { return z < 3.0; }, [&](tensor const& z) { return branch(z) + 1.0; }, v); };
+  auto const branch = [](tensor const& v) {
+    return vv::cond(v > 0.5, [](tensor const& a) { return a * 2.0; }, [](tensor const& a) { return a * a; }, v);
+  };
+  auto const in_scan = [&](tensor const& v) {
+    return vv::scan([&](tensor const& c, tensor const& row) { return std::pair{branch(c * row), vv::none}; }, v,
+                    vv::stack(std::vector{v, v}, 0))
+        .first;
+  };
+  auto const in_loop = [&](tensor const& v) {
+    return vv::while_loop<6>([](tensor const& z) { return z < 3.0; }, [&](tensor const& z) { return branch(z) + 1.0; },
+                             v);
+  };
   tensor const x = from({0.25, 1}, {2}); // x^10 and 4 x^3
   CHECK(elements(vv::vmap(vv::grad(in_scan))(x)) == std::vector<double>{10 * std::pow(0.25, 9), 12});
   CHECK(elements(vv::vmap(vv::grad(vv::grad(in_scan)))(x)) == std::vector<double>{90 * std::pow(0.25, 8), 24});
@@ -110,22 +150,34 @@ TEST_CASE("cond: in the step of a loop, whose gradient is mapped", "[hop][cond][
 }
 
 TEST_CASE("cond: a trace holds branches of one shape and dtype", "[hop][cond][graph][exception]") {
-  CHECK_THROWS_WITH(vv::make_fx([](tensor const& v) { return vv::cond(vv::sum(v) > 0.0, [](tensor const& a) { return vv::sum(a); }, [](tensor const& a) { return a; }, v); })(from({1, 2}, {2})), ContainsText("cond (results of the branches)"));
+  CHECK_THROWS_WITH(vv::make_fx([](tensor const& v) {
+                      return vv::cond(
+                          vv::sum(v) > 0.0, [](tensor const& a) { return vv::sum(a); },
+                          [](tensor const& a) { return a; }, v);
+                    })(from({1, 2}, {2})),
+                    ContainsText("cond (results of the branches)"));
   CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("cond: several results, of other dtypes too", "[hop][cond]") {
   auto const f = [](tensor const& v) {
-    auto const [a, b, n] = vv::cond(v > 0.0, [](tensor const& u) { return std::tuple(u * 2, u * u, vv::ones({}, dtype::int64)); },
-                                    [](tensor const& u) { return std::tuple(u, vv::neg(u), vv::zeros({}, dtype::int64)); }, v);
+    auto const [a, b, n] = vv::cond(
+        v > 0.0, [](tensor const& u) { return std::tuple(u * 2, u * u, vv::ones({}, dtype::int64)); },
+        [](tensor const& u) { return std::tuple(u, vv::neg(u), vv::zeros({}, dtype::int64)); }, v);
     return a + b * n;
   };
   CHECK(elements(vv::vmap(f)(from({1, -1, 3}, {3}))) == std::vector<double>{3, -1, 15});
   CHECK(elements(vv::vmap(vv::grad(f))(from({1, -1, 3}, {3}))) == std::vector<double>{4, 1, 8});
-  auto const bad = [](tensor const& v) { return vv::cond(v > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return vv::reshape(u, dims{1}); }, v); };
+  auto const bad = [](tensor const& v) {
+    return vv::cond(
+        v > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return vv::reshape(u, dims{1}); }, v);
+  };
   CHECK_NOTHROW(bad(number(1)));
   CHECK_THROWS_AS(vv::vmap(bad)(from({1, 2}, {2})), vv::shape_error);
-  CHECK_THROWS_AS(vv::cond(from({1, 2}, {2}) > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return u; }, number(1)), vv::shape_error);
+  CHECK_THROWS_AS(
+      vv::cond(
+          from({1, 2}, {2}) > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return u; }, number(1)),
+      vv::shape_error);
 }
 
 namespace {
@@ -167,7 +219,9 @@ TEST_CASE("cond: modes are given one call, or have a rule, or refuse", "[hop][co
     ++m.calls;
     return op(x);
   });
-  CHECK_THROWS_WITH(vv::cond_operator().impl_mode<ruled>([](ruled&, vv::boxed_hop const& op, vv::boxed_args const& x) { return op(x); }), ContainsText("already"));
+  CHECK_THROWS_WITH(vv::cond_operator().impl_mode<ruled>(
+                        [](ruled&, vv::boxed_hop const& op, vv::boxed_args const& x) { return op(x); }),
+                    ContainsText("already"));
   vv::mode_guard const on{r};
   CHECK(piecewise(number(-3)).item<double>() == 9);
   CHECK(r.calls == 1);
@@ -179,20 +233,26 @@ struct two : vv::tensor_subclass<two> { // HO-S04
   two(tensor p, tensor q) : a(std::move(p)), b(std::move(q)) {}
   auto parts() const { return std::tie(a, b); }
   two with_parts(tensor const& p, tensor const& q) const { return {p, q}; }
-  static tensor dispatch(vv::boxed_op const& op, vv::boxed_args const& x) { return vv::make_subclass(two(op(vv::unwrap_all<two>(x, 0)), op(vv::unwrap_all<two>(x, 1)))); }
+  static tensor dispatch(vv::boxed_op const& op, vv::boxed_args const& x) {
+    return vv::make_subclass(two(op(vv::unwrap_all<two>(x, 0)), op(vv::unwrap_all<two>(x, 1))));
+  }
 };
 } // namespace
 
 TEST_CASE("cond: subclasses need a rule", "[hop][cond][subclass]") {
   tensor const t = vv::make_subclass(two(number(2), number(-3)));
-  auto const f = [](tensor const& v) { return vv::cond(vv::ones({}), [](tensor const& a) { return vv::sin(a); }, [](tensor const& a) { return vv::cos(a); }, v); };
+  auto const f = [](tensor const& v) {
+    return vv::cond(
+        vv::ones({}), [](tensor const& a) { return vv::sin(a); }, [](tensor const& a) { return vv::cos(a); }, v);
+  };
   CHECK_THROWS_WITH(f(t), ContainsText("cond") && ContainsText("two"));
   int calls = 0;
-  vv::cond_operator().impl_subclass(vv::detail::subclass_type_of<two>, [&](vv::boxed_hop const& op, vv::boxed_args const& x) {
-    ++calls;
-    auto const a = op(vv::unwrap_all<two>(x, 0)), b = op(vv::unwrap_all<two>(x, 1));
-    return vv::boxed_args(vv::make_subclass(two(a[0], b[0])));
-  });
+  vv::cond_operator().impl_subclass(vv::detail::subclass_type_of<two>,
+                                    [&](vv::boxed_hop const& op, vv::boxed_args const& x) {
+                                      ++calls;
+                                      auto const a = op(vv::unwrap_all<two>(x, 0)), b = op(vv::unwrap_all<two>(x, 1));
+                                      return vv::boxed_args(vv::make_subclass(two(a[0], b[0])));
+                                    });
   tensor const y = f(t);
   CHECK(calls == 1);
   CHECK(vv::unwrap<two>(y).a.item<double>() == Approx(std::sin(2.0)));
@@ -208,11 +268,17 @@ TEST_CASE("cond: a run-time trace holds both branches, with captured values as i
   CHECK(g.regions.size() == 3);
   CHECK_NOTHROW(vv::verify(g));
   CHECK(vv::interpret(g, vv::boxed_args(number(2), number(3)))[0].item<double>() == 12);
-  CHECK(vv::interpret(g, vv::boxed_args(number(-2), number(3)))[0].item<double>() == -5); // the branch the trace did not take
+  CHECK(vv::interpret(g, vv::boxed_args(number(-2), number(3)))[0].item<double>() ==
+        -5); // the branch the trace did not take
   auto const run = [&](tensor const& v) { return vv::interpret(g, vv::boxed_args(v, number(3)))[0]; };
   CHECK(elements(vv::vmap(vv::grad(run))(from({2, -2}, {2}))) == std::vector<double>{12, 1});
   auto const nested = [](tensor const& v) {
-    return vv::cond(v > 0.0, [&](tensor const& a) { return vv::cond(a > 1.0, [&](tensor const& b) { return b * v; }, [](tensor const& b) { return b; }, a); }, [](tensor const& a) { return vv::neg(a); }, v);
+    return vv::cond(
+        v > 0.0,
+        [&](tensor const& a) {
+          return vv::cond(a > 1.0, [&](tensor const& b) { return b * v; }, [](tensor const& b) { return b; }, a);
+        },
+        [](tensor const& a) { return vv::neg(a); }, v);
   };
   auto const h = vv::make_fx(nested)(number(-1));
   CHECK(vv::interpret(h, vv::boxed_args(number(3)))[0].item<double>() == 9);
@@ -221,12 +287,17 @@ TEST_CASE("cond: a run-time trace holds both branches, with captured values as i
 }
 
 TEST_CASE("cond: an exception in a branch leaves every stack as it was", "[hop][cond][exception]") {
-  auto const f = [](tensor const& v) { return vv::cond(v > 0.0, [](tensor const&) -> tensor { throw interrupted{}; }, [](tensor const& a) { return a; }, v); };
+  auto const f = [](tensor const& v) {
+    return vv::cond(
+        v > 0.0, [](tensor const&) -> tensor { throw interrupted{}; }, [](tensor const& a) { return a; }, v);
+  };
   noting n;
   vv::mode_guard const on{n};
   CHECK_THROWS_AS(f(number(1)), interrupted);
   CHECK_THROWS_AS(vv::vmap(vv::grad(f))(from({1, -1}, {2})), interrupted);
-  CHECK_THROWS_AS(vv::vmap([&](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v)).second; })(from({1, -1}, {2})), interrupted);
+  CHECK_THROWS_AS(
+      vv::vmap([&](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v)).second; })(from({1, -1}, {2})),
+      interrupted);
   CHECK_THROWS_AS(vv::make_fx(f)(number(-1)), interrupted);
   CHECK(vv::this_thread_state.transforms.top == nullptr);
   CHECK(vv::current_modes().size() == 1);
@@ -235,11 +306,13 @@ TEST_CASE("cond: an exception in a branch leaves every stack as it was", "[hop][
 namespace {
 /// Both branches capture: of a the one above 1, of a and b the other.
 constexpr auto capturing_branches = [](auto const& x, auto const& a, auto const& b) {
-  return vv::cond(x > 1.0, vv::closure([](auto const& v, auto const& c) { return v * c; }, a), vv::closure([](auto const& v, auto const& c, auto const& d) { return c - v * d; }, a, b), x);
+  return vv::cond(x > 1.0, vv::closure([](auto const& v, auto const& c) { return v * c; }, a),
+                  vv::closure([](auto const& v, auto const& c, auto const& d) { return c - v * d; }, a, b), x);
 };
 } // namespace
 
-TEST_CASE("cond: what closures of its branches capture is differentiated, mapped and traced like operands", "[hop][cond][fuse]") {
+TEST_CASE("cond: what closures of its branches capture is differentiated, mapped and traced like operands",
+          "[hop][cond][fuse]") {
   constexpr auto plain = vv::grad<0, 1, 2>(capturing_branches);
   constexpr auto fused = vv::fuse(plain);
   for (double const x : {2.0, 0.5}) {
@@ -252,7 +325,11 @@ TEST_CASE("cond: what closures of its branches capture is differentiated, mapped
   CHECK(std::get<0>(mapped)[1] == -3);
   CHECK(std::get<1>(mapped)[0] == 2);
   CHECK(std::get<2>(mapped)[1] == -0.5);
-  constexpr auto tangent = [](auto const& x, auto const& a) { return vv::jvp([](auto const& u, auto const& v) { return capturing_branches(u, v, 3.0); }, std::tuple(x, a), std::tuple(1.0, 10.0)).second; };
+  constexpr auto tangent = [](auto const& x, auto const& a) {
+    return vv::jvp([](auto const& u, auto const& v) { return capturing_branches(u, v, 3.0); }, std::tuple(x, a),
+                   std::tuple(1.0, 10.0))
+        .second;
+  };
   CHECK(vv::fuse(tangent)(2.0, 0.5) == 20.5);
   CHECK(vv::fuse(tangent)(0.5, 0.5) == 7);
   CHECK(vv::fuse(vv::grad<1>(vv::grad<0>(capturing_branches)))(2.0, 0.5, 3.0) == 1);
@@ -260,7 +337,9 @@ TEST_CASE("cond: what closures of its branches capture is differentiated, mapped
 
 TEST_CASE("cond: what one branch alone captures may be all that is differentiated or mapped", "[hop][cond][fuse]") {
   constexpr auto f = [](auto const& w, auto const& x) {
-    return vv::cond(x > 0.0, vv::closure([](auto const& a, auto const& c) { return a * c * c; }, w), [](auto const& a) { return a * 2.0; }, x);
+    return vv::cond(
+        x > 0.0, vv::closure([](auto const& a, auto const& c) { return a * c * c; }, w),
+        [](auto const& a) { return a * 2.0; }, x);
   };
   STATIC_REQUIRE(vv::grad(f)(3.0, 2.0) == 12);
   STATIC_REQUIRE(vv::grad(f)(3.0, -2.0) == 0);
@@ -274,7 +353,8 @@ TEST_CASE("cond: what one branch alone captures may be all that is differentiate
     CHECK(vv::grad(f)(number(3), number(x)).item<double>() == vv::grad(f)(3.0, x));
   }
   constexpr auto two = [](auto const& w, auto const& b, auto const& x) {
-    return vv::cond(x > 0.0, vv::closure([](auto const& a, auto const& c) { return a * c; }, w), vv::closure([](auto const& a, auto const& c) { return a + c; }, b), x);
+    return vv::cond(x > 0.0, vv::closure([](auto const& a, auto const& c) { return a * c; }, w),
+                    vv::closure([](auto const& a, auto const& c) { return a + c; }, b), x);
   };
   STATIC_REQUIRE(vv::grad(two)(3.0, 4.0, 2.0) == 2);
   STATIC_REQUIRE(vv::grad<1>(two)(3.0, 4.0, 2.0) == 0);
@@ -282,13 +362,17 @@ TEST_CASE("cond: what one branch alone captures may be all that is differentiate
 }
 TEST_CASE("cond: closures of its branches may capture trees", "[hop][cond][fuse]") {
   constexpr auto f = [](auto const& w, auto const& b, auto const& x) {
-    return vv::cond(x * w > 0.0, vv::closure([](auto const& a, auto const& p) { return a * std::get<0>(p) + std::get<1>(p); }, std::tuple(w, b)), [](auto const& a) { return a * 1.0; }, x);
+    return vv::cond(
+        x * w > 0.0,
+        vv::closure([](auto const& a, auto const& p) { return a * std::get<0>(p) + std::get<1>(p); }, std::tuple(w, b)),
+        [](auto const& a) { return a * 1.0; }, x);
   };
   STATIC_REQUIRE(vv::grad<0, 1>(f)(1.0, 2.0, 3.0) == std::tuple(3.0, 1.0));
   constexpr auto fused = vv::fuse(vv::grad<0, 1, 2>(f));
   CHECK(fused(1.0, 2.0, 3.0) == std::tuple(3.0, 1.0, 1.0));
   CHECK(fused(1.0, 2.0, -3.0) == std::tuple(0.0, 0.0, 1.0));
-  auto const mapped = vv::fuse(vv::vmap(f, vv::in_dims<0, vv::none, 0>))(vv::array<double, 2>{1, 2}, 5.0, vv::array<double, 2>{3, -3});
+  auto const mapped =
+      vv::fuse(vv::vmap(f, vv::in_dims<0, vv::none, 0>))(vv::array<double, 2>{1, 2}, 5.0, vv::array<double, 2>{3, -3});
   CHECK(mapped[0] == 8);
   CHECK(mapped[1] == -3);
 }

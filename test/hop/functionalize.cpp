@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Higher-order operators and custom functions under functionalize: one rule for all of the former (HO-14), the functional form of the latter (AF-19, FN-24).
+// Higher-order operators and custom functions under functionalize: one rule for all of the former (HO-14), the
+// functional form of the latter (AF-19, FN-24).
 #include "../transform/functional_test.hpp"
 
 using namespace functional_test;
@@ -14,7 +15,9 @@ tensor over(tensor const& v, double s) {
 program const with_cond = [](tensor const& x) {
   tensor const y = x * 1;
   vv::add_(row(y, 1), 0.5); // not done when the branch reads it
-  return vv::cond(vv::gt(vv::sum(x), 0.0), [&](tensor const& v) { return over(v, 2.0) + y; }, [&](tensor const& v) { return over(v, 3.0) * y; }, x);
+  return vv::cond(
+      vv::gt(vv::sum(x), 0.0), [&](tensor const& v) { return over(v, 2.0) + y; },
+      [&](tensor const& v) { return over(v, 3.0) * y; }, x);
 };
 program const with_scan = [](tensor const& x) {
   auto const [last, all] = vv::scan(
@@ -26,7 +29,9 @@ program const with_scan = [](tensor const& x) {
       row(x, 0), x);
   return all + last;
 };
-program const with_map = [](tensor const& x) { return vv::map([](tensor const& r) { return over(vv::stack(std::vector<tensor>{r, r}, 0), 1.5); }, x); };
+program const with_map = [](tensor const& x) {
+  return vv::map([](tensor const& r) { return over(vv::stack(std::vector<tensor>{r, r}, 0), 1.5); }, x);
+};
 program const with_loop = [](tensor const& x) {
   auto const [n, y] = vv::while_loop([](tensor const& k, tensor const&) { return vv::lt(k, 3.0); },
                                      [](tensor const& k, tensor const& v) {
@@ -45,7 +50,9 @@ struct cube : vv::function<cube> {
     vv::mul_(y, x), vv::mul_(y, x);
     return y;
   }
-  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in));
+  }
   static auto backward(auto& ctx, auto g) { return slope(std::get<0>(ctx.saved()), g); }
   static auto jvp(auto& ctx, auto t) { return slope(std::get<0>(ctx.saved_for_forward()), t); }
   static tensor slope(tensor const& x, tensor const& g) {
@@ -57,7 +64,9 @@ struct cube : vv::function<cube> {
 /// exp, written over its operand.
 struct exp_over : vv::function<exp_over> {
   static tensor forward(tensor x) { return vv::exp_(x), x; }
-  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.template mark_dirty<0>().save_for_backward(y).save_for_forward(y); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) {
+    return ctx.template mark_dirty<0>().save_for_backward(y).save_for_forward(y);
+  }
   static auto backward(auto& ctx, tensor g) { return g * std::get<0>(ctx.saved()); }
   static auto jvp(auto& ctx, tensor t) { return t * std::get<0>(ctx.saved_for_forward()); }
   static auto vmap(vv::vmap_info const&, auto const&, tensor x) { return std::pair(exp_over::apply(x), true); }
@@ -68,7 +77,9 @@ struct adds_over : vv::function<adds_over> {
     return {a, a * b};
   }
   static auto setup_context(auto ctx, auto const& in, auto const&) {
-    return ctx.template mark_dirty<0>().save_for_backward(std::get<0>(in), std::get<1>(in)).save_for_forward(std::get<0>(in), std::get<1>(in));
+    return ctx.template mark_dirty<0>()
+        .save_for_backward(std::get<0>(in), std::get<1>(in))
+        .save_for_forward(std::get<0>(in), std::get<1>(in));
   }
   static auto backward(auto& ctx, tensor ga, tensor gp) {
     auto const [a, b] = ctx.saved(); // a as it is written
@@ -78,7 +89,9 @@ struct adds_over : vv::function<adds_over> {
     auto const [a, b] = ctx.saved_for_forward();
     return std::tuple(ta + tb, (ta + tb) * b + a * tb);
   }
-  static auto vmap(vv::vmap_info const&, auto const&, tensor a, tensor b) { return std::pair(adds_over::apply(a, b), std::tuple(true, true)); }
+  static auto vmap(vv::vmap_info const&, auto const&, tensor a, tensor b) {
+    return std::pair(adds_over::apply(a, b), std::tuple(true, true));
+  }
 };
 struct hidden_write : vv::function<hidden_write> {
   static tensor forward(tensor x) { return vv::exp_(x), x * 1; }
@@ -116,19 +129,35 @@ TEST_CASE("functionalize: higher-order operators", "[hop][functionalize]") { // 
   CHECK(vv::to_string(g).find("cond") != std::string::npos);
 }
 
-TEST_CASE("functionalize: functions of higher-order operators write into what they make, and nothing else", "[hop][functionalize]") { // MA-2, MA-7
+TEST_CASE("functionalize: functions of higher-order operators write into what they make, and nothing else",
+          "[hop][functionalize]") { // MA-2, MA-7
   auto const refused = [](program const& f, auto const& text) {
     tensor const x = vv::clone(x0);
     CHECK_THROWS_WITH(vv::make_fx(vv::functionalize(f))(x), text);
     CHECK(difference(x, x0) == "");
     CHECK(thread_is_clean());
   };
-  auto const branch = [](auto const& f) -> program { return [f](tensor const& x) { return vv::cond(vv::gt(vv::sum(x), 0.0), [&](tensor const& v) { return f(v, x); }, [](tensor const& v) { return v * 1; }, x); }; };
-  refused(branch([](tensor const& v, tensor const&) { return vv::mul_(v, 2.0) * 1; }), ContainsText("cond") && ContainsText("operands"));
-  refused(branch([](tensor const& v, tensor const&) { return vv::mul_(row(v, 0), 2.0) * 1; }), ContainsText("cond") && ContainsText("view"));
-  refused(branch([](tensor const& v, tensor const& x) { return vv::add_(x, 1.0) * v; }), ContainsText("add_") && ContainsText("captures"));
-  refused(branch([](tensor const& v, tensor const& x) { return exp_over::apply(x) * v; }), ContainsText("exp_over") && ContainsText("captures"));
-  refused([](tensor const& x) { return vv::scan([](tensor const& c, tensor const& r) { return std::pair{vv::add_(c, r) * 1, vv::none}; }, row(x, 0), x).first; }, ContainsText("scan") && ContainsText("operands"));
+  auto const branch = [](auto const& f) -> program {
+    return [f](tensor const& x) {
+      return vv::cond(
+          vv::gt(vv::sum(x), 0.0), [&](tensor const& v) { return f(v, x); }, [](tensor const& v) { return v * 1; }, x);
+    };
+  };
+  refused(branch([](tensor const& v, tensor const&) { return vv::mul_(v, 2.0) * 1; }),
+          ContainsText("cond") && ContainsText("operands"));
+  refused(branch([](tensor const& v, tensor const&) { return vv::mul_(row(v, 0), 2.0) * 1; }),
+          ContainsText("cond") && ContainsText("view"));
+  refused(branch([](tensor const& v, tensor const& x) { return vv::add_(x, 1.0) * v; }),
+          ContainsText("add_") && ContainsText("captures"));
+  refused(branch([](tensor const& v, tensor const& x) { return exp_over::apply(x) * v; }),
+          ContainsText("exp_over") && ContainsText("captures"));
+  refused(
+      [](tensor const& x) {
+        return vv::scan([](tensor const& c, tensor const& r) { return std::pair{vv::add_(c, r) * 1, vv::none}; },
+                        row(x, 0), x)
+            .first;
+      },
+      ContainsText("scan") && ContainsText("operands"));
 }
 
 TEST_CASE("functionalize: custom functions", "[hop][functionalize][function]") { // AF-19, FN-24
@@ -141,10 +170,13 @@ TEST_CASE("functionalize: custom functions", "[hop][functionalize][function]") {
   CHECK(difference(x, vv::exp(x0)) == "");
   CHECK(x.version() == 1);
   // Under the generated vmap rule, which has no dirty operands, the functional form has none.
-  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return hidden_write::apply(v); })(x), ContainsText("hidden_write") && ContainsText("return it, marked dirty"));
-  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return vv::add_(first_of::apply(v), 1.0); })(x), ContainsText("first_of") && ContainsText("clone"));
+  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return hidden_write::apply(v); })(x),
+                    ContainsText("hidden_write") && ContainsText("return it, marked dirty"));
+  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return vv::add_(first_of::apply(v), 1.0); })(x),
+                    ContainsText("first_of") && ContainsText("clone"));
   tensor const captured = vv::clone(x0);
-  CHECK_THROWS_WITH(vv::functionalize([&](tensor const& v) { return std::get<0>(adds_over::apply(captured, v)); })(x), ContainsText("captured"));
+  CHECK_THROWS_WITH(vv::functionalize([&](tensor const& v) { return std::get<0>(adds_over::apply(captured, v)); })(x),
+                    ContainsText("captured"));
   CHECK(difference(captured, x0) == "");
   CHECK(thread_is_clean());
 }

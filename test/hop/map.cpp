@@ -2,6 +2,7 @@
 #include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -10,7 +11,9 @@ namespace vv = varve;
 namespace {
 using vv::array;
 /// Rows of 2 with two arguments, one of which is not differentiated everywhere: sums of tanh(x w + b).
-constexpr auto rows_of = [](auto const& xs, auto const& w, auto const& b) { return vv::map([](auto const& x, auto const& w, auto const& b) { return vv::tanh(x * w + b); }, xs, w, b); };
+constexpr auto rows_of = [](auto const& xs, auto const& w, auto const& b) {
+  return vv::map([](auto const& x, auto const& w, auto const& b) { return vv::tanh(x * w + b); }, xs, w, b);
+};
 constexpr auto score = [](auto const& xs, auto const& w, auto const& b) {
   auto const y = rows_of(xs, w, b);
   return vv::sum(y * y);
@@ -36,11 +39,13 @@ TEST_CASE("map: fused, a loop over rows and its gradient", "[hop][map][fuse]") {
   auto const [hx, hw, hb] = vv::grad<0, 1, 2>(plain)(rows, weight, bias);
   auto const [ex, ew, eb] = vv::grad<0, 1, 2>(score)(rows, weight, bias);
   for (int k = 0; k < 6; ++k) CHECK((gx[k] == Approx(hx[k]) && ex[k] == Approx(hx[k])));
-  for (int k = 0; k < 2; ++k) CHECK((gw[k] == Approx(hw[k]) && gb[k] == Approx(hb[k]) && ew[k] == Approx(hw[k]) && eb[k] == Approx(hb[k])));
+  for (int k = 0; k < 2; ++k)
+    CHECK((gw[k] == Approx(hw[k]) && gb[k] == Approx(hb[k]) && ew[k] == Approx(hw[k]) && eb[k] == Approx(hb[k])));
   auto const fused = vv::fuse(rows_of)(rows, weight, bias), eager = rows_of(rows, weight, bias);
   for (int k = 0; k < 6; ++k) CHECK(fused[k] == Approx(eager[k]));
   // rows of rank 0, a tree of results, of which one is a row as it came
-  auto const [u, v] = vv::fuse([](auto x) { return vv::map([](auto e) { return std::tuple(e * e, e); }, x); })(array<double, 5>{1, 2, 3, 4, 5});
+  auto const [u, v] = vv::fuse([](auto x) { return vv::map([](auto e) { return std::tuple(e * e, e); }, x); })(
+      array<double, 5>{1, 2, 3, 4, 5});
   CHECK(vv::equal(u, array<double, 5>{1, 4, 9, 16, 25}));
   CHECK(vv::equal(v, array<double, 5>{1, 2, 3, 4, 5}));
 }
@@ -54,13 +59,16 @@ TEST_CASE("map: on tensors in every interpreter, as a loop and as on static valu
   CHECK(agree(std::get<0>(g), boxed(std::get<0>(s))));
   CHECK(agree(std::get<1>(g), boxed(std::get<1>(s))));
   CHECK(agree(std::get<2>(g), boxed(std::get<2>(s))));
-  auto const along = vv::jvp(score, std::tuple(x, w, b), std::tuple(vv::ones_like(x), vv::ones_like(w), vv::ones_like(b))).second;
-  CHECK(along.item<double>() == Approx((vv::sum(std::get<0>(g)) + vv::sum(std::get<1>(g)) + vv::sum(std::get<2>(g))).item<double>()));
+  auto const along =
+      vv::jvp(score, std::tuple(x, w, b), std::tuple(vv::ones_like(x), vv::ones_like(w), vv::ones_like(b))).second;
+  CHECK(along.item<double>() ==
+        Approx((vv::sum(std::get<0>(g)) + vv::sum(std::get<1>(g)) + vv::sum(std::get<2>(g))).item<double>()));
   auto const of_w = [&](auto const& v) { return score(x, v, b); };
   CHECK(agree(vv::jacfwd(vv::grad(of_w))(w), vv::jacrev(vv::grad(of_w))(w)));
   // mapped once more: each operand, and per-example gradients
   tensor const x2 = vv::stack(std::vector{x, x + 1.0}, 0), w2 = vv::stack(std::vector{w, w - 0.5}, 0);
-  auto const both = vv::vmap(rows_of, vv::in_dims<0, 0, vv::none>)(x2, w2, b), inner = vv::vmap(rows_of, vv::in_dims<vv::none, 0, vv::none>)(x, w2, b);
+  auto const both = vv::vmap(rows_of, vv::in_dims<0, 0, vv::none>)(x2, w2, b),
+             inner = vv::vmap(rows_of, vv::in_dims<vv::none, 0, vv::none>)(x, w2, b);
   auto const gw = vv::vmap(vv::grad<1>(score), vv::in_dims<0, vv::none, vv::none>)(x2, w, b);
   for (int k = 0; k < 2; ++k) {
     CHECK(agree(at(both, k), rows_of(at(x2, k), at(w2, k), b)));
@@ -92,7 +100,11 @@ TEST_CASE("map: eager gradients, of rows alone and of arguments too", "[hop][map
 TEST_CASE("map: a run-time trace holds its function, lifts what it captures, and runs", "[hop][map][graph]") {
   tensor const x = boxed(rows), w = boxed(weight), b = boxed(bias);
   auto const nested = [](auto const& x, auto const& w, auto const& b) {
-    return vv::map([&](auto const& row, auto const& v) { return vv::map([&](auto const& e) { return e * vv::sum(v) + b; }, row) * vv::sum(w); }, x, w);
+    return vv::map(
+        [&](auto const& row, auto const& v) {
+          return vv::map([&](auto const& e) { return e * vv::sum(v) + b; }, row) * vv::sum(w);
+        },
+        x, w);
   };
   auto const flat = [&](auto const& x, auto const& w, auto const& b) { return vv::sum(vv::sin(nested(x, w, b))); };
   auto const g = vv::make_fx(flat)(x, w, b), dg = vv::make_fx(vv::grad<1>(flat))(x, w, b);
@@ -122,17 +134,27 @@ TEST_CASE("map: what is wrong is said, and leaves every stack as it was", "[hop]
   auto const same = [](tensor const& v) { return v; };
   CHECK_THROWS_WITH(vv::map(same, vv::full({}, 1.0)), ContainsText("no dimension to walk through"));
   CHECK_THROWS_WITH(vv::map(same, vv::zeros({0, 2})), ContainsText("map") && ContainsText("nothing to walk through"));
-  CHECK_THROWS_AS(vv::map([](std::pair<tensor, tensor> const& v) { return v.first; }, std::pair{vv::zeros({3, 2}), vv::zeros({4, 2})}), vv::shape_error);
+  CHECK_THROWS_AS(vv::map([](std::pair<tensor, tensor> const& v) { return v.first; },
+                          std::pair{vv::zeros({3, 2}), vv::zeros({4, 2})}),
+                  vv::shape_error);
   auto const writes = [](tensor const& v, tensor const& y) {
     vv::add_(y, 4);
     return tensor(v + y);
   };
-  CHECK_THROWS_WITH(vv::map(writes, x, vv::ones({2})), ContainsText("map") && ContainsText("writes into one of its operands"));
+  CHECK_THROWS_WITH(vv::map(writes, x, vv::ones({2})),
+                    ContainsText("map") && ContainsText("writes into one of its operands"));
   auto const through_a_view = [](tensor const& v) {
     vv::add_(vv::reshape(v, vv::dims{2, 1}), 1);
     return tensor(vv::sum(v));
   };
   CHECK_THROWS_WITH(vv::map(through_a_view, vv::clone(x)), ContainsText("writes into one of its operands"));
-  CHECK(agree(vv::map([](tensor const& v) { tensor const own = vv::clone(v); vv::add_(own, 1); return own; }, x), x + 1.0)); // what is its own it may write
+  CHECK(agree(vv::map(
+                  [](tensor const& v) {
+                    tensor const own = vv::clone(v);
+                    vv::add_(own, 1);
+                    return own;
+                  },
+                  x),
+              x + 1.0)); // what is its own it may write
   CHECK(vv::this_thread_state.quiet());
 }

@@ -2,6 +2,7 @@
 #include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -53,10 +54,20 @@ void check_gradient(G const& gradients) {
   }
 }
 /// Three numbers that change places.
-constexpr auto shifted = [](auto a, auto b, auto c, auto xs) { return vv::scan([](auto const& u, auto x) { auto [p, q, r] = u; return std::pair{std::tuple{q, r, p}, p + x}; }, std::tuple{a, b, c}, xs); };
+constexpr auto shifted = [](auto a, auto b, auto c, auto xs) {
+  return vv::scan(
+      [](auto const& u, auto x) {
+        auto [p, q, r] = u;
+        return std::pair{std::tuple{q, r, p}, p + x};
+      },
+      std::tuple{a, b, c}, xs);
+};
 /// 4,000 steps of a logistic map that hardly moves.
 template <vv::index_t Segment>
-constexpr auto orbit = [](auto x) { return vv::scan<0, Segment>([](auto c) { return std::pair{c + 1e-4 * c * (1.0 - c), vv::none}; }, x, vv::steps<4000>).first; };
+constexpr auto orbit = [](auto x) {
+  return vv::scan<0, Segment>([](auto c) { return std::pair{c + 1e-4 * c * (1.0 - c), vv::none}; }, x, vv::steps<4000>)
+      .first;
+};
 } // namespace
 
 TEST_CASE("scan: fused, a loop and its gradient", "[hop][scan][fuse]") {
@@ -76,17 +87,22 @@ TEST_CASE("scan: on tensors in every interpreter, as on static values", "[hop][s
   tensor const c = boxed(init), x = boxed(rows), w = boxed(weight);
   CHECK(cell(c, x, w).item<double>() == Approx(by_hand(init, rows, weight)));
   auto const g = vv::grad<0, 1, 2>(cell)(c, x, w);
-  check_gradient(std::tuple{unboxed(std::get<0>(g), init), unboxed(std::get<1>(g), rows), unboxed(std::get<2>(g), weight)});
+  check_gradient(
+      std::tuple{unboxed(std::get<0>(g), init), unboxed(std::get<1>(g), rows), unboxed(std::get<2>(g), weight)});
   // forward mode against reverse mode, second derivatives both ways, through the captured value as well
-  auto const along = vv::jvp(cell, std::tuple(c, x, w), std::tuple(vv::ones_like(c), vv::ones_like(x), vv::ones_like(w))).second;
-  CHECK(along.item<double>() == Approx((vv::sum(std::get<0>(g)) + vv::sum(std::get<1>(g)) + vv::sum(std::get<2>(g))).item<double>()));
+  auto const along =
+      vv::jvp(cell, std::tuple(c, x, w), std::tuple(vv::ones_like(c), vv::ones_like(x), vv::ones_like(w))).second;
+  CHECK(along.item<double>() ==
+        Approx((vv::sum(std::get<0>(g)) + vv::sum(std::get<1>(g)) + vv::sum(std::get<2>(g))).item<double>()));
   auto const of_w = [&](auto const& v) { return cell(c, x, v); };
   CHECK(agree(vv::jacfwd(vv::grad(of_w))(w), vv::jacrev(vv::grad(of_w))(w)));
   CHECK(agree(vv::jacfwd(vv::grad(of_w))(w), vv::jacrev([&](auto const& v) { return vv::jacfwd(of_w)(v); })(w)));
   // mapped: each of the operands, all at once, and per-example gradients
-  tensor const c2 = vv::stack(std::vector{c, c * 2.0}, 0), x2 = vv::stack(std::vector{x, x + 1.0}, 0), w2 = vv::stack(std::vector{w, w - 0.5}, 0);
+  tensor const c2 = vv::stack(std::vector{c, c * 2.0}, 0), x2 = vv::stack(std::vector{x, x + 1.0}, 0),
+               w2 = vv::stack(std::vector{w, w - 0.5}, 0);
   auto const both = vv::vmap(cell)(c2, x2, w2);
-  for (int k = 0; k < 2; ++k) CHECK(at(both, k).item<double>() == Approx(cell(at(c2, k), at(x2, k), at(w2, k)).item<double>()));
+  for (int k = 0; k < 2; ++k)
+    CHECK(at(both, k).item<double>() == Approx(cell(at(c2, k), at(x2, k), at(w2, k)).item<double>()));
   auto const only_x = vv::vmap(vv::grad<2>(cell), vv::in_dims<vv::none, 0, vv::none>)(c, x2, w);
   auto const only_w = vv::vmap(vv::grad<2>(cell), vv::in_dims<vv::none, vv::none, 0>)(c, x, w2);
   for (int k = 0; k < 2; ++k) {
@@ -103,8 +119,18 @@ TEST_CASE("scan: on tensors in every interpreter, as on static values", "[hop][s
 
 TEST_CASE("scan: what a step captures is differentiated, mapped and lifted", "[hop][scan]") {
   tensor const x = boxed(rows);
-  auto const captured = [&](auto const& w) { return vv::sum(vv::scan([&](auto const& c, auto const& row) { return std::pair{c * w + row, vv::none}; }, vv::zeros_like(w), x).first); };
-  auto const declared = [&](auto const& w) { return vv::sum(vv::scan(vv::closure([](auto const& c, auto const& row, auto const& v) { return std::pair{c * v + row, vv::none}; }, w), vv::zeros_like(w), x).first); };
+  auto const captured = [&](auto const& w) {
+    return vv::sum(
+        vv::scan([&](auto const& c, auto const& row) { return std::pair{c * w + row, vv::none}; }, vv::zeros_like(w), x)
+            .first);
+  };
+  auto const declared = [&](auto const& w) {
+    return vv::sum(
+        vv::scan(vv::closure(
+                     [](auto const& c, auto const& row, auto const& v) { return std::pair{c * v + row, vv::none}; }, w),
+                 vv::zeros_like(w), x)
+            .first);
+  };
   tensor const w = boxed(weight);
   CHECK(agree(vv::grad(captured)(w), vv::grad(declared)(w)));
   CHECK(agree(vv::hessian(captured)(w), vv::hessian(declared)(w)));
@@ -114,7 +140,14 @@ TEST_CASE("scan: what a step captures is differentiated, mapped and lifted", "[h
 TEST_CASE("scan: a run-time trace holds the step, nested in another, and runs", "[hop][scan][graph]") {
   tensor const c = boxed(init), x = boxed(rows), w = boxed(weight);
   auto const nested = [](auto const& c, auto const& x, auto const& w) {
-    return vv::scan([&](auto const& outer, auto const& row) { return std::pair{vv::scan([&](auto const& inner, auto const& e) { return std::pair{inner * w + e, vv::none}; }, outer, row).first, vv::sum(outer)}; }, c, x);
+    return vv::scan(
+        [&](auto const& outer, auto const& row) {
+          return std::pair{
+              vv::scan([&](auto const& inner, auto const& e) { return std::pair{inner * w + e, vv::none}; }, outer, row)
+                  .first,
+              vv::sum(outer)};
+        },
+        c, x);
   };
   auto const flat = [&](auto const& c, auto const& x, auto const& w) {
     auto const [last, y] = nested(c, x, w);
@@ -131,8 +164,11 @@ TEST_CASE("scan: a run-time trace holds the step, nested in another, and runs", 
 
 TEST_CASE("scan: plain numbers in a step stay such when its gradient is traced", "[hop][scan][graph]") {
   tensor const s = vv::full({}, 1.5, vv::dtype::float32), x = vv::full({3}, 2.0, vv::dtype::float32);
-  auto const f = [](auto const& c, auto const& xs) { return vv::scan([](auto const& v, auto const& row) { return std::pair{v * 2.0 + row, v * 0.5}; }, c, xs).first; };
-  tensor const traced = vv::interpret(vv::make_fx(vv::grad(f))(s, x), vv::boxed_args(s, x))[0], compiled = vv::compile(vv::grad(f))(s, x);
+  auto const f = [](auto const& c, auto const& xs) {
+    return vv::scan([](auto const& v, auto const& row) { return std::pair{v * 2.0 + row, v * 0.5}; }, c, xs).first;
+  };
+  tensor const traced = vv::interpret(vv::make_fx(vv::grad(f))(s, x), vv::boxed_args(s, x))[0],
+               compiled = vv::compile(vv::grad(f))(s, x);
   CHECK(traced.dtype() == vv::dtype::float32);
   CHECK(traced.item<float>() == 8);
   CHECK(compiled.item<float>() == 8);
@@ -143,17 +179,19 @@ TEST_CASE("scan: plain numbers in a step stay such when its gradient is traced",
 
 TEST_CASE("scan: trees of run-time structure, the other way, another dimension, a count", "[hop][scan]") {
   tensor const x = boxed(rows);
-  auto const [last, y] = vv::scan(
-      [](std::vector<tensor> const& c, tensor const& row) {
-        return std::pair{std::vector<tensor>{c[1], c[0] + row}, std::pair{row, c[0]}};
-      },
-      std::vector<tensor>{vv::zeros_like(at(x, 0)), vv::zeros_like(at(x, 0))}, x, true);
+  auto const [last, y] =
+      vv::scan([](std::vector<tensor> const& c,
+                  tensor const& row) { return std::pair{std::vector<tensor>{c[1], c[0] + row}, std::pair{row, c[0]}}; },
+               std::vector<tensor>{vv::zeros_like(at(x, 0)), vv::zeros_like(at(x, 0))}, x, true);
   CHECK(last.size() == 2);
   CHECK(agree(y.first, x));
   CHECK(agree(last[1], at(x, 0) + at(x, 2)));
-  auto const by_columns = vv::scan<1>([](tensor const& c, tensor const& v) { return std::pair{c + v, vv::none}; }, vv::zeros_like(vv::sum(x, 1)), x).first;
+  auto const by_columns = vv::scan<1>([](tensor const& c, tensor const& v) { return std::pair{c + v, vv::none}; },
+                                      vv::zeros_like(vv::sum(x, 1)), x)
+                              .first;
   CHECK(agree(by_columns, vv::sum(x, 1)));
-  CHECK(vv::scan([](tensor const& c) { return std::pair{c * 2.0, vv::none}; }, vv::full({}, 1.0), vv::step_count(10)).first.item<float>() == 1024);
+  CHECK(vv::scan([](tensor const& c) { return std::pair{c * 2.0, vv::none}; }, vv::full({}, 1.0), vv::step_count(10))
+            .first.item<float>() == 1024);
   // a value that is carried unchanged is no alias of what it began as
   tensor const start = vv::ones({2});
   tensor const same = vv::scan([](tensor const& c, tensor const&) { return std::pair{c, vv::none}; }, start, x).first;
@@ -169,18 +207,28 @@ TEST_CASE("scan: trees of run-time structure, the other way, another dimension, 
   vv::add_(twice[0], 1.0);
   CHECK(agree(twice[1], twice[0] - 1.0));
   CHECK(agree(twice[2], twice[1]));
-  auto const looped = vv::while_loop([](tensor const& a, tensor const&) { return vv::sum(a) < 9.0; }, [](tensor const& a, tensor const&) { tensor const n = a + 1.0; return std::tuple{n, n}; }, std::tuple{start, start});
+  auto const looped = vv::while_loop([](tensor const& a, tensor const&) { return vv::sum(a) < 9.0; },
+                                     [](tensor const& a, tensor const&) {
+                                       tensor const n = a + 1.0;
+                                       return std::tuple{n, n};
+                                     },
+                                     std::tuple{start, start});
   CHECK_FALSE(std::get<0>(looped).shares_storage(std::get<1>(looped)));
 }
 
 TEST_CASE("scan: what is wrong is said, and leaves every stack as it was", "[hop][scan][exception]") {
   tensor const x = boxed(rows), c = boxed(init);
-  auto const step = [](auto f) { return [=](tensor const& c, tensor const& v) { return std::pair{tensor(f(c, v)), vv::none}; }; };
+  auto const step = [](auto f) {
+    return [=](tensor const& c, tensor const& v) { return std::pair{tensor(f(c, v)), vv::none}; };
+  };
   CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return vv::sum(c); }), c, x), vv::shape_error);
-  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return vv::to(c, vv::dtype::float32); }), c, x), vv::dtype_error);
+  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return vv::to(c, vv::dtype::float32); }), c, x),
+                  vv::dtype_error);
   CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return c; }), c, vv::full({}, 1.0)), vv::value_error);
   CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return c; }), c, vv::zeros({0, 2})), vv::value_error);
-  CHECK_THROWS_AS(vv::scan([](tensor const& c, std::pair<tensor, tensor> const&) { return std::pair{c, vv::none}; }, c, std::pair{x, vv::zeros({3, 2})}), vv::shape_error);
+  CHECK_THROWS_AS(vv::scan([](tensor const& c, std::pair<tensor, tensor> const&) { return std::pair{c, vv::none}; }, c,
+                           std::pair{x, vv::zeros({3, 2})}),
+                  vv::shape_error);
   auto const writes = [](tensor const& c, tensor const& v) {
     vv::add_(c, v);
     return std::pair{c + v, vv::none};
@@ -190,7 +238,9 @@ TEST_CASE("scan: what is wrong is said, and leaves every stack as it was", "[hop
     if (c.dim() == 1) throw std::runtime_error("stop");
     return c + v;
   });
-  CHECK_THROWS_AS(vv::vmap(vv::grad([&](auto const& a) { return vv::sum(vv::scan(throws, a, x).first); }))(vv::stack(std::vector{c, c}, 0)), std::runtime_error);
+  CHECK_THROWS_AS(vv::vmap(vv::grad([&](auto const& a) { return vv::sum(vv::scan(throws, a, x).first); }))(
+                      vv::stack(std::vector{c, c}, 0)),
+                  std::runtime_error);
   CHECK(vv::this_thread_state.quiet());
 }
 
@@ -203,7 +253,10 @@ TEST_CASE("scan: a long one in segments has the same gradient, in a small part o
   tensor const x = boxed(rows), w = boxed(weight);
   auto const by_segments = [&](auto segment) {
     return [&x, segment](tensor const& v) {
-      return vv::sum(vv::scan<0, decltype(segment)::value>([&](tensor const& c, tensor const& row) { return std::pair{vv::tanh(c * v + row), vv::none}; }, vv::zeros_like(v), x).first);
+      return vv::sum(vv::scan<0, decltype(segment)::value>(
+                         [&](tensor const& c, tensor const& row) { return std::pair{vv::tanh(c * v + row), vv::none}; },
+                         vv::zeros_like(v), x)
+                         .first);
     };
   };
   using vv::index_t;
@@ -214,10 +267,16 @@ TEST_CASE("scan: a long one in segments has the same gradient, in a small part o
 
 TEST_CASE("scan: fused under vmap and hessian, with constants among what is carried", "[hop][scan][fuse]") {
   constexpr auto f = [](auto xs) {
-    auto [c, y] = vv::scan([](auto c, auto x) { auto n = c + x; return std::pair{n, n * n}; }, 0.0, xs);
+    auto [c, y] = vv::scan(
+        [](auto c, auto x) {
+          auto n = c + x;
+          return std::pair{n, n * n};
+        },
+        0.0, xs);
     return c * vv::sum(y);
   };
   constexpr array<double, 2, 3> m{1, 2, 3, 2, 3, 4};
   CHECK(vv::equal(vv::fuse(vv::vmap(vv::grad(f)))(m), array<double, 2, 3>{166, 154, 118, 398, 362, 272}));
-  CHECK(vv::equal(vv::fuse(vv::hessian(f))(array<double, 3>{1, 2, 3}), array<double, 3, 3>{76, 62, 44, 62, 60, 42, 44, 42, 36}));
+  CHECK(vv::equal(vv::fuse(vv::hessian(f))(array<double, 3>{1, 2, 3}),
+                  array<double, 3, 3>{76, 62, 44, 62, 60, 42, 44, 42, 36}));
 }

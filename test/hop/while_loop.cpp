@@ -2,6 +2,7 @@
 #include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -13,12 +14,15 @@ using vv::index_t;
 /// Newton's iteration for a = x^3, until it is exact enough.
 template <index_t Most>
 constexpr auto cube_root = [](auto a) {
-  return vv::while_loop<Most>([](auto x, auto a) { return vv::abs(x * x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return x - (x * x * x - a) / (3.0 * x * x); }, a, a);
+  return vv::while_loop<Most>([](auto x, auto a) { return vv::abs(x * x * x - a) > 1e-12 * a; },
+                              [](auto x, auto a) { return x - (x * x * x - a) / (3.0 * x * x); }, a, a);
 };
 /// Powers of a matrix times a vector until it is long: two carried values, one of them a count, one additional.
 template <index_t Most>
 constexpr auto powers = [](auto x, auto w) {
-  auto [n, y] = vv::while_loop<Most>([](auto, auto y, auto) { return vv::sum(y * y) < 100.0; }, [](auto n, auto y, auto w) { return std::tuple(n + 1, vv::tanh(w) * y + y * y); }, std::tuple(0, x), w);
+  auto [n, y] = vv::while_loop<Most>([](auto, auto y, auto) { return vv::sum(y * y) < 100.0; },
+                                     [](auto n, auto y, auto w) { return std::tuple(n + 1, vv::tanh(w) * y + y * y); },
+                                     std::tuple(0, x), w);
   return vv::sum(vv::sin(y));
 };
 constexpr auto powers_by_hand = [](auto const& x, auto const& w) {
@@ -86,7 +90,9 @@ TEST_CASE("while_loop: loops within loops, fused and traced", "[hop][while_loop]
     auto [i, j, u, v] = vv::while_loop(
         [](auto i, auto, auto, auto) { return i > 0; },
         [](auto i, auto j, auto a, auto b) {
-          auto [k, u, v] = vv::while_loop([](auto j, auto, auto) { return j > 0; }, [](auto j, auto u, auto v) { return std::tuple(j - 1, u + 3.14, v - 2.71); }, std::tuple(j, a, b));
+          auto [k, u, v] = vv::while_loop([](auto j, auto, auto) { return j > 0; },
+                                          [](auto j, auto u, auto v) { return std::tuple(j - 1, u + 3.14, v - 2.71); },
+                                          std::tuple(j, a, b));
           return std::tuple(i - 1, k, u * 2, v / 2);
         },
         std::tuple(2, 2, a, b));
@@ -112,7 +118,8 @@ TEST_CASE("while_loop: on tensors in every interpreter, as on static values", "[
     auto const [gx, gw] = vv::grad<0, 1>(powers<0>)(x, w); // no bound is needed
     auto const [bx, bw] = vv::grad<0, 1>(powers<20>)(x, w);
     CHECK((agree(gx, bx) && agree(gw, bw)));
-    check_gradient(s, std::array{at(gx, 0).item<double>(), at(gx, 1).item<double>()}, std::array{at(gw, 0).item<double>(), at(gw, 1).item<double>()});
+    check_gradient(s, std::array{at(gx, 0).item<double>(), at(gx, 1).item<double>()},
+                   std::array{at(gw, 0).item<double>(), at(gw, 1).item<double>()});
     auto const along = vv::jvp(powers<0>, std::tuple(x, w), std::tuple(vv::ones_like(x), vv::ones_like(w))).second;
     CHECK(along.item<double>() == Approx((vv::sum(gx) + vv::sum(gw)).item<double>()));
     auto const of_w = [&](auto const& v) { return powers<0>(x, v); };
@@ -125,7 +132,8 @@ TEST_CASE("while_loop: on tensors in every interpreter, as on static values", "[
 
 TEST_CASE("while_loop: mapped, it goes on while any lane does", "[hop][while_loop]") {
   tensor const a = boxed(array<double, 3>{1000, 1, 8});
-  tensor const y = vv::vmap(cube_root<0>)(a), g = vv::vmap(vv::grad(cube_root<0>))(a), b = vv::vmap(vv::grad(cube_root<50>))(a), gg = vv::vmap(vv::grad(vv::grad(cube_root<0>)))(a);
+  tensor const y = vv::vmap(cube_root<0>)(a), g = vv::vmap(vv::grad(cube_root<0>))(a),
+               b = vv::vmap(vv::grad(cube_root<50>))(a), gg = vv::vmap(vv::grad(vv::grad(cube_root<0>)))(a);
   tensor const outside = vv::grad([](auto const& v) { return vv::sum(vv::vmap(cube_root<0>)(v)); })(a);
   for (int k = 0; k < 3; ++k) {
     CHECK(agree(at(y, k), cube_root<0>(at(a, k))));
@@ -146,7 +154,8 @@ TEST_CASE("while_loop: mapped, it goes on while any lane does", "[hop][while_loo
 
 TEST_CASE("while_loop: what its functions capture is differentiated, mapped and lifted", "[hop][while_loop][graph]") {
   auto const captured = [](auto const& limit, auto const& k) {
-    return vv::while_loop([&](auto const& x) { return x < limit; }, [&](auto const& x) { return x * k + limit; }, vv::full({}, 1.0, vv::dtype::float64));
+    return vv::while_loop([&](auto const& x) { return x < limit; }, [&](auto const& x) { return x * k + limit; },
+                          vv::full({}, 1.0, vv::dtype::float64));
   };
   tensor const limit = boxed(20.0), k = boxed(2.0); // 1, 22
   CHECK(captured(limit, k).item<double>() == 22);
@@ -168,7 +177,10 @@ TEST_CASE("while_loop: what its functions capture is differentiated, mapped and 
 
 TEST_CASE("while_loop: compiled, the gradient needs a bound", "[hop][while_loop][graph][exception]") {
   auto const doubled = [](auto bound) {
-    return [](auto const& x) { return vv::while_loop<decltype(bound)::value>([](auto const& v) { return v < 100.0; }, [](auto const& v) { return v * 2.0; }, x); };
+    return [](auto const& x) {
+      return vv::while_loop<decltype(bound)::value>([](auto const& v) { return v < 100.0; },
+                                                    [](auto const& v) { return v * 2.0; }, x);
+    };
   };
   auto const open = doubled(std::integral_constant<vv::index_t, 0>{});
   CHECK(vv::compile(open)(boxed(1.5)).item<double>() == 192);
@@ -179,7 +191,11 @@ TEST_CASE("while_loop: compiled, the gradient needs a bound", "[hop][while_loop]
 }
 
 TEST_CASE("while_loop: a static trace has both functions, with what either captures", "[hop][while_loop][graph]") {
-  constexpr auto g = vv::trace([](auto x, auto limit) { return vv::while_loop([=](auto y) { return y < limit; }, [=](auto y) { return y * x; }, x); }, vv::spec<double>, vv::spec<double>);
+  constexpr auto g = vv::trace(
+      [](auto x, auto limit) {
+        return vv::while_loop([=](auto y) { return y < limit; }, [=](auto y) { return y * x; }, x);
+      },
+      vv::spec<double>, vv::spec<double>);
   static_assert(vv::verify(g.thaw()) && g.sizes.regions == 3 && g.regions[1].inputs == 3 && g.regions[2].inputs == 3);
   CHECK(vv::interpret(g.thaw(), vv::boxed_args(boxed(2.0), boxed(100.0)))[0].item<double>() == 128);
   constexpr auto backwards = vv::trace(vv::grad(cube_root<50>), vv::spec<double>);
@@ -188,7 +204,9 @@ TEST_CASE("while_loop: a static trace has both functions, with what either captu
 }
 
 TEST_CASE("while_loop: modes are given one call, and what its functions do, and so of map", "[hop][while_loop][map]") {
-  auto const doubled = [](auto const& x) { return vv::while_loop([](auto const& y) { return y < 100.0; }, [](auto const& y) { return y * 2.0; }, x); };
+  auto const doubled = [](auto const& x) {
+    return vv::while_loop([](auto const& y) { return y < 100.0; }, [](auto const& y) { return y * 2.0; }, x);
+  };
   counting mode;
   {
     vv::mode_guard const on{mode};
@@ -208,47 +226,77 @@ TEST_CASE("while_loop: modes are given one call, and what its functions do, and 
 TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop]") {
   tensor const x = vv::ones({2});
   auto const carried = std::tuple(vv::full({}, 3), std::pair{std::vector{x, x + 1.0}, x});
-  auto const [n, rest] = vv::while_loop([](tensor const& n, auto const&) { return n > 0; },
-                                        [](tensor const& n, auto const& v) {
-                                          return std::tuple(tensor(n - 1), std::pair{std::vector<tensor>{v.first[1], v.second}, tensor(v.first[0] * 2)});
-                                        },
-                                        carried);
+  auto const [n, rest] = vv::while_loop(
+      [](tensor const& n, auto const&) { return n > 0; },
+      [](tensor const& n, auto const& v) {
+        return std::tuple(tensor(n - 1), std::pair{std::vector<tensor>{v.first[1], v.second}, tensor(v.first[0] * 2)});
+      },
+      carried);
   CHECK(n.item<std::int64_t>() == 0);
   CHECK(agree(rest.second, vv::full({2}, 2.0f)));
   // no step gives copies
-  tensor const same = vv::while_loop([](tensor const&) { return false; }, [](tensor const& v) { return tensor(v * 2); }, x);
+  tensor const same =
+      vv::while_loop([](tensor const&) { return false; }, [](tensor const& v) { return tensor(v * 2); }, x);
   CHECK(agree(same, x));
   CHECK_FALSE(same.shares_storage(x));
-  CHECK_FALSE(vv::while_loop([](tensor const& v) { return vv::sum(v) < 3.0; }, [](tensor const& v) { return v; }, x + 1.0).shares_storage(x));
+  CHECK_FALSE(
+      vv::while_loop([](tensor const& v) { return vv::sum(v) < 3.0; }, [](tensor const& v) { return v; }, x + 1.0)
+          .shares_storage(x));
   tensor const leaf = boxed(27.0);
   leaf.requires_grad_();
   cube_root<0>(leaf).backward();
   CHECK(leaf.grad().item<double>() == Approx(1.0 / 27));
 }
 
-TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as it was", "[hop][while_loop][exception]") {
+TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as it was",
+          "[hop][while_loop][exception]") {
   tensor const x = vv::ones({2}), n = vv::full({}, 2);
   auto const go = [](tensor const& n, tensor const&) { return n > 0; };
   auto const body = [&](auto f) { return [=](tensor const& n, tensor const& v) { return f(n, v); }; };
-  CHECK_THROWS_WITH(vv::while_loop(go, body([](auto const& n, auto const& v) { return std::tuple(vv::to(n, vv::dtype::int32), tensor(vv::reshape(v, vv::dims{1, 2}))); }), std::tuple(n, x)),
-                    ContainsText("while_loop: the function must give values of the same metadata") && ContainsText("value 0: dtype int64 became int32") && ContainsText("value 1: sizes [2] became [1, 2]."));
-  CHECK_THROWS_AS(vv::while_loop(go, body([](auto const& n, auto const& v) { return std::tuple(tensor(n - 1), tensor(vv::to(v, vv::dtype::float64))); }), std::tuple(n, x)), vv::dtype_error);
-  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return v > 0; }, [](tensor const& v) { return v; }, x), ContainsText("the condition must give one bool"));
-  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return vv::sum(v); }, [](tensor const& v) { return v; }, x), ContainsText("the condition must give one bool"));
+  CHECK_THROWS_WITH(
+      vv::while_loop(go, body([](auto const& n, auto const& v) {
+                       return std::tuple(vv::to(n, vv::dtype::int32), tensor(vv::reshape(v, vv::dims{1, 2})));
+                     }),
+                     std::tuple(n, x)),
+      ContainsText("while_loop: the function must give values of the same metadata") &&
+          ContainsText("value 0: dtype int64 became int32") && ContainsText("value 1: sizes [2] became [1, 2]."));
+  CHECK_THROWS_AS(vv::while_loop(go, body([](auto const& n, auto const& v) {
+                                   return std::tuple(tensor(n - 1), tensor(vv::to(v, vv::dtype::float64)));
+                                 }),
+                                 std::tuple(n, x)),
+                  vv::dtype_error);
+  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return v > 0; }, [](tensor const& v) { return v; }, x),
+                    ContainsText("the condition must give one bool"));
+  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return vv::sum(v); }, [](tensor const& v) { return v; }, x),
+                    ContainsText("the condition must give one bool"));
   auto const writes = [](tensor const& v) {
     vv::add_(v, 1);
     return v;
   };
   auto const small = [](tensor const& v) { return vv::sum(v) < 10.0; };
-  CHECK_THROWS_WITH(vv::while_loop(small, writes, vv::clone(x)), ContainsText("while_loop: the function writes into one of its operands"));
-  CHECK_THROWS_WITH(vv::while_loop([&](tensor const& v) { return vv::sum(writes(v)) < 10.0; }, [](tensor const& v) { return v; }, vv::clone(x)), ContainsText("writes into one of its operands"));
-  CHECK_THROWS_WITH(vv::while_loop<4>(small, [](tensor const& v) { return v; }, x), ContainsText("while_loop is not done after the 4 steps that bound it"));
+  CHECK_THROWS_WITH(vv::while_loop(small, writes, vv::clone(x)),
+                    ContainsText("while_loop: the function writes into one of its operands"));
+  CHECK_THROWS_WITH(vv::while_loop([&](tensor const& v) { return vv::sum(writes(v)) < 10.0; },
+                                   [](tensor const& v) { return v; }, vv::clone(x)),
+                    ContainsText("writes into one of its operands"));
+  CHECK_THROWS_WITH(vv::while_loop<4>(
+                        small, [](tensor const& v) { return v; }, x),
+                    ContainsText("while_loop is not done after the 4 steps that bound it"));
   CHECK_THROWS_AS(vv::vmap(vv::grad(cube_root<3>))(boxed(array<double, 2>{1e6, 1})), vv::step_limit_error);
   // of lanes too, where what a body gives is selected, not broadcast or promoted to what is carried
-  auto const lanes = [&](auto const& f) { return vv::vmap([&](tensor const& v) { return vv::while_loop<4>([](tensor const& u) { return vv::sum(u) < 10.0; }, f, v); })(vv::stack(std::vector{x, x}, 0)); };
+  auto const lanes = [&](auto const& f) {
+    return vv::vmap([&](tensor const& v) {
+      return vv::while_loop<4>([](tensor const& u) { return vv::sum(u) < 10.0; }, f, v);
+    })(vv::stack(std::vector{x, x}, 0));
+  };
   CHECK_THROWS_AS(lanes([](tensor const& v) { return tensor(vv::sum(v) + 10.0); }), vv::shape_error);
-  CHECK_THROWS_WITH(lanes([](tensor const& v) { return vv::to(v, vv::dtype::bool_); }), ContainsText("value 0: dtype float32 became bool"));
-  constexpr auto traced = [](auto v) { return vv::vmap([](auto r) { return vv::while_loop<4>([](auto u) { return vv::sum(u) < 10.0; }, [](auto u) { return vv::sum(u) + 10.0; }, r); })(v); };
+  CHECK_THROWS_WITH(lanes([](tensor const& v) { return vv::to(v, vv::dtype::bool_); }),
+                    ContainsText("value 0: dtype float32 became bool"));
+  constexpr auto traced = [](auto v) {
+    return vv::vmap([](auto r) {
+      return vv::while_loop<4>([](auto u) { return vv::sum(u) < 10.0; }, [](auto u) { return vv::sum(u) + 10.0; }, r);
+    })(v);
+  };
   CHECK_THROWS_AS(vv::trace_graph(traced, vv::meta{vv::dtype::float32, {2, 3}}), vv::shape_error);
   CHECK_THROWS_AS(vv::grad(cube_root<3>)(boxed(1e6)), vv::step_limit_error);
   CHECK(cube_root<9>(boxed(8.0)).item<double>() == Approx(2));

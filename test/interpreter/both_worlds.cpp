@@ -50,7 +50,9 @@ TEST_CASE("both worlds: grad, jvp, vmap and a mode from one text", "[interpreter
 }
 
 TEST_CASE("both worlds: pairs of interpreters from one text", "[interpreter]") {
-  auto derivative = [](auto g) { return [g](auto const& v) { return vv::jvp(g, std::tuple(v), std::tuple(vv::ones_like(v))).second; }; };
+  auto derivative = [](auto g) {
+    return [g](auto const& v) { return vv::jvp(g, std::tuple(v), std::tuple(vv::ones_like(v))).second; };
+  };
   auto total = [](auto const& v) { return vv::sum(f(v)); };
   check([&](auto const& x) { return vv::vmap(vv::grad(f))(x); });
   check([&](auto const& x) { return vv::vmap(vv::grad(vv::grad(f)))(x); });

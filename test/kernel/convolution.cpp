@@ -23,12 +23,15 @@ call random_call() {
   c.output = {c.input[0], groups * (transposed ? a : b)};
   dims stride, padding, rest, more;
   for (int d = 0; d < n; ++d) {
-    index_t const size = random_int(1, most), taps = random_int(1, random_int(0, 3) ? 4 : most), s = random_int(1, 3), p = random_int(0, 3),
-                  e = random_int(1, 3), o = transposed ? random_int(0, static_cast<int>(s > e ? s : e) - 1) : 0, reach = e * (taps - 1) + 1;
-    index_t const out = transposed ? (size - 1) * s - 2 * p + reach + o : size + 2 * p < reach ? 0 : (size + 2 * p - reach) / s + 1;
+    index_t const size = random_int(1, most), taps = random_int(1, random_int(0, 3) ? 4 : most), s = random_int(1, 3),
+                  p = random_int(0, 3), e = random_int(1, 3),
+                  o = transposed ? random_int(0, static_cast<int>(s > e ? s : e) - 1) : 0, reach = e * (taps - 1) + 1;
+    index_t const out = transposed             ? (size - 1) * s - 2 * p + reach + o
+                        : size + 2 * p < reach ? 0
+                                               : (size + 2 * p - reach) / s + 1;
     c.possible = c.possible && out > 0;
-    c.input.push_back(size), c.weight.push_back(taps), c.output.push_back(out), stride.push_back(s), padding.push_back(p), rest.push_back(e),
-        more.push_back(o);
+    c.input.push_back(size), c.weight.push_back(taps), c.output.push_back(out), stride.push_back(s),
+        padding.push_back(p), rest.push_back(e), more.push_back(o);
   }
   rest.push_back(transposed).push_back(groups);
   for (index_t o : more) rest.push_back(o);

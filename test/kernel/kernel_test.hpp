@@ -5,10 +5,11 @@
 #else
 #include <catch2/catch.hpp>
 #endif
-#include <cstdint>
-#include <random>
 #include <varve/core/dims.hpp>
 #include <varve/core/message.hpp>
+
+#include <cstdint>
+#include <random>
 #include <vector>
 
 /// @file

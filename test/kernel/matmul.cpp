@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "kernel_test.hpp"
+
 #include <varve/kernel/matmul.hpp>
 
 using namespace kernel_test;

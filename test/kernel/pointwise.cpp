@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "kernel_test.hpp"
+
 #include <varve/kernel/convert.hpp>
 #include <varve/kernel/math.hpp>
 #include <varve/kernel/pointwise.hpp>
@@ -28,7 +29,8 @@ struct scalar_f {
 template <class T>
 void check_add(dims const& sizes, bool plain) {
   strided<T> a(sizes, true, plain), b(sizes, true), out(sizes, false, plain);
-  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.v, sizeof(T)}, {static_cast<void const*>(b.data()), b.strides.v, sizeof(T)}};
+  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.v, sizeof(T)},
+                     {static_cast<void const*>(b.data()), b.strides.v, sizeof(T)}};
   auto const before = out.memory;
   k::pointwise(sizes, {out.data(), out.strides.v, sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
   bool right = true;
@@ -36,7 +38,10 @@ void check_add(dims const& sizes, bool plain) {
   CHECK(right);
   // what lies between the elements of the output is untouched
   auto after = out;
-  visit_every_index(sizes, [&](dims const& at) { std::memcpy(&after[at], before.data() + (reinterpret_cast<unsigned char*>(&after[at]) - after.memory.data()), sizeof(T)); });
+  visit_every_index(sizes, [&](dims const& at) {
+    std::memcpy(&after[at], before.data() + (reinterpret_cast<unsigned char*>(&after[at]) - after.memory.data()),
+                sizeof(T));
+  });
   CHECK(after.memory == before);
 }
 } // namespace
@@ -71,7 +76,8 @@ TEST_CASE("pointwise: the output may be an input", "[kernel][pointwise]") {
     dims const sizes = random_sizes(1 + round % 4, 40);
     strided<float> x(sizes, false), y(sizes, true);
     auto before = x;
-    k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.v, 4}, {static_cast<void const*>(y.data()), y.strides.v, 4}};
+    k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.v, 4},
+                       {static_cast<void const*>(y.data()), y.strides.v, 4}};
     k::pointwise(sizes, {x.data(), x.strides.v, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
     bool right = true;
     visit_every_index(sizes, [&](dims const& at) { right = right && x[at] == before[at] + y[at]; });
@@ -128,8 +134,8 @@ void check_convert() {
   dims const sizes{5, 50};
   strided<From> a(sizes, true);
   strided<To> out(sizes, false);
-  k::convert(sizes, {out.data(), out.strides.v, sizeof(To)}, varve::dtype_of_type<To>(), {static_cast<void const*>(a.data()), a.strides.v, sizeof(From)},
-             varve::dtype_of_type<From>());
+  k::convert(sizes, {out.data(), out.strides.v, sizeof(To)}, varve::dtype_of_type<To>(),
+             {static_cast<void const*>(a.data()), a.strides.v, sizeof(From)}, varve::dtype_of_type<From>());
   bool right = true;
   visit_every_index(sizes, [&](dims const& at) {
     if constexpr (std::is_same_v<To, bool>) right = right && out[at] == (a[at] != From(0));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "kernel_test.hpp"
-#include <cmath>
+
 #include <varve/kernel/random.hpp>
+
+#include <cmath>
 
 namespace k = varve::kernel;
 
@@ -25,8 +27,10 @@ TEST_CASE("uniform and normal: range, moments, constant expressions", "[kernel][
     constexpr int n = 100001;
     std::vector<float> f(n);
     std::vector<double> d(n);
-    auto const used_f = pass == 0 ? k::fill_uniform<float>(n, f.data(), 5, 0) : k::fill_normal<float>(n, f.data(), 5, 0);
-    auto const used_d = pass == 0 ? k::fill_uniform<double>(n, d.data(), 5, 0) : k::fill_normal<double>(n, d.data(), 5, 0);
+    auto const used_f =
+        pass == 0 ? k::fill_uniform<float>(n, f.data(), 5, 0) : k::fill_normal<float>(n, f.data(), 5, 0);
+    auto const used_d =
+        pass == 0 ? k::fill_uniform<double>(n, d.data(), 5, 0) : k::fill_normal<double>(n, d.data(), 5, 0);
     CHECK(used_f == 25001);
     CHECK(used_d == 50001);
     double mean_f = 0, square_f = 0, mean_d = 0, square_d = 0;

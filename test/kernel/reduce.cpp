@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "kernel_test.hpp"
+
+#include <varve/kernel/reduce.hpp>
+
 #include <cmath>
 #include <limits>
-#include <varve/kernel/reduce.hpp>
 
 using namespace kernel_test;
 namespace k = varve::kernel;
@@ -32,21 +34,37 @@ void check(k::reduction r, dims const& sizes, unsigned axes, bool plain) {
   auto const n = static_cast<std::size_t>(varve::numel(kept));
   std::vector<unsigned char> got(n * sizeof(R) + 1, 77);
   k::reduce(r, varve::dtype_of_type<T>(), sizes, input(x), axes, got.data());
-  std::vector<double> want(n, r == k::reduction::prod || r == k::reduction::all ? 1 : r == k::reduction::max ? -1e300 : r == k::reduction::min ? 1e300 : 0);
+  std::vector<double> want(n, r == k::reduction::prod || r == k::reduction::all ? 1
+                              : r == k::reduction::max                          ? -1e300
+                              : r == k::reduction::min                          ? 1e300
+                                                                                : 0);
   visit_every_index(sizes, [&](dims const& at) {
     double& w = want[static_cast<std::size_t>(offset(kept_of(at, axes), kept))];
     double const v = static_cast<double>(x[at]);
     switch (r) {
-    case k::reduction::sum: w += v; break;
-    case k::reduction::prod: w *= v; break;
-    case k::reduction::max: w = v > w ? v : w; break;
-    case k::reduction::min: w = v < w ? v : w; break;
-    case k::reduction::any: w = w != 0 || v != 0; break;
-    case k::reduction::all: w = w != 0 && v != 0; break;
+    case k::reduction::sum:
+      w += v;
+      break;
+    case k::reduction::prod:
+      w *= v;
+      break;
+    case k::reduction::max:
+      w = v > w ? v : w;
+      break;
+    case k::reduction::min:
+      w = v < w ? v : w;
+      break;
+    case k::reduction::any:
+      w = w != 0 || v != 0;
+      break;
+    case k::reduction::all:
+      w = w != 0 && v != 0;
+      break;
     }
   });
   bool right = true;
-  for (std::size_t i = 0; i < n; ++i) right = right && static_cast<double>(reinterpret_cast<R const*>(got.data())[i]) == want[i];
+  for (std::size_t i = 0; i < n; ++i)
+    right = right && static_cast<double>(reinterpret_cast<R const*>(got.data())[i]) == want[i];
   CHECK(right);
   CHECK(got.back() == 77);
 }
@@ -103,9 +121,11 @@ TEST_CASE("reduce: empty, NaN and rounding", "[kernel][reduce]") {
   std::vector<float> tenth(1 << 22, 0.1f);
   index_t const row[] = {1}, column[] = {4, 1};
   float s = 0, c[4];
-  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 22}, {static_cast<void const*>(tenth.data()), row, 4}, 1, &s);
+  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 22}, {static_cast<void const*>(tenth.data()), row, 4}, 1,
+            &s);
   CHECK(std::abs(s / (0.1f * (1 << 22)) - 1) < 1e-6);
-  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 20, 4}, {static_cast<void const*>(tenth.data()), column, 4}, 1, c);
+  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 20, 4}, {static_cast<void const*>(tenth.data()), column, 4},
+            1, c);
   CHECK(std::abs(c[3] / (0.1f * (1 << 20)) - 1) < 1e-5);
 }
 

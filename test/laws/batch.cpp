@@ -61,8 +61,7 @@ void check(row const& r, std::vector<dims> const& s, std::uint64_t seed) {
     CHECK(against_loop(vv::vmap(f, vv::in_dims<D...>)(x[K]...), 0, [&](index_t i) { return r(lane(x, at, i)); }) == "");
     tensor const last = vv::vmap(f, vv::in_dims<D...>, vv::out_dims<-1>)(x[K]...);
     CHECK(against_loop(last, last.dim() - 1, [&](index_t i) { return r(lane(x, at, i)); }) == "");
-  }
-  (std::make_index_sequence<sizeof...(D)>{});
+  }(std::make_index_sequence<sizeof...(D)>{});
 }
 
 struct watching : vv::dispatch_mode<watching> {
@@ -121,28 +120,29 @@ TEST_CASE("all operators: the gradient of vmap is vmap of the gradient", "[laws]
     values x;
     REQUIRE(widen(r, s, seed, at, x));
     auto const real = r.real();
-    with_count(
-        real.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-          of_real const f{r, x};
-          auto total = [&](auto const&... v) { return vv::sum(f(v...)); };
-          auto of_batch = [&](auto const&... v) { return vv::sum(vv::vmap(f)(v...)); };
-          auto const outside = vv::grad(of_batch, vv::argnums<static_cast<int>(K)...>)(x[real[K]]...);
-          auto const inside = vv::vmap(vv::grad(total, vv::argnums<static_cast<int>(K)...>))(x[real[K]]...);
-          auto const nth = []<std::size_t I>(auto const& t, std::integral_constant<std::size_t, I>) -> tensor {
-            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(t)>, tensor>) return t;
-            else return std::get<I>(t);
-          };
-          auto agree = [&](auto k) { CHECK(difference(nth(outside, k), nth(inside, k), 1e-12) == ""); };
-          (agree(std::integral_constant<std::size_t, K>{}), ...);
-          // per slice
-          auto const first = nth(inside, std::integral_constant<std::size_t, 0>{});
-          CHECK(against_loop(first, 0, [&](index_t i) {
-                  values const one = lane(x, at, i);
-                  tensor const y = r(one);
-                  return vjp(r, one, from(std::vector<double>(static_cast<std::size_t>(y.numel()), 1.0), y.sizes(), y.dtype()))[real[0]];
-                }) == "");
-          return 0;
-        });
+    with_count(real.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      of_real const f{r, x};
+      auto total = [&](auto const&... v) { return vv::sum(f(v...)); };
+      auto of_batch = [&](auto const&... v) { return vv::sum(vv::vmap(f)(v...)); };
+      auto const outside = vv::grad(of_batch, vv::argnums<static_cast<int>(K)...>)(x[real[K]]...);
+      auto const inside = vv::vmap(vv::grad(total, vv::argnums<static_cast<int>(K)...>))(x[real[K]]...);
+      auto const nth = []<std::size_t I>(auto const& t, std::integral_constant<std::size_t, I>) -> tensor {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(t)>, tensor>) return t;
+        else return std::get<I>(t);
+      };
+      auto agree = [&](auto k) { CHECK(difference(nth(outside, k), nth(inside, k), 1e-12) == ""); };
+      (agree(std::integral_constant<std::size_t, K>{}), ...);
+      // per slice
+      auto const first = nth(inside, std::integral_constant<std::size_t, 0>{});
+      CHECK(against_loop(first, 0, [&](index_t i) {
+              values const one = lane(x, at, i);
+              tensor const y = r(one);
+              return vjp(
+                  r, one,
+                  from(std::vector<double>(static_cast<std::size_t>(y.numel()), 1.0), y.sizes(), y.dtype()))[real[0]];
+            }) == "");
+      return 0;
+    });
   });
 }
 
@@ -157,8 +157,10 @@ TEST_CASE("all operators: a mode sees the call and changes nothing", "[laws]") {
       vv::mode_guard const on{m};
       seen = r(x);
     }
-    // What has nothing to do is no call: squeezing nothing, broadcasting to the same shape, reshaping a contiguous tensor to itself.
-    bool const idle = std::string(r.name) == "contiguous" || std::string(r.name) == "broadcast_to" || std::string(r.name) == "sum_to_size";
+    // What has nothing to do is no call: squeezing nothing, broadcasting to the same shape, reshaping a contiguous
+    // tensor to itself.
+    bool const idle = std::string(r.name) == "contiguous" || std::string(r.name) == "broadcast_to" ||
+                      std::string(r.name) == "sum_to_size";
     CHECK((m.calls > 0 || idle));
     CHECK(difference(seen, y) == "");
     CHECK(seen.strides() == y.strides());

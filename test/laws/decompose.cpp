@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "law.hpp"
 
-#include <varve/trace/core_decompositions.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/to.hpp>
+#include <varve/trace/core_decompositions.hpp>
 
 #include <varve_test.hpp>
 
@@ -21,18 +21,18 @@ values run(vv::graph const& g, values const& x) {
 /// The graph of `f` on `x`, in operators of the core set.
 template <class F>
 vv::graph decomposed(F const& f, values const& x) {
-  return with_count(
-      x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return vv::make_fx([&](auto const&... v) { return f(values{v...}); }, vv::core_decompositions)(x[K]...);
-      });
+  return with_count(x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return vv::make_fx([&](auto const&... v) { return f(values{v...}); }, vv::core_decompositions)(x[K]...);
+  });
 }
 bool is_core(vv::graph const& g) {
-  return g.count(vv::log1p_exp) + g.count(vv::one_hot) + g.count(vv::slice_backward) + g.count(vv::as_strided_backward) +
-             g.count(vv::as_strided_scatter) ==
+  return g.count(vv::log1p_exp) + g.count(vv::one_hot) + g.count(vv::slice_backward) +
+             g.count(vv::as_strided_backward) + g.count(vv::as_strided_scatter) ==
          0;
 }
 std::string against(tensor const& got, tensor const& expected, double tolerance) {
-  if (got.dtype() != expected.dtype()) return std::string("dtype ") + vv::name(got.dtype()) + ", not " + vv::name(expected.dtype());
+  if (got.dtype() != expected.dtype())
+    return std::string("dtype ") + vv::name(got.dtype()) + ", not " + vv::name(expected.dtype());
   return difference(got, expected, tolerance);
 }
 } // namespace
@@ -57,7 +57,8 @@ TEST_CASE("all operators: in operators of the core set they compute the same, on
   });
 }
 
-TEST_CASE("all operators: their gradients in operators of the core set are the gradients, and the gradients of what they are decomposed into",
+TEST_CASE("all operators: their gradients in operators of the core set are the gradients, and the gradients of what "
+          "they are decomposed into",
           "[laws][decompose]") {
   for_each_sample([](row const& r, std::vector<dims> const& s, std::uint64_t seed) {
     if (r.constant) return;
@@ -70,7 +71,8 @@ TEST_CASE("all operators: their gradients in operators of the core set are the g
     with.push_back(g);
     vv::graph const forward = decomposed([&](values const& v) { return r(v); }, x);
     for (std::size_t const k : r.real()) {
-      vv::graph const d = decomposed([&](values const& v) { return vjp(r, values(v.begin(), v.end() - 1), v.back())[k]; }, with);
+      vv::graph const d =
+          decomposed([&](values const& v) { return vjp(r, values(v.begin(), v.end() - 1), v.back())[k]; }, with);
       CHECK(is_core(d));
       CHECK(against(run(d, with)[0], expected[k], 1e-12) == "");
       auto const along = [&](tensor const& v) {

@@ -67,20 +67,21 @@ TEST_CASE("all operators: derivatives of derivatives agree with differences", "[
     auto const at = r.real();
     double const h = step(y), tol = 10 * tolerance(y);
     auto const above = vjp(r, moved(r, x, h, dx), g), below = vjp(r, moved(r, x, -h, dx), g);
-    with_count(
-        at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-          auto pull = [&](auto const&... v) { return vv::vjp(of_real{r, x}, v...).second(g); };
-          auto const forward_over_reverse = vv::jvp(pull, std::tuple(x[at[K]]...), std::tuple(dx[at[K]]...)).second;
-          auto agree = [&](tensor const& a, tensor const& b) { CHECK(difference(a, b, tol) == ""); };
-          (agree(std::get<K>(forward_over_reverse), central_difference(above[at[K]], below[at[K]], h)), ...);
-          // the Hessian of <g, f> is symmetric, so its transpose gives the same
-          auto const reverse_over_reverse = vv::vjp(pull, x[at[K]]...).second(std::tuple(dx[at[K]]...));
-          (agree(std::get<K>(reverse_over_reverse), std::get<K>(forward_over_reverse)), ...);
-          // and reverse over forward: the gradient of <g, jvp(f)(dx)>
-          auto along = [&](auto const&... v) { return vv::jvp(of_real{r, x}, std::tuple(v...), std::tuple(dx[at[K]]...)).second; };
-          auto const reverse_over_forward = vv::vjp(along, x[at[K]]...).second(g);
-          (agree(std::get<K>(reverse_over_forward), std::get<K>(forward_over_reverse)), ...);
-          return 0;
-        });
+    with_count(at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto pull = [&](auto const&... v) { return vv::vjp(of_real{r, x}, v...).second(g); };
+      auto const forward_over_reverse = vv::jvp(pull, std::tuple(x[at[K]]...), std::tuple(dx[at[K]]...)).second;
+      auto agree = [&](tensor const& a, tensor const& b) { CHECK(difference(a, b, tol) == ""); };
+      (agree(std::get<K>(forward_over_reverse), central_difference(above[at[K]], below[at[K]], h)), ...);
+      // the Hessian of <g, f> is symmetric, so its transpose gives the same
+      auto const reverse_over_reverse = vv::vjp(pull, x[at[K]]...).second(std::tuple(dx[at[K]]...));
+      (agree(std::get<K>(reverse_over_reverse), std::get<K>(forward_over_reverse)), ...);
+      // and reverse over forward: the gradient of <g, jvp(f)(dx)>
+      auto along = [&](auto const&... v) {
+        return vv::jvp(of_real{r, x}, std::tuple(v...), std::tuple(dx[at[K]]...)).second;
+      };
+      auto const reverse_over_forward = vv::vjp(along, x[at[K]]...).second(g);
+      (agree(std::get<K>(reverse_over_forward), std::get<K>(forward_over_reverse)), ...);
+      return 0;
+    });
   });
 }

@@ -10,7 +10,8 @@
 using namespace law;
 
 namespace {
-/// The operator on copies of its operands, its result squared in place: where that is a view, an operand is written into.
+/// The operator on copies of its operands, its result squared in place: where that is a view, an operand is written
+/// into.
 values written(row const& r, values const& x) {
   values all;
   for (auto const& t : x) all.push_back(vv::clone(t));
@@ -23,9 +24,7 @@ std::string run(values& to, auto const& f) {
   try {
     to = f();
     return "";
-  } catch (vv::error const& e) {
-    return e.what();
-  }
+  } catch (vv::error const& e) { return e.what(); }
 }
 } // namespace
 

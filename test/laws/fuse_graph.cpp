@@ -13,16 +13,16 @@ namespace {
 /// `f` of tensors, traced and fused, on `x`.
 template <class F>
 values fused(F const& f, values const& x) {
-  return with_count(
-      x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-        vv::graph const g = vv::make_fx([&](auto const&... v) { return f(values{v...}); })(x[K]...);
-        values r;
-        for (tensor const& y : vv::fuse(g)(vv::boxed_args(x[K]...))) r.push_back(y);
-        return r;
-      });
+  return with_count(x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+    vv::graph const g = vv::make_fx([&](auto const&... v) { return f(values{v...}); })(x[K]...);
+    values r;
+    for (tensor const& y : vv::fuse(g)(vv::boxed_args(x[K]...))) r.push_back(y);
+    return r;
+  });
 }
 std::string against(tensor const& got, tensor const& expected, double tolerance) {
-  if (got.dtype() != expected.dtype()) return std::string("dtype ") + vv::name(got.dtype()) + ", not " + vv::name(expected.dtype());
+  if (got.dtype() != expected.dtype())
+    return std::string("dtype ") + vv::name(got.dtype()) + ", not " + vv::name(expected.dtype());
   return difference(got, expected, tolerance);
 }
 } // namespace
@@ -66,13 +66,12 @@ TEST_CASE("all operators: a fused gradient is the gradient", "[laws][fuse]") {
     for (std::size_t const k : r.real()) {
       auto const one = [&](values const& v) { return vjp(r, v, tensor(g))[k]; };
       values all = x;
-      with_count(
-          x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-            auto const fast = vv::compile([&](auto const&... v) { return one(values{v...}); }); // captures g
-            CHECK(against(fast(all[K]...), expected[k], 1e-12) == "");
-            CHECK(fast.versions() == 1);
-            return 0;
-          });
+      with_count(x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto const fast = vv::compile([&](auto const&... v) { return one(values{v...}); }); // captures g
+        CHECK(against(fast(all[K]...), expected[k], 1e-12) == "");
+        CHECK(fast.versions() == 1);
+        return 0;
+      });
     }
   });
 }

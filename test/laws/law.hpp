@@ -44,21 +44,19 @@ inline values directions(row const& r, values const& x, std::uint64_t seed) {
 }
 inline std::pair<tensor, tensor> jvp(row const& r, values const& x, values const& dx) {
   auto const at = r.real();
-  return with_count(
-      at.size(), [&]<std::size_t... K>(std::index_sequence<K...>)->std::pair<tensor, tensor> {
-        return vv::jvp(of_real{r, x}, std::tuple(x[at[K]]...), std::tuple(dx[at[K]]...));
-      });
+  return with_count(at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) -> std::pair<tensor, tensor> {
+    return vv::jvp(of_real{r, x}, std::tuple(x[at[K]]...), std::tuple(dx[at[K]]...));
+  });
 }
 /// Cotangents of the real operands, at their places.
 inline values vjp(row const& r, values const& x, tensor const& g) {
   auto const at = r.real();
   values c(x.size());
-  with_count(
-      at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-        auto const pulled = vv::vjp(of_real{r, x}, x[at[K]]...).second(g);
-        ((c[at[K]] = std::get<K>(pulled)), ...);
-        return 0;
-      });
+  with_count(at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+    auto const pulled = vv::vjp(of_real{r, x}, x[at[K]]...).second(g);
+    ((c[at[K]] = std::get<K>(pulled)), ...);
+    return 0;
+  });
   return c;
 }
 /// x + h * dx in the real operands.

@@ -4,8 +4,9 @@
 #include <varve_test.hpp>
 
 TEST_CASE("elementwise operators: a trace that is run gives what the call gives", "[laws]") {
-  sample::visit_pointwise([]<class F, class... O>(char const* name, F f, bool constant, sample::shapes const& further, O...) {
-    INFO(name);
-    CHECK(world::against_trace<F, O...>(f, constant, further) == "");
-  });
+  sample::visit_pointwise(
+      []<class F, class... O>(char const* name, F f, bool constant, sample::shapes const& further, O...) {
+        INFO(name);
+        CHECK(world::against_trace<F, O...>(f, constant, further) == "");
+      });
 }

@@ -4,8 +4,9 @@
 #include <varve_test.hpp>
 
 TEST_CASE("reductions and contractions: a trace that is run gives what the call gives", "[laws]") {
-  sample::visit_reductions([]<class F, class... O>(char const* name, F f, bool constant, sample::shapes const& further, O...) {
-    INFO(name);
-    CHECK(world::against_trace<F, O...>(f, constant, further) == "");
-  });
+  sample::visit_reductions(
+      []<class F, class... O>(char const* name, F f, bool constant, sample::shapes const& further, O...) {
+        INFO(name);
+        CHECK(world::against_trace<F, O...>(f, constant, further) == "");
+      });
 }

@@ -6,8 +6,8 @@
 
 #include <varve/fuse/fuse.hpp>
 #include <varve/graph/interpret.hpp>
-#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
 #include <varve/transform/vmap.hpp>
@@ -18,7 +18,8 @@ using namespace sample;
 /// A static value with the elements of a tensor.
 template <class O>
 auto to_static(tensor const& t) {
-  using element = std::conditional_t<O::values == domain::flag, bool, std::conditional_t<O::values == domain::index, std::int64_t, double>>;
+  using element = std::conditional_t<O::values == domain::flag, bool,
+                                     std::conditional_t<O::values == domain::index, std::int64_t, double>>;
   typename O::template array<element> a{};
   for (index_t k = 0; k < t.numel(); ++k) vv::data_of(a)[k] = static_cast<element>(sample::element(t, k));
   return a;
@@ -30,7 +31,7 @@ tensor to_tensor(V const& v) {
   return r;
 }
 template <domain D>
-inline constexpr bool is_real = D != domain::flag&& D != domain::index;
+inline constexpr bool is_real = D != domain::flag && D != domain::index;
 
 /// Random operands of a row's static shapes.
 template <class... O>
@@ -58,7 +59,7 @@ std::string against_static(F f, bool constant) {
   auto const x = operands<O...>(7);
   auto const dx = operands<O...>(8);
   using first = std::integral_constant<std::size_t, first_real<O...>()>;
-  return [&]<std::size_t... K>(std::index_sequence<K...>)->std::string {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) -> std::string {
     auto const s = std::tuple(to_static<O>(x[K])...);
     auto const y = f(std::get<K>(s)...);
     if (auto d = difference(to_tensor(y), f(x[K]...), 1e-13); !d.empty()) return d;
@@ -75,23 +76,22 @@ std::string against_static(F f, bool constant) {
         if (auto d = difference(to_tensor(ts), td, 1e-12); !d.empty()) return "jvp: " + d;
         auto const gs = std::get<0>(vv::vjp(at_static, std::get<first::value>(s)).second(ts));
         auto const gd = std::get<0>(vv::vjp(at_tensor, x[first::value]).second(td));
-        if (auto d = difference(to_tensor(gs), gd, 1e-6 * (td.dtype() == dtype::float32) + 1e-12); !d.empty()) return "vjp: " + d;
+        if (auto d = difference(to_tensor(gs), gd, 1e-6 * (td.dtype() == dtype::float32) + 1e-12); !d.empty())
+          return "vjp: " + d;
       }
     }
     return "";
-  }
-  (std::index_sequence_for<O...>{});
+  }(std::index_sequence_for<O...>{});
 }
 
 /// f as one fused program. Empty when it agrees with f.
 template <class F, class... O>
 std::string against_fuse(F f) {
   auto const x = operands<O...>(9);
-  return [&]<std::size_t... K>(std::index_sequence<K...>)->std::string {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) -> std::string {
     auto const s = std::tuple(to_static<O>(x[K])...);
     return difference(to_tensor(vv::fuse(f)(std::get<K>(s)...)), to_tensor(f(std::get<K>(s)...)), 1e-13);
-  }
-  (std::index_sequence_for<O...>{});
+  }(std::index_sequence_for<O...>{});
 }
 
 /// Traces a function and runs the graph.
@@ -113,21 +113,21 @@ std::string against_trace(F f, bool constant, shapes const& further) {
   for (auto const& s : all) {
     row const r{"", {O::values...}, nullptr, {}, constant};
     values const x = make(r, s, ++seed);
-    auto const d = [&]<std::size_t... K>(std::index_sequence<K...>)->std::string {
+    auto const d = [&]<std::size_t... K>(std::index_sequence<K...>) -> std::string {
       tensor const y = f(x[K]...);
       if (auto e = difference(run_trace(f, x, vv::meta_of(x[K])...)[0], y, 1e-14); !e.empty()) return "traced: " + e;
       if constexpr (is_real<std::tuple_element_t<0, std::tuple<O...>>::values>) {
         if (constant || !vv::is_floating(y.dtype())) return "";
         auto pulled = [&](auto const& v, auto const&... rest) {
           auto const whole = [&](auto const& w) { return f(w, rest...); };
-          return std::get<0>(
-              vv::vjp(vv::closure([&](auto const& w, auto const&...) { return whole(w); }, rest...), v).second(vv::ones_like(f(v, rest...))));
+          return std::get<0>(vv::vjp(vv::closure([&](auto const& w, auto const&...) { return whole(w); }, rest...), v)
+                                 .second(vv::ones_like(f(v, rest...))));
         };
-        if (auto e = difference(run_trace(pulled, x, vv::meta_of(x[K])...)[0], pulled(x[K]...), 1e-13); !e.empty()) return "traced vjp: " + e;
+        if (auto e = difference(run_trace(pulled, x, vv::meta_of(x[K])...)[0], pulled(x[K]...), 1e-13); !e.empty())
+          return "traced vjp: " + e;
       }
       return "";
-    }
-    (std::index_sequence_for<O...>{});
+    }(std::index_sequence_for<O...>{});
     if (!d.empty()) return vv::to_string(s[0]) + ": " + d;
   }
   return "";

@@ -42,33 +42,71 @@ TEST_CASE("schema: false declarations are found, by operator and argument", "[mo
   tensor const x = from({1, 2, 3}, {3}), y = from({4, 5, 6}, {3});
   using T = tensor const&;
   // mutation
-  CHECK_THAT(complaint("op(Tensor self, Tensor other) -> Tensor", [](T a, T) { scribble(a); return vv::clone(a) + 0; }, x, y),
+  CHECK_THAT(complaint(
+                 "op(Tensor self, Tensor other) -> Tensor",
+                 [](T a, T) {
+                   scribble(a);
+                   return vv::clone(a) + 0;
+                 },
+                 x, y),
              ContainsText("claims::op") && ContainsText("argument self is not declared mutated but was"));
-  CHECK_THAT(complaint("op(Tensor self, Tensor other) -> Tensor", [](T a, T b) { b.bump_version(); return a + b; }, x, y), ContainsText("argument other") && ContainsText("version counter was raised"));
-  CHECK_THAT(complaint("op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T) { scribble(a); return tensor(a); }, x, y), ContainsText("was mutated, but its version counter was not raised"));
-  CHECK(complaint("op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return vv::add_(a, b); }, x, y) == "");
-  CHECK(complaint("op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T) { return tensor(a); }, x, y) == ""); // may be mutated, need not
-  CHECK(complaint("op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return vv::add_(a, b); }, x, x) == ""); // the same memory twice
+  CHECK_THAT(complaint(
+                 "op(Tensor self, Tensor other) -> Tensor",
+                 [](T a, T b) {
+                   b.bump_version();
+                   return a + b;
+                 },
+                 x, y),
+             ContainsText("argument other") && ContainsText("version counter was raised"));
+  CHECK_THAT(complaint(
+                 "op(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+                 [](T a, T) {
+                   scribble(a);
+                   return tensor(a);
+                 },
+                 x, y),
+             ContainsText("was mutated, but its version counter was not raised"));
+  CHECK(complaint(
+            "op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return vv::add_(a, b); }, x, y) == "");
+  CHECK(complaint(
+            "op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T) { return tensor(a); }, x, y) ==
+        ""); // may be mutated, need not
+  CHECK(complaint(
+            "op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return vv::add_(a, b); }, x, x) ==
+        ""); // the same memory twice
   // aliasing
-  CHECK_THAT(complaint("op(Tensor self, Tensor other) -> Tensor", [](T a, T) { return vv::reshape(a, dims{3, 1}); }, x, y),
+  CHECK_THAT(complaint(
+                 "op(Tensor self, Tensor other) -> Tensor", [](T a, T) { return vv::reshape(a, dims{3, 1}); }, x, y),
              ContainsText("argument self is not declared to alias the result, but shares its storage"));
-  CHECK_THAT(complaint("op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T, T b) { return tensor(b); }, x, y), ContainsText("argument other is not declared to alias"));
-  CHECK_THAT(complaint("op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T a, T b) { return a + b; }, x, y), ContainsText("declared to alias argument self, but shares no storage"));
-  CHECK_THAT(complaint("op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return a + b; }, x, y), ContainsText("declared to be argument self"));
-  CHECK(complaint("op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T a, T) { return vv::reshape(a, dims{3, 1}); }, x, y) == "");
+  CHECK_THAT(complaint(
+                 "op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T, T b) { return tensor(b); }, x, y),
+             ContainsText("argument other is not declared to alias"));
+  CHECK_THAT(complaint(
+                 "op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T a, T b) { return a + b; }, x, y),
+             ContainsText("declared to alias argument self, but shares no storage"));
+  CHECK_THAT(complaint(
+                 "op(Tensor(a!) self, Tensor other) -> Tensor(a!)", [](T a, T b) { return a + b; }, x, y),
+             ContainsText("declared to be argument self"));
+  CHECK(complaint(
+            "op(Tensor(a) self, Tensor other) -> Tensor(a)", [](T a, T) { return vv::reshape(a, dims{3, 1}); }, x, y) ==
+        "");
   CHECK(complaint("op(Tensor self, Tensor other) -> Tensor", [](T a, T b) { return a * b; }, x, y) == "");
 }
 
-TEST_CASE("schema: after a complaint, under transforms, and for static values, it goes on", "[mode][schema][exception]") {
+TEST_CASE("schema: after a complaint, under transforms, and for static values, it goes on",
+          "[mode][schema][exception]") {
   vv::schema_check_mode check;
   tensor const x = from({1, 2, 3}, {3});
   CHECK_THROWS_AS(vv::with(check, [](auto const& v) { return v + vv::ones({2}); }, x), vv::shape_error);
   CHECK(vv::this_thread_state.quiet());
-  CHECK(elements(vv::with(check, vv::vmap(vv::grad([](auto const& v) { return v * v; })), x)) == std::vector<double>{2, 4, 6});
+  CHECK(elements(vv::with(check, vv::vmap(vv::grad([](auto const& v) { return v * v; })), x)) ==
+        std::vector<double>{2, 4, 6});
   CHECK(vv::with(check, [](auto v) { return v * v; }, 3.0) == 9);
   {
     vv::mode_guard const on{check};
-    CHECK(elements(vv::cond(vv::gt(vv::sum(x), 0), [](auto const& v) { return v * 2; }, [](auto const& v) { return v; }, x)) == std::vector<double>{2, 4, 6});
+    CHECK(elements(vv::cond(
+              vv::gt(vv::sum(x), 0), [](auto const& v) { return v * 2; }, [](auto const& v) { return v; }, x)) ==
+          std::vector<double>{2, 4, 6});
   }
 }
 
@@ -117,7 +155,9 @@ TEST_CASE("default dtype: factories that name none follow it, those that do are 
   CHECK(vv::zeros({2}).dtype() == dtype::float32);
   {
     vv::default_dtype_mode const on{dtype::float64};
-    for (tensor const& t : {vv::zeros({2}), vv::ones({2}), vv::empty({2}), vv::full({2}, 0.5), vv::randn({2}), vv::eye(2)}) CHECK(t.dtype() == dtype::float64);
+    for (tensor const& t :
+         {vv::zeros({2}), vv::ones({2}), vv::empty({2}), vv::full({2}, 0.5), vv::randn({2}), vv::eye(2)})
+      CHECK(t.dtype() == dtype::float64);
     CHECK(vv::zeros({2}, dtype::float32).dtype() == dtype::float32);
     CHECK(vv::full({2}, 1).dtype() == dtype::int64);
     CHECK(vv::arange(3).dtype() == dtype::int64);

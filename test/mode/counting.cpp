@@ -14,7 +14,7 @@ namespace vv = varve;
 
 namespace {
 constexpr auto loss = [](auto const& w, auto const& x) { return vv::sum(vv::tanh(vv::mm(w, x))); };
-}
+} // namespace
 
 TEST_CASE("flops: the counts of both worlds agree, gradients and mapped functions included", "[mode][flops]") {
   vv::array<float, 2, 3> const w{1, 2, 3, 4, 5, 6};
@@ -40,7 +40,8 @@ TEST_CASE("flops: the counts of both worlds agree, gradients and mapped function
 }
 
 TEST_CASE("flops: convolutions, forward, transposed and both gradients", "[mode][flops]") {
-  tensor const x = vv::ones({2, 4, 8, 8}), w = vv::ones({6, 2, 3, 3}), t = vv::ones({2, 4, 4, 4}), v = vv::ones({4, 3, 3, 3});
+  tensor const x = vv::ones({2, 4, 8, 8}), w = vv::ones({6, 2, 3, 3}), t = vv::ones({2, 4, 4, 4}),
+               v = vv::ones({4, 3, 3, 3});
   vv::flop_counter_mode m;
   vv::mode_guard const on{m};
   (void)vv::conv2d(x, w, vv::none, 2, 1, 1, 2);
@@ -49,7 +50,8 @@ TEST_CASE("flops: convolutions, forward, transposed and both gradients", "[mode]
   (void)vv::conv_transpose2d(t, v, vv::none, 2, 0, 1, 2);
   CHECK(m.get_flop_counts("convolution").flops == 2 * 2 * 16 * 4 * 3 * 9);
   m.reset();
-  (void)vv::grad<0, 1>([](auto const& a, auto const& b) { return vv::sum(vv::conv2d(a, b)); })(x, vv::ones({6, 4, 3, 3}));
+  (void)vv::grad<0, 1>([](auto const& a, auto const& b) { return vv::sum(vv::conv2d(a, b)); })(x,
+                                                                                               vv::ones({6, 4, 3, 3}));
   CHECK(m.get_flop_counts("convolution").flops == 3 * 2 * 2 * 36 * 6 * 4 * 9);
 }
 
@@ -72,7 +74,8 @@ TEST_CASE("flops: views move nothing, what copies does, in place reads and write
 
 TEST_CASE("flops: formulas of one's own, a table, operators of a library that has gone", "[mode][flops]") {
   vv::flop_counter_mode m;
-  m.register_flop_formula("mylib::twice", [](vv::call_record const& c) -> vv::index_t { return 7 * vv::numel(c.results[0].sizes); });
+  m.register_flop_formula("mylib::twice",
+                          [](vv::call_record const& c) -> vv::index_t { return 7 * vv::numel(c.results[0].sizes); });
   {
     vv::library lib("mylib");
     lib.def("twice(Tensor x) -> Tensor");
@@ -84,7 +87,8 @@ TEST_CASE("flops: formulas of one's own, a table, operators of a library that ha
   CHECK_THAT(m.get_table(), ContainsText(" - mylib::twice") && ContainsText("100.00%") && ContainsText("Global"));
 }
 
-TEST_CASE("flops: an exception in the middle counts what was done, and the mode is good for more", "[mode][flops][exception]") {
+TEST_CASE("flops: an exception in the middle counts what was done, and the mode is good for more",
+          "[mode][flops][exception]") {
   vv::flop_counter_mode m(true);
   tensor const x = from({1, 2}, {2}), y = from({1, 2, 3}, {3});
   CHECK_THROWS_AS(vv::with(m, [&](auto const& v) { return v * v + y; }, x), vv::shape_error);
@@ -119,7 +123,8 @@ TEST_CASE("finite: the operator that gave it is named, with its operands", "[mod
   CHECK_NOTHROW(vv::gt(x, 0));
   CHECK_NOTHROW(vv::arange(3));
   tensor const bad = from({0, NAN, 1, 2}, {2, 2});
-  CHECK_THROWS_WITH(bad + 1, ContainsText("add gave a NaN at element 1 of f64[2, 2]; operands: f64[2, 2] not finite, 1 finite"));
+  CHECK_THROWS_WITH(bad + 1,
+                    ContainsText("add gave a NaN at element 1 of f64[2, 2]; operands: f64[2, 2] not finite, 1 finite"));
   CHECK_THROWS_WITH(vv::permute(bad, dims{1, 0}), ContainsText("element 2"));
 }
 
@@ -144,9 +149,12 @@ TEST_CASE("finite: under a pre-dispatch guard through the transforms, and for st
   vv::nan_check_mode check;
   {
     vv::pre_dispatch_guard const on{check};
-    CHECK_THROWS_WITH(vv::vmap([](auto const& v) { return vv::log(v); })(from({1, 0}, {2})), ContainsText("log gave an infinity at element 1 of f64[]@1"));
+    CHECK_THROWS_WITH(vv::vmap([](auto const& v) { return vv::log(v); })(from({1, 0}, {2})),
+                      ContainsText("log gave an infinity at element 1 of f64[]@1"));
   }
-  CHECK_THROWS_WITH(vv::with(check, [](auto v) { return vv::log(v); }, vv::array<double, 2>{1, 0}), ContainsText("log gave an infinity at element 1 of f64[2]"));
+  CHECK_THROWS_WITH(vv::with(
+                        check, [](auto v) { return vv::log(v); }, vv::array<double, 2>{1, 0}),
+                    ContainsText("log gave an infinity at element 1 of f64[2]"));
 }
 
 TEST_CASE("memory: live and peak bytes of what operators allocate, until it is freed", "[mode][memory]") {

@@ -31,7 +31,8 @@ texts operators_of(F const& f) {
 }
 } // namespace
 
-// --- what PyTorch's logging mode writes: test_python_dispatch.py. Operators carry no `torch._ops.aten.` and no overload here.
+// --- what PyTorch's logging mode writes: test_python_dispatch.py. Operators carry no `torch._ops.aten.` and no
+// overload here.
 
 TEST_CASE("logging: the log of a product and its gradient is PyTorch's", "[mode][logging]") { // test_basic
   tensor const x = from({3}, {1}, dtype::float32), dy = from({1}, {1}, dtype::float32);
@@ -43,8 +44,8 @@ TEST_CASE("logging: the log of a product and its gradient is PyTorch's", "[mode]
     log.log_input("grad_y", dy);
     dx = std::get<0>(pulled.second(dy));
   });
-  CHECK(lines == texts{"$0: f32[1] = input('x')", "$1: f32[1] = mul($0, $0)", "$2: f32[1] = input('grad_y')", "$3: f32[1] = mul($2, $0)", "$4: f32[1] = mul($2, $0)",
-                       "$5: f32[1] = add($3, $4)"});
+  CHECK(lines == texts{"$0: f32[1] = input('x')", "$1: f32[1] = mul($0, $0)", "$2: f32[1] = input('grad_y')",
+                       "$3: f32[1] = mul($2, $0)", "$4: f32[1] = mul($2, $0)", "$5: f32[1] = add($3, $4)"});
   CHECK(element(dx, 0) == 6);
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("logging: a factory and plain tensors are one line each", "[mode][logg
   CHECK(logged([&](auto&) { r[1] = x + y; }) == texts{"$2: f64[] = add($0, $1)"});
 }
 
-TEST_CASE("logging: nested modes write two lines per operator, with the same numbers", "[mode][logging]") { // MD-S08, MD-S13
+TEST_CASE("logging: nested modes write two lines per operator, with the same numbers",
+          "[mode][logging]") { // MD-S08, MD-S13
   tensor const x = from({1}, {}), y = from({2}, {});
   vv::call_log log;
   vv::logging_mode outer{log}, inner{log};
@@ -66,7 +68,8 @@ TEST_CASE("logging: nested modes write two lines per operator, with the same num
     a = vv::empty({});
     b = x + y;
   }
-  CHECK(log.lines == texts{"$0: f32[] = empty(size=[], dtype=float32)", "$0: f32[] = empty(size=[], dtype=float32)", "$3: f64[] = add($1, $2)", "$3: f64[] = add($1, $2)"});
+  CHECK(log.lines == texts{"$0: f32[] = empty(size=[], dtype=float32)", "$0: f32[] = empty(size=[], dtype=float32)",
+                           "$3: f64[] = add($1, $2)", "$3: f64[] = add($1, $2)"});
   log.clear();
   {
     vv::mode_guard const on{outer};
@@ -110,7 +113,8 @@ TEST_CASE("logging: every tensor a gradient makes was seen", "[mode][logging]") 
   CHECK(sink.seen.size() > 4);
 }
 
-TEST_CASE("logging: operators on version counters, views and detach", "[mode][logging]") { // test_version, test_detach_appears_twice_when_called_once
+TEST_CASE("logging: operators on version counters, views and detach",
+          "[mode][logging]") { // test_version, test_detach_appears_twice_when_called_once
   tensor const x = from({1, 2, 3}, {3});
   tensor v, d, c;
   auto const lines = logged([&](auto&) {
@@ -120,7 +124,8 @@ TEST_CASE("logging: operators on version counters, views and detach", "[mode][lo
     c = vv::clone(v);
     (void)vv::sum(x, 0, true);
   });
-  CHECK(lines == texts{"$1: f64[3, 1] = reshape($0, shape=[3, 1])   # view of $0", "$0 = add_($0, 1)   # writes $0", "$2: f64[3] = detach($0)   # view of $0", "$3: f64[3, 1] = clone($1)",
+  CHECK(lines == texts{"$1: f64[3, 1] = reshape($0, shape=[3, 1])   # view of $0", "$0 = add_($0, 1)   # writes $0",
+                       "$2: f64[3] = detach($0)   # view of $0", "$3: f64[3, 1] = clone($1)",
                        "$4: f64[1] = sum($0, dim=[0], keepdim=true)"});
 }
 
@@ -129,7 +134,8 @@ TEST_CASE("logging: operators on version counters, views and detach", "[mode][lo
 TEST_CASE("logging: composites are their parts, to a function mode the public call", "[mode][logging]") {
   tensor const w = from({1, 2, 3, 4, 5, 6}, {2, 3}), x = from({1, 0, 2}, {3}), y = from({1, 2}, {2});
   CHECK(operators_of([&] { (void)vv::dot(x, x); }) == texts{"mul", "sum"});
-  CHECK(operators_of([&] { (void)vv::relu(vv::matmul(w, x) + y); }) == texts{"reshape", "mm", "reshape", "add", "relu"});
+  CHECK(operators_of([&] { (void)vv::relu(vv::matmul(w, x) + y); }) ==
+        texts{"reshape", "mm", "reshape", "add", "relu"});
   CHECK(operators_of([&] { (void)vv::mean(vv::sigmoid(x)); }) == texts{"sigmoid", "sum", "div"});
   vv::call_log log;
   vv::logging_mode mode{log};
@@ -182,9 +188,13 @@ TEST_CASE("logging: static values by one text, a higher-order operator as one ca
   vv::logging_mode mode{log};
   auto f = [](auto const& v) { return vv::sum(vv::sin(v) * 2.0); };
   (void)vv::with(mode, f, vv::array<double, 3>{1, 2, 3});
-  CHECK(log.lines == texts{"f64[3] = sin(f64[3])", "f64[3] = mul(f64[3], 2)", "f64[] = sum(f64[3], dim=[0], keepdim=false)"});
+  CHECK(log.lines ==
+        texts{"f64[3] = sin(f64[3])", "f64[3] = mul(f64[3], 2)", "f64[] = sum(f64[3], dim=[0], keepdim=false)"});
   tensor const x = from({1, 2}, {2});
-  auto const lines = operators_of([&] { (void)vv::cond(vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); }, x); });
+  auto const lines = operators_of([&] {
+    (void)vv::cond(
+        vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); }, x);
+  });
   CHECK(lines == texts{"sum", "gt", "sin", "cond"});
 }
 

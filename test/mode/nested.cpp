@@ -112,7 +112,9 @@ TEST_CASE("modes in use: cond reaches each as one call", "[mode][nested]") {
   tensor const x = from({1, 2}, {2});
   all.for_each([&](auto& m) {
     vv::mode_guard const on{m};
-    auto f = [](auto const& v) { return vv::cond(vv::gt(vv::sum(v), 0), [](auto const& u) { return u * u; }, [](auto const& u) { return u; }, v); };
+    auto f = [](auto const& v) {
+      return vv::cond(vv::gt(vv::sum(v), 0), [](auto const& u) { return u * u; }, [](auto const& u) { return u; }, v);
+    };
     CHECK(elements(f(x)) == std::vector<double>{1, 4});
     CHECK(elements(vv::grad([&](auto const& v) { return vv::sum(f(v)); })(x)) == std::vector<double>{2, 4});
   });

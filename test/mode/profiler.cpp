@@ -21,7 +21,8 @@ public:
   std::vector<object> events;
   explicit json_reader(std::string text) : text_(std::move(text)) {
     expect('[');
-    if (peek() != ']') do events.push_back(read_object());
+    if (peek() != ']') do
+        events.push_back(read_object());
       while (accept(','));
     expect(']');
     peek();
@@ -56,7 +57,9 @@ private:
     if (peek() == '{') read_object();
     else if (peek() == '"') return read_string();
     else {
-      while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || text_[at_] == '-')) ++at_;
+      while (at_ < text_.size() &&
+             (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || text_[at_] == '-'))
+        ++at_;
       std::string const v = text_.substr(from, at_ - from);
       if (v != "true" && v != "false") (void)std::stod(v);
     }
@@ -123,10 +126,12 @@ TEST_CASE("profiler: a trace of complete events, spans and operators nested", "[
     CHECK(member(e, "pid") == "1");
   }
   CHECK(within(named(events, "mm"), named(events, "forward")));
-  CHECK(within(named(events, "forward"), named(events, "a \"stepn")) == false); // the reader keeps the letter of an escape
+  CHECK(within(named(events, "forward"), named(events, "a \"stepn")) ==
+        false); // the reader keeps the letter of an escape
   CHECK(within(named(events, "forward"), events.back()));
   CHECK(start(named(events, "exp")) >= end(named(events, "forward")) - 1e-3);
-  CHECK_THAT(member(named(events, "mm"), "args"), ContainsText("f64[2, 2] = mm(f64[2, 2], f64[2, 2], transposed=[0, 0])") && ContainsText("\"flops\":16"));
+  CHECK_THAT(member(named(events, "mm"), "args"),
+             ContainsText("f64[2, 2] = mm(f64[2, 2], f64[2, 2], transposed=[0, 0])") && ContainsText("\"flops\":16"));
   CHECK_THAT(member(named(events, "forward"), "args"), ContainsText("\"batch\":2"));
 }
 
@@ -154,7 +159,8 @@ TEST_CASE("profiler: threads have their own rows, one mode collects them", "[mod
   int rounds = 0;
   for (auto const& e : events) {
     rounds += member(e, "name") == "round";
-    if (std::find(threads.begin(), threads.end(), member(e, "tid")) == threads.end()) threads.push_back(member(e, "tid"));
+    if (std::find(threads.begin(), threads.end(), member(e, "tid")) == threads.end())
+      threads.push_back(member(e, "tid"));
   }
   CHECK(rounds == 200);
   CHECK(threads.size() == 4);
@@ -189,7 +195,8 @@ TEST_CASE("profiler: composites around their parts, static values, a table", "[m
       vv::function_mode_guard const composites{p};
       vv::mode_guard const on{p};
       (void)vv::softmax(x, 0);
-      (void)vv::cond(vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); }, x);
+      (void)vv::cond(
+          vv::gt(vv::sum(x), 0), [](auto const& v) { return vv::sin(v); }, [](auto const& v) { return vv::cos(v); }, x);
     }
     (void)vv::with(p, [](auto const& v) { return vv::tanh(v); }, a);
     CHECK_THAT(p.key_averages_table(), ContainsText("softmax") && ContainsText("tanh") && ContainsText("self us"));

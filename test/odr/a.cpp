@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Two units, one program: an entity that is not inline ends the link; one that each unit has for itself makes the units disagree.
+// Two units, one program: an entity that is not inline ends the link; one that each unit has for itself makes the units
+// disagree.
 #include "units.hpp"
 
 int main() {
   report const a = observe(), b = observe_b();
-  bool good =
-      a.objects == b.objects && a.tables == b.tables && a.handle == b.handle && a.state == b.state && a.fixed == b.fixed && a.dynamic == b.dynamic;
+  bool good = a.objects == b.objects && a.tables == b.tables && a.handle == b.handle && a.state == b.state &&
+              a.fixed == b.fixed && a.dynamic == b.dynamic;
   // a mode switched on in one unit is seen by operators of the other
   counting m;
   {

@@ -48,28 +48,38 @@ TEST_CASE("factories: like a mapped value they are mapped, and take mapped value
   CHECK(difference(vv::vmap(copied)(x), x) == "");
   CHECK(difference(vv::vmap(copied, vv::in_dims<1>, vv::out_dims<1>)(x), x) == "");
   CHECK(difference(vv::vmap(vv::vmap(copied))(x), x) == "");
-  CHECK(difference(vv::vmap([&](tensor const& v) { return vv::vmap([&](tensor const& e) { return copied(v) * e; })(v); })(x), vv::unsqueeze(x, 1) * vv::unsqueeze(x, 2)) == "");
+  CHECK(difference(
+            vv::vmap([&](tensor const& v) { return vv::vmap([&](tensor const& e) { return copied(v) * e; })(v); })(x),
+            vv::unsqueeze(x, 1) * vv::unsqueeze(x, 2)) == "");
   // of other shapes and dtypes, and of several numbers
   CHECK(difference(vv::vmap([](tensor const& v) {
-          tensor const z = vv::new_zeros(v, dims{2, 2});
-          vv::add_(z, v);
-          return z;
-        })(x),
+                     tensor const z = vv::new_zeros(v, dims{2, 2});
+                     vv::add_(z, v);
+                     return z;
+                   })(x),
                    vv::expand(vv::unsqueeze(x, 1), dims{3, 2, 2})) == "");
-  CHECK(difference(vv::vmap([](tensor const& v) { return vv::full_like(v, 9007199254740993); })(vv::to(x, dtype::int64)), vv::full({3, 2}, 9007199254740993, dtype::int64)) == "");
-  CHECK(difference(vv::vmap([](tensor const& v) { return vv::ones_like(v) * vv::new_full(v, v.sizes(), 0.5); })(x), vv::full({3, 2}, 0.5, dtype::float64)) == "");
+  CHECK(
+      difference(vv::vmap([](tensor const& v) { return vv::full_like(v, 9007199254740993); })(vv::to(x, dtype::int64)),
+                 vv::full({3, 2}, 9007199254740993, dtype::int64)) == "");
+  CHECK(difference(vv::vmap([](tensor const& v) { return vv::ones_like(v) * vv::new_full(v, v.sizes(), 0.5); })(x),
+                   vv::full({3, 2}, 0.5, dtype::float64)) == "");
   CHECK(vv::vmap([](tensor const& v) { return vv::zeros_like(v); })(vv::empty({0, 2})).sizes() == dims{0, 2});
   // with levels of gradients between and around
   CHECK(difference(vv::vmap(vv::grad([&](tensor const& v) { return vv::sum(copied(v) * v); }))(x), x * 2) == "");
   CHECK(difference(vv::grad([&](tensor const& w) { return vv::sum(vv::vmap(copied)(w) * w); })(x), x * 2) == "");
-  CHECK(difference(vv::jvp([&](tensor const& w) { return vv::vmap(copied)(w); }, std::tuple(x), std::tuple(x)).second, x) == "");
+  CHECK(difference(vv::jvp([&](tensor const& w) { return vv::vmap(copied)(w); }, std::tuple(x), std::tuple(x)).second,
+                   x) == "");
   names m;
   {
     vv::mode_guard const on(m);
     (void)vv::vmap([](tensor const& v) { return vv::zeros_like(v); })(x);
   }
   CHECK(m.seen == std::vector<std::string>{"full"}); // the mode is below vmap
-  CHECK_THROWS_AS(vv::vmap([](tensor const& v) { vv::add_(vv::zeros({2}), v); return v; })(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::vmap([](tensor const& v) {
+                    vv::add_(vv::zeros({2}), v);
+                    return v;
+                  })(x),
+                  vv::transform_error);
 }
 
 TEST_CASE("factories: modes see them", "[op][factory]") {
@@ -112,7 +122,9 @@ TEST_CASE("the state of the generator: read and set", "[op][random]") {
   CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({3}, dtype::int64)), vv::shape_error);
 }
 TEST_CASE("full: a number that its dtype does not hold is converted as tensors are, in both worlds", "[op][dtype]") {
-  CHECK(vv::full({}, 9e18, vv::dtype::int32).item<std::int64_t>() == vv::to(vv::full({}, 9e18, vv::dtype::float64), vv::dtype::int32).item<std::int64_t>());
-  CHECK(vv::full({2}, 3e9 + 7, vv::dtype::uint8).data<std::uint8_t>()[1] == vv::full_like(vv::array<std::uint8_t, 2>{}, 3e9 + 7)[1]);
+  CHECK(vv::full({}, 9e18, vv::dtype::int32).item<std::int64_t>() ==
+        vv::to(vv::full({}, 9e18, vv::dtype::float64), vv::dtype::int32).item<std::int64_t>());
+  CHECK(vv::full({2}, 3e9 + 7, vv::dtype::uint8).data<std::uint8_t>()[1] ==
+        vv::full_like(vv::array<std::uint8_t, 2>{}, 3e9 + 7)[1]);
   CHECK(vv::full({}, 9007199254740993, vv::dtype::int64).item<std::int64_t>() == 9007199254740993);
 }

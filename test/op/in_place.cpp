@@ -26,7 +26,8 @@ TEST_CASE("in place: the memory changes and the version rises once", "[op][in_pl
   }
 }
 
-TEST_CASE("in place: every unary operator writes what its functional one computes, at one version more", "[op][in_place]") {
+TEST_CASE("in place: every unary operator writes what its functional one computes, at one version more",
+          "[op][in_place]") {
   auto const check = [](char const* name, auto const& in_place, auto const& functional) {
     INFO(name);
     tensor const start = from({0.25, 0.5, 1, 2}, {2, 2}), x = vv::clone(start), t = vv::clone(start);
@@ -35,7 +36,9 @@ TEST_CASE("in place: every unary operator writes what its functional one compute
     CHECK(x.version() == 1);
     in_place(vv::transpose(t));
     CHECK(elements(t) == elements(functional(start)));
-    auto const g = [&](auto const& f) { return vv::grad([&](auto const& v) { return vv::sum(f(v * 2.0) * v); })(start); };
+    auto const g = [&](auto const& f) {
+      return vv::grad([&](auto const& v) { return vv::sum(f(v * 2.0) * v); })(start);
+    };
     CHECK(difference(g(in_place), g(functional), 1e-15) == "");
   };
   check("neg_", vv::neg_, vv::neg);
@@ -49,11 +52,14 @@ TEST_CASE("in place: every unary operator writes what its functional one compute
   check("sigmoid_", vv::sigmoid_, vv::sigmoid);
   check("relu_", vv::relu_, vv::relu);
   check(
-      "clamp_", [](auto const& x) { return vv::clamp_(x, 0.4, 1.5); }, [](auto const& x) { return vv::clamp(x, 0.4, 1.5); });
+      "clamp_", [](auto const& x) { return vv::clamp_(x, 0.4, 1.5); },
+      [](auto const& x) { return vv::clamp(x, 0.4, 1.5); });
   check(
-      "clamp_ from below", [](auto const& x) { return vv::clamp_(x, 0.4); }, [](auto const& x) { return vv::clamp(x, 0.4); });
+      "clamp_ from below", [](auto const& x) { return vv::clamp_(x, 0.4); },
+      [](auto const& x) { return vv::clamp(x, 0.4); });
   check(
-      "clamp_ from above", [](auto const& x) { return vv::clamp_(x, vv::none, 1.5); }, [](auto const& x) { return vv::clamp(x, vv::none, 1.5); });
+      "clamp_ from above", [](auto const& x) { return vv::clamp_(x, vv::none, 1.5); },
+      [](auto const& x) { return vv::clamp(x, vv::none, 1.5); });
 }
 
 TEST_CASE("in place: an operand that overlaps the target is read before it is written", "[op][in_place]") {
@@ -82,12 +88,13 @@ TEST_CASE("in place: what is refused leaves memory and version as they were", "[
   CHECK_NOTHROW(vv::add_(e, 1));
 }
 
-TEST_CASE("in place: inside of transforms what a function computed is written, arguments of grad and captured memory are refused",
+TEST_CASE("in place: inside of transforms what a function computed is written, arguments of grad and captured memory "
+          "are refused",
           "[op][in_place]") { // FS-7, TR-4, TR-5
   tensor const x = from({1, 2, 3}, {3}), memory = from({1, 1, 1}, {3});
   auto untouched = [&] {
-    return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0 && elements(memory) == std::vector<double>{1, 1, 1} &&
-           memory.version() == 0;
+    return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0 &&
+           elements(memory) == std::vector<double>{1, 1, 1} && memory.version() == 0;
   };
   auto into_argument = [](auto const& v) {
     vv::mul_(v, 2);
@@ -103,8 +110,8 @@ TEST_CASE("in place: inside of transforms what a function computed is written, a
   };
   auto functional = [](auto const& v) { return vv::sum(vv::sin(v * v * v)); };
   CHECK(difference(vv::grad(into_computed)(x), vv::grad(functional)(x), 1e-14) == "");
-  CHECK(difference(vv::jvp(into_computed, std::tuple(x), std::tuple(x)).second, vv::jvp(functional, std::tuple(x), std::tuple(x)).second, 1e-14) ==
-        "");
+  CHECK(difference(vv::jvp(into_computed, std::tuple(x), std::tuple(x)).second,
+                   vv::jvp(functional, std::tuple(x), std::tuple(x)).second, 1e-14) == "");
   CHECK(difference(vv::vmap(vv::grad(into_computed))(x), vv::vmap(vv::grad(functional))(x), 1e-14) == "");
   CHECK(difference(vv::grad([&](auto const& v) { return vv::sum(vv::grad(into_computed)(v)); })(x),
                    vv::grad([&](auto const& v) { return vv::sum(vv::grad(functional)(v)); })(x), 1e-13) == "");

@@ -39,7 +39,8 @@ TEST_CASE("matmul: sizes around the blocks of the kernel, in any layout", "[op][
 
 TEST_CASE("matmul: vectors and broadcast batches", "[op][matmul]") {
   numbers draw(5);
-  tensor const v = uniform({3}, draw), a = uniform({2, 3}, draw), b = uniform({4, 1, 2, 3}, draw), c = uniform({5, 3, 2}, draw);
+  tensor const v = uniform({3}, draw), a = uniform({2, 3}, draw), b = uniform({4, 1, 2, 3}, draw),
+               c = uniform({5, 3, 2}, draw);
   CHECK(difference(vv::matmul(v, v), vv::dot(v, v), 1e-14) == "");
   CHECK(difference(vv::matmul(a, v), vv::reshape(product(a, vv::reshape(v, dims{3, 1})), dims{2}), 1e-14) == "");
   CHECK(difference(vv::matmul(v, vv::transpose(a)), vv::matmul(a, v), 1e-14) == "");
@@ -47,13 +48,15 @@ TEST_CASE("matmul: vectors and broadcast batches", "[op][matmul]") {
   REQUIRE(y.sizes() == dims{4, 5, 2, 2});
   for (index_t i = 0; i < 4; ++i)
     for (index_t j = 0; j < 5; ++j)
-      CHECK(difference(slice_of(slice_of(y, 0, i), 0, j), product(slice_of(slice_of(b, 0, i), 0, 0), slice_of(c, 0, j)), 1e-14) == "");
+      CHECK(difference(slice_of(slice_of(y, 0, i), 0, j), product(slice_of(slice_of(b, 0, i), 0, 0), slice_of(c, 0, j)),
+                       1e-14) == "");
   CHECK(vv::matmul(c, v.numel() == 3 ? uniform({2}, draw) : v).sizes() == dims{5, 3});
 }
 
 TEST_CASE("matmul: what does not fit is refused", "[op][matmul]") {
   numbers draw(5);
-  tensor const a = uniform({2, 3}, draw), v = uniform({3}, draw), s = uniform({}, draw), f = uniform({3, 2}, draw, 0, 1, dtype::float32);
+  tensor const a = uniform({2, 3}, draw), v = uniform({3}, draw), s = uniform({}, draw),
+               f = uniform({3, 2}, draw, 0, 1, dtype::float32);
   CHECK_THROWS_AS(vv::matmul(a, a), vv::shape_error);
   CHECK_THROWS_AS(vv::matmul(s, a), vv::shape_error);
   CHECK_THROWS_AS(vv::matmul(a, s), vv::shape_error);

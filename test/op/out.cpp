@@ -23,7 +23,8 @@ TEST_CASE("out: the result is written to a tensor that is there", "[op]") {
   tensor const apart = vv::empty({0}, dtype::float64);
   vv::add_(vv::out(apart)(vv::reshape, a, dims{3, 1}), 1); // memory of its own, though the operator gives a view
   CHECK(elements(a) == std::vector<double>{1, 2, 3});
-  CHECK_THROWS_WITH(vv::out(vv::zeros({2}, dtype::float64))(vv::mul, a, b), ContainsText("mul") && ContainsText("[2]") && ContainsText("[3]"));
+  CHECK_THROWS_WITH(vv::out(vv::zeros({2}, dtype::float64))(vv::mul, a, b),
+                    ContainsText("mul") && ContainsText("[2]") && ContainsText("[3]"));
   CHECK_THROWS_AS(vv::out(vv::zeros({3}, dtype::int64))(vv::mul, a, b), vv::dtype_error);
 }
 

@@ -37,7 +37,8 @@ struct binary {
 };
 std::vector<binary> const binaries{
     {"add", [](auto& a, auto& b) { return vv::add(a, b); }, [](double a, double b) { return a + b; }},
-    {"sub", [](auto& a, auto& b) { return vv::sub(a, b); }, [](double a, double b) { return a - b; }, false, false, true},
+    {"sub", [](auto& a, auto& b) { return vv::sub(a, b); }, [](double a, double b) { return a - b; }, false, false,
+     true},
     {"mul", [](auto& a, auto& b) { return vv::mul(a, b); }, [](double a, double b) { return a * b; }},
     {"div", [](auto& a, auto& b) { return vv::div(a, b); }, [](double a, double b) { return a / b; }, false, true},
     {"maximum", [](auto& a, auto& b) { return vv::maximum(a, b); }, [](double a, double b) { return a > b ? a : b; }},
@@ -58,15 +59,17 @@ double in_type(dtype t, double v) {
 } // namespace
 
 TEST_CASE("pointwise: two operands of any dtypes, shapes and layouts agree with a plain loop", "[op][pointwise]") {
-  std::vector<std::pair<dims, dims>> const shapes{{{}, {}},   {{5}, {}},        {{}, {2, 3}},           {{2, 1}, {1, 3}}, {{3}, {2, 3}},
-                                                  {{0}, {1}}, {{2, 0, 3}, {3}}, {{2, 3, 4}, {2, 3, 4}}, {{33}, {33}}};
+  std::vector<std::pair<dims, dims>> const shapes{{{}, {}},      {{5}, {}},  {{}, {2, 3}},     {{2, 1}, {1, 3}},
+                                                  {{3}, {2, 3}}, {{0}, {1}}, {{2, 0, 3}, {3}}, {{2, 3, 4}, {2, 3, 4}},
+                                                  {{33}, {33}}};
   std::uint64_t seed = 1;
   for (auto const& f : binaries)
     for (auto a : all_types)
       for (auto b : all_types)
         for (auto const& [sa, sb] : shapes) {
           numbers draw(++seed);
-          tensor const x = uniform(sa, draw, 0, 4, a, all_memory[seed % 3]), y = uniform(sb, draw, 1, 4, b, all_memory[seed / 3 % 3]);
+          tensor const x = uniform(sa, draw, 0, 4, a, all_memory[seed % 3]),
+                       y = uniform(sb, draw, 1, 4, b, all_memory[seed / 3 % 3]);
           dtype t = vv::result_type(vv::meta_of(x), vv::meta_of(y));
           INFO(f.name << " " << vv::name(a) << vv::to_string(sa) << " " << vv::name(b) << vv::to_string(sb));
           if (f.no_bool && t == dtype::bool_) {
@@ -79,7 +82,8 @@ TEST_CASE("pointwise: two operands of any dtypes, shapes and layouts agree with 
           REQUIRE(z.sizes() == vv::broadcast(sa, sb));
           bool same = true;
           for (index_t k = 0; k < z.numel(); ++k) {
-            double const u = in_type(t, broadcast_element(x, z.sizes(), k)), v = in_type(t, broadcast_element(y, z.sizes(), k));
+            double const u = in_type(t, broadcast_element(x, z.sizes(), k)),
+                         v = in_type(t, broadcast_element(y, z.sizes(), k));
             double want = f.plain(u, v);
             if (!f.truth && t == dtype::uint8) want = static_cast<std::uint8_t>(static_cast<int>(want));
             same = same && close(element(z, k), f.truth ? want : in_type(t, want), t == dtype::float32 ? 1e-6 : 1e-14);
@@ -103,8 +107,11 @@ TEST_CASE("pointwise: a plain number beside a tensor keeps the tensor's dtype wi
   }
   CHECK(element(vv::lt(from({1, 2}, {2}, dtype::int64), 1.5), 0) == 1); // compared as floating numbers
   CHECK(element(vv::where(from({1, 0}, {2}, dtype::bool_), from({7, 8}, {2}, dtype::int32), 0.5), 1) == 0.5);
-  for (dtype const t : {dtype::uint8, dtype::int32, dtype::int64}) // a condition is one before it meets the dtype of the others
-    CHECK(difference(vv::where(from({0.5, 0, 256, -1}, {4}, dtype::float64), from({1, 2, 3, 4}, {4}, t), from({5, 6, 7, 8}, {4}, t)), from({1, 6, 3, 4}, {4}, t)) == "");
+  for (dtype const t :
+       {dtype::uint8, dtype::int32, dtype::int64}) // a condition is one before it meets the dtype of the others
+    CHECK(difference(vv::where(from({0.5, 0, 256, -1}, {4}, dtype::float64), from({1, 2, 3, 4}, {4}, t),
+                               from({5, 6, 7, 8}, {4}, t)),
+                     from({1, 6, 3, 4}, {4}, t)) == "");
 }
 
 TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op][pointwise]") {
@@ -121,15 +128,21 @@ TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op]
       {"sin", [](tensor const& x) -> tensor { return vv::sin(x); }, std::sin, true},
       {"cos", [](tensor const& x) -> tensor { return vv::cos(x); }, std::cos, true},
       {"tanh", [](tensor const& x) -> tensor { return vv::tanh(x); }, std::tanh, true},
-      {"sigmoid", [](tensor const& x) -> tensor { return vv::sigmoid(x); }, [](double v) { return 1 / (1 + std::exp(-v)); }, true},
+      {"sigmoid", [](tensor const& x) -> tensor { return vv::sigmoid(x); },
+       [](double v) { return 1 / (1 + std::exp(-v)); }, true},
       {"expm1", [](tensor const& x) -> tensor { return vv::expm1(x); }, std::expm1, true},
-      {"log1p", [](tensor const& x) -> tensor { return vv::log1p(x + 3.5); }, [](double v) { return std::log1p(v + 3.5); }, true},
+      {"log1p", [](tensor const& x) -> tensor { return vv::log1p(x + 3.5); },
+       [](double v) { return std::log1p(v + 3.5); }, true},
       {"erf", [](tensor const& x) -> tensor { return vv::erf(x); }, std::erf, true},
-      {"log1p_exp", [](tensor const& x) -> tensor { return vv::log1p_exp(x); }, [](double v) { return std::log1p(std::exp(v)); }, true},
-      {"reciprocal", [](tensor const& x) -> tensor { return vv::reciprocal(x + 3.5); }, [](double v) { return 1 / (v + 3.5); }, true},
-      {"rsqrt", [](tensor const& x) -> tensor { return vv::rsqrt(x + 3.5); }, [](double v) { return 1 / std::sqrt(v + 3.5); }, true},
+      {"log1p_exp", [](tensor const& x) -> tensor { return vv::log1p_exp(x); },
+       [](double v) { return std::log1p(std::exp(v)); }, true},
+      {"reciprocal", [](tensor const& x) -> tensor { return vv::reciprocal(x + 3.5); },
+       [](double v) { return 1 / (v + 3.5); }, true},
+      {"rsqrt", [](tensor const& x) -> tensor { return vv::rsqrt(x + 3.5); },
+       [](double v) { return 1 / std::sqrt(v + 3.5); }, true},
       {"abs", [](tensor const& x) -> tensor { return vv::abs(x); }, std::fabs, false},
-      {"sign", [](tensor const& x) -> tensor { return vv::sign(x); }, [](double v) { return static_cast<double>((v > 0) - (v < 0)); }, false},
+      {"sign", [](tensor const& x) -> tensor { return vv::sign(x); },
+       [](double v) { return static_cast<double>((v > 0) - (v < 0)); }, false},
       {"relu", [](tensor const& x) -> tensor { return vv::relu(x); }, [](double v) { return v > 0 ? v : 0; }, false}};
   std::uint64_t seed = 1;
   for (auto const& f : unaries)
@@ -137,15 +150,16 @@ TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op]
       for (dims const& s : {dims{}, dims{0, 2}, dims{3, 2}, dims{65}}) {
         INFO(f.name << " " << vv::name(t) << vv::to_string(s));
         numbers draw(++seed);
-        bool const negative =
-            vv::is_floating(t) && f.plain != static_cast<double (*)(double)>(std::log) && f.plain != static_cast<double (*)(double)>(std::sqrt);
+        bool const negative = vv::is_floating(t) && f.plain != static_cast<double (*)(double)>(std::log) &&
+                              f.plain != static_cast<double (*)(double)>(std::sqrt);
         tensor const x = uniform(s, draw, negative ? -3 : 0.5, 3.9, t, all_memory[seed % 3]);
         tensor const y = f.op(x);
         dtype const want = f.floating && vv::category(t) < 2 ? vv::default_dtype : t;
         CHECK(y.dtype() == want);
         REQUIRE(y.sizes() == s);
         bool same = true;
-        for (index_t k = 0; k < y.numel(); ++k) same = same && close(element(y, k), f.plain(element(x, k)), want == dtype::float32 ? 2e-6 : 1e-13);
+        for (index_t k = 0; k < y.numel(); ++k)
+          same = same && close(element(y, k), f.plain(element(x, k)), want == dtype::float32 ? 2e-6 : 1e-13);
         CHECK(same);
       }
 }
@@ -165,14 +179,17 @@ TEST_CASE("pointwise: NaN and infinity as in PyTorch", "[op][pointwise]") {
     CHECK(difference(vv::exp(from({-1e4, 1e4, -inf, nan}, {4}, t)), from({0, inf, 0, nan}, {4}, t)) == "");
     CHECK(difference(vv::sigmoid(from({-1e4, 1e4}, {2}, t)), from({0, 1}, {2}, t)) == "");
     CHECK(difference(vv::tanh(from({-1e4, 1e4, inf}, {3}, t)), from({-1, 1, 1}, {3}, t)) == "");
-    CHECK(difference(vv::erf(from({-1e4, 1e4, inf, -inf, nan, 0}, {6}, t)), from({-1, 1, 1, -1, nan, 0}, {6}, t)) == "");
+    CHECK(difference(vv::erf(from({-1e4, 1e4, inf, -inf, nan, 0}, {6}, t)), from({-1, 1, 1, -1, nan, 0}, {6}, t)) ==
+          "");
     CHECK(difference(vv::expm1(from({-1e4, 1e4, -inf, nan}, {4}, t)), from({-1, inf, -1, nan}, {4}, t)) == "");
     CHECK(difference(vv::log1p(from({-1, -2, inf}, {3}, t)), from({-inf, nan, inf}, {3}, t)) == "");
     CHECK(difference(vv::log1p_exp(from({-1e4, 1e4, nan}, {3}, t)), from({0, 1e4, nan}, {3}, t)) == "");
     CHECK(difference(vv::reciprocal(from({0, -0.0, inf}, {3}, t)), from({inf, -inf, 0}, {3}, t)) == "");
     CHECK(difference(vv::rsqrt(from({0, inf, -1, 4}, {4}, t)), from({inf, 0, nan, 0.5}, {4}, t)) == "");
-    CHECK(difference(vv::pow(from({0, 2, -2, 0, 4}, {5}, t), from({0, -1, 3, 2, 0.5}, {5}, t)), from({1, 0.5, -8, 0, 2}, {5}, t), 1e-6) == "");
-    CHECK(difference(vv::where(from({1, 0}, {2}, dtype::bool_), from({1, nan}, {2}, t), from({nan, 2}, {2}, t)), from({1, 2}, {2}, t)) == "");
+    CHECK(difference(vv::pow(from({0, 2, -2, 0, 4}, {5}, t), from({0, -1, 3, 2, 0.5}, {5}, t)),
+                     from({1, 0.5, -8, 0, 2}, {5}, t), 1e-6) == "");
+    CHECK(difference(vv::where(from({1, 0}, {2}, dtype::bool_), from({1, nan}, {2}, t), from({nan, 2}, {2}, t)),
+                     from({1, 2}, {2}, t)) == "");
   }
 }
 
@@ -185,7 +202,8 @@ TEST_CASE("activations and layer_norm: integers and wrong shapes are refused", "
   CHECK_THROWS_AS(vv::layer_norm(x, dims{3}), vv::error);
   CHECK_THROWS_AS(vv::layer_norm(x, dims{}), vv::error);
   CHECK(vv::square(from({1, 0}, {2}, dtype::bool_)).dtype() == dtype::int64);
-  CHECK(difference(vv::softplus(from({-1, 25}, {2}, dtype::float64)), from({std::log1p(std::exp(-1.0)), 25}, {2}, dtype::float64), 1e-12) == "");
+  CHECK(difference(vv::softplus(from({-1, 25}, {2}, dtype::float64)),
+                   from({std::log1p(std::exp(-1.0)), 25}, {2}, dtype::float64), 1e-12) == "");
 }
 
 TEST_CASE("div: a gradient has the digits of the result, whatever the divisor's dtype", "[op][pointwise]") {
@@ -206,7 +224,9 @@ TEST_CASE("to: every dtype to every other", "[op][to]") {
       tensor const x = from({0, 1, 2.75, 3}, {2, 2}, a, memory::transposed), y = vv::to(x, b);
       CHECK(y.dtype() == b);
       for (index_t k = 0; k < 4; ++k)
-        CHECK(element(y, k) == (b == dtype::bool_ ? element(x, k) != 0 : vv::is_floating(b) ? element(x, k) : std::trunc(element(x, k))));
+        CHECK(element(y, k) == (b == dtype::bool_    ? element(x, k) != 0
+                                : vv::is_floating(b) ? element(x, k)
+                                                     : std::trunc(element(x, k))));
       CHECK(y.is(x) == (a == b)); // itself when nothing changes
     }
 }

@@ -81,20 +81,25 @@ TEST_CASE("reductions: any dtype, shape, layout and axes agree with a plain loop
           tensor const x = uniform(s.shape, draw, 0, 5, t, static_cast<memory>(seed % 3));
           INFO(vv::name(t) << vv::to_string(s.shape) << " axes " << vv::to_string(a) << " keepdim " << keep);
           double const tol = t == dtype::float32 ? 1e-5 : 1e-12;
-          CHECK(difference(vv::sum(x, a, keep), folded(x, a, keep, vv::is_floating(t) ? t : dtype::int64, total), tol) == "");
+          CHECK(difference(vv::sum(x, a, keep), folded(x, a, keep, vv::is_floating(t) ? t : dtype::int64, total),
+                           tol) == "");
           bool nothing = x.numel() == 0;
           for (index_t k : a) nothing = nothing && (s.shape.n == 0 || s.shape[vv::wrap_axis(k, s.shape.n)] != 0);
           bool const has_elements = x.numel() > 0 || (nothing && !a.empty());
           if (has_elements) {
             CHECK(difference(vv::amax(x, a, keep), folded(x, a, keep, t, greatest)) == "");
-            if (vv::is_floating(t)) CHECK(difference(vv::amin(x, a, keep), vv::neg(folded(vv::neg(x), a, keep, t, greatest))) == "");
-            if (a.n == 1) CHECK(difference(vv::argmax(x, a, keep), folded(x, a, keep, dtype::int64, first_greatest)) == "");
+            if (vv::is_floating(t))
+              CHECK(difference(vv::amin(x, a, keep), vv::neg(folded(vv::neg(x), a, keep, t, greatest))) == "");
+            if (a.n == 1)
+              CHECK(difference(vv::argmax(x, a, keep), folded(x, a, keep, dtype::int64, first_greatest)) == "");
           } else {
             CHECK_THROWS_AS(vv::amax(x, a, keep), vv::value_error);
           }
           if (vv::is_floating(t))
-            CHECK(difference(vv::mean(x, a, keep), folded(x, a, keep, t, [](auto const& v) { return total(v) / static_cast<double>(v.size()); }),
-                             tol) == "");
+            CHECK(difference(
+                      vv::mean(x, a, keep),
+                      folded(x, a, keep, t, [](auto const& v) { return total(v) / static_cast<double>(v.size()); }),
+                      tol) == "");
           else CHECK_THROWS_AS(vv::mean(x, a, keep), vv::dtype_error);
         }
 }
@@ -123,7 +128,8 @@ TEST_CASE("reductions: wrong axes are refused", "[op][sum]") {
 TEST_CASE("softmax: rows sum to one, far from zero as well", "[op][softmax]") {
   tensor const x = from({1000, 1001, -1000, 0, 0, 0}, {2, 3});
   CHECK(difference(vv::sum(vv::softmax(x, -1), -1), from({1, 1}, {2}), 1e-14) == "");
-  CHECK(difference(vv::log(vv::softmax(from({1, 2, 3}, {3}), 0)), vv::log_softmax(from({1, 2, 3}, {3}), 0), 1e-14) == "");
+  CHECK(difference(vv::log(vv::softmax(from({1, 2, 3}, {3}), 0)), vv::log_softmax(from({1, 2, 3}, {3}), 0), 1e-14) ==
+        "");
   CHECK(element(vv::log_softmax(x, -1), 2) == Approx(-2001.3132616875));
   CHECK(vv::softmax(from({}, {2, 0}), 1).sizes() == dims{2, 0});
 }

@@ -44,7 +44,8 @@ TEST_CASE("views: share memory with what they show, and see writes", "[op][view]
 }
 
 TEST_CASE("reshape: every pair of shapes of twelve elements, from every layout", "[op][reshape]") {
-  std::vector<dims> const shapes{{12}, {1, 12}, {3, 4}, {4, 3}, {2, 6}, {2, 3, 2}, {2, 1, 6}, {12, 1}, {2, 2, 3}, {1, 3, 1, 4}};
+  std::vector<dims> const shapes{{12},      {1, 12},   {3, 4},  {4, 3},    {2, 6},
+                                 {2, 3, 2}, {2, 1, 6}, {12, 1}, {2, 2, 3}, {1, 3, 1, 4}};
   for (auto const& a : shapes)
     for (auto const& b : shapes)
       for (auto m : {memory::row_major, memory::transposed, memory::stepped}) {
@@ -93,7 +94,8 @@ TEST_CASE("cat, stack, gather, scatter_add, one_hot: what is refused", "[op][cat
   numbers draw(4);
   tensor const x = uniform({2, 3}, draw), y = uniform({2, 2}, draw), i = from({0, 1, 1, 0}, {2, 2}, dtype::int64);
   CHECK(vv::cat(std::vector<tensor>{x, y, from({1, 2}, {2, 1}, dtype::float32)}, 1).sizes() == dims{2, 6});
-  CHECK(vv::cat(std::vector<tensor>{from({1}, {1}, dtype::int32), from({2.5}, {1}, dtype::float32)}, 0).dtype() == dtype::float32);
+  CHECK(vv::cat(std::vector<tensor>{from({1}, {1}, dtype::int32), from({2.5}, {1}, dtype::float32)}, 0).dtype() ==
+        dtype::float32);
   CHECK(difference(vv::cat(std::vector<tensor>{from({}, {0}), y}, 1), y) == "");
   CHECK_THROWS_AS(vv::cat(std::vector<tensor>{x, y}, 0), vv::shape_error);
   CHECK_THROWS_AS(vv::cat(std::vector<tensor>{x, y}, 2), vv::index_error);

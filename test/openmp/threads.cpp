@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <varve/varve.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <omp.h>
-#include <varve/varve.hpp>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -19,7 +20,9 @@ struct worker_t : vv::promoting_operator<worker_t> {
 inline constexpr worker_t worker{};
 template <>
 struct vv::rules<worker_t> : vv::rule::pointwise<1> {
-  static constexpr auto kernel(auto x) { return decltype(x)(static_cast<k::element_t<decltype(x)>>(omp_get_thread_num())); }
+  static constexpr auto kernel(auto x) {
+    return decltype(x)(static_cast<k::element_t<decltype(x)>>(omp_get_thread_num()));
+  }
   static constexpr auto partial(vv::arg_t<0>, auto const&, auto const&) { return 0.0; }
 };
 
@@ -37,20 +40,27 @@ auto with_threads(int n, F const& f) {
 template <class A>
 std::unique_ptr<A> waves(double phase) {
   auto r = std::make_unique<A>();
-  for (index_t e = 0; e < static_cast<index_t>(A::size()); ++e) r->data[e] = static_cast<typename A::value_type>(std::sin(phase + 1.3 * static_cast<double>(e)));
+  for (index_t e = 0; e < static_cast<index_t>(A::size()); ++e)
+    r->data[e] = static_cast<typename A::value_type>(std::sin(phase + 1.3 * static_cast<double>(e)));
   return r;
 }
 tensor waves(vv::dims const& sizes, double phase) {
   tensor t = tensor::empty(sizes, dtype::float32);
-  for (index_t e = 0; e < t.numel(); ++e) t.data<float>()[e] = static_cast<float>(std::sin(phase + 1.3 * static_cast<double>(e)));
+  for (index_t e = 0; e < t.numel(); ++e)
+    t.data<float>()[e] = static_cast<float>(std::sin(phase + 1.3 * static_cast<double>(e)));
   return t;
 }
-bool same_bits(tensor const& a, tensor const& b) { return a.sizes() == b.sizes() && std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.numel() * vv::itemsize(a.dtype()))) == 0; }
+bool same_bits(tensor const& a, tensor const& b) {
+  return a.sizes() == b.sizes() &&
+         std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.numel() * vv::itemsize(a.dtype()))) == 0;
+}
 
 constexpr index_t size = 100003; // neither whole vectors nor whole parts
 constexpr auto gate = [](auto const& x, auto const& w) { return vv::tanh(x * w) * x + x; };
 constexpr auto total = [](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); };
-constexpr auto rows = [](auto const& x, auto const& w) { return std::tuple{vv::sum(x * w, vv::axis<1>), vv::amax(x - w, vv::axis<1>)}; };
+constexpr auto rows = [](auto const& x, auto const& w) {
+  return std::tuple{vv::sum(x * w, vv::axis<1>), vv::amax(x - w, vv::axis<1>)};
+};
 constexpr auto columns = [](auto const& x, auto const& w) { return vv::sum(x * w, vv::axis<0>); };
 } // namespace
 
@@ -71,7 +81,7 @@ TEST_CASE("OpenMP: threads share a long loop, and no short one", "[graph][openmp
   auto const x = waves<array<float, size>>(0.1);
   auto const y = std::make_unique<array<float, size>>();
   constexpr auto f = vv::fuse([](auto const& v) { return worker(v); });
-  with_threads(2, [&] { f.into(*y)(*x); });
+  with_threads(2, [&] { f.into (*y)(*x); });
   CHECK(y->data[0] == 0);
   CHECK(y->data[size - 1] == 1);
   array<float, 1000> few{}, who{};
@@ -86,7 +96,7 @@ TEST_CASE("OpenMP: elementwise results are those of short loops, to the bit", "[
   constexpr auto f = vv::fuse(gate);
   for (int const threads : {1, 2, 3}) {
     auto const y = std::make_unique<many>();
-    with_threads(threads, [&] { f.into(*y)(*x, *w); });
+    with_threads(threads, [&] { f.into (*y)(*x, *w); });
     index_t wrong = 0;
     for (index_t at = 0; at + 1009 <= size; at += 1009 - 13) {
       few a, b, part;
@@ -101,14 +111,17 @@ TEST_CASE("OpenMP: elementwise results are those of short loops, to the bit", "[
 TEST_CASE("OpenMP: sums do not depend on the number of threads", "[graph][openmp]") {
   auto const x = waves<array<float, size>>(0.1), w = waves<array<float, size>>(0.7);
   double expected = 0;
-  for (index_t e = 0; e < size; ++e) expected += std::tanh(static_cast<double>(x->data[e]) * w->data[e]) * x->data[e] + x->data[e];
+  for (index_t e = 0; e < size; ++e)
+    expected += std::tanh(static_cast<double>(x->data[e]) * w->data[e]) * x->data[e] + x->data[e];
   constexpr auto f = vv::fuse(total);
   float const one = with_threads(1, [&] { return f(*x, *w); });
   CHECK(one == Approx(expected).epsilon(1e-4));
   for (int const threads : {2, 3, 2, 3}) CHECK(with_threads(threads, [&] { return f(*x, *w); }) == one);
-  constexpr auto both = vv::fuse([](auto const& a, auto const& b) { return std::tuple{vv::amax(a * b), vv::amin(a * b), vv::sum(a), a + b}; });
+  constexpr auto both = vv::fuse(
+      [](auto const& a, auto const& b) { return std::tuple{vv::amax(a * b), vv::amin(a * b), vv::sum(a), a + b}; });
   using result = std::tuple<float, float, float, array<float, size>>;
-  auto const first = std::make_unique<result>(with_threads(1, [&] { return both(*x, *w); })), second = std::make_unique<result>(with_threads(3, [&] { return both(*x, *w); }));
+  auto const first = std::make_unique<result>(with_threads(1, [&] { return both(*x, *w); })),
+             second = std::make_unique<result>(with_threads(3, [&] { return both(*x, *w); }));
   CHECK(std::get<0>(*first) == std::get<0>(*second));
   CHECK(std::get<1>(*first) == std::get<1>(*second));
   CHECK(std::get<2>(*first) == std::get<2>(*second));
@@ -125,7 +138,8 @@ TEST_CASE("OpenMP: symbolic sizes, rows and columns, long and short", "[graph][o
   constexpr auto by_column = vv::fuse<vv::spec<float, vv::dim<"n">, 37>, vv::spec<float, vv::dim<"n">, 37>>(columns);
   for (index_t const n : {index_t{0}, index_t{5}, index_t{100}, index_t{32768}, size}) {
     tensor const x = waves({n}, 0.1), w = waves({n}, 0.7), eager = gate(x, w);
-    tensor const one = with_threads(1, [&] { return values(x, w); }), one_sum = with_threads(1, [&] { return sum(x, w); });
+    tensor const one = with_threads(1, [&] { return values(x, w); }),
+                 one_sum = with_threads(1, [&] { return sum(x, w); });
     index_t wrong = 0;
     for (index_t e = 0; e < n; ++e) wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
     CHECK(wrong == 0);
@@ -146,7 +160,8 @@ TEST_CASE("OpenMP: symbolic sizes, rows and columns, long and short", "[graph][o
     for (index_t e = 0; e < n; ++e) wrong += !(std::fabs(sums.data<float>()[e] - eager.data<float>()[e]) <= 1e-5f);
     CHECK(wrong == 0);
     CHECK(same_bits(most, vv::amax(x - w, vv::axis<1>)));
-    CHECK(same_bits(with_threads(1, [&] { return by_column(x, w); }), with_threads(3, [&] { return by_column(x, w); })));
+    CHECK(
+        same_bits(with_threads(1, [&] { return by_column(x, w); }), with_threads(3, [&] { return by_column(x, w); })));
   }
 }
 
@@ -199,9 +214,11 @@ TEST_CASE("OpenMP: rows that several loop nests go through in turn", "[graph][op
     auto const [dx, dy] = with_threads(1, [&] { return slopes(x, y); });
     auto const [s, by_row, by_column] = with_threads(1, [&] { return all(x, y); });
     index_t wrong = 0;
-    for (index_t e = 0; e < one.numel(); ++e) wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
+    for (index_t e = 0; e < one.numel(); ++e)
+      wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
     CHECK(wrong == 0);
-    for (int const threads : {2, 3, 4}) { // not more: libomp 14 does not free the arrays of a team that grows past twice the cores
+    for (int const threads :
+         {2, 3, 4}) { // not more: libomp 14 does not free the arrays of a team that grows past twice the cores
       CHECK(same_bits(one, with_threads(threads, [&] { return rows_of(x, y); })));
       auto const [ex, ey] = with_threads(threads, [&] { return slopes(x, y); });
       CHECK(same_bits(dx, ex));
@@ -213,7 +230,8 @@ TEST_CASE("OpenMP: rows that several loop nests go through in turn", "[graph][op
     }
   }
   tensor const many = waves({301, 1000}, 0.1);
-  auto const who = vv::compile([](tensor const& v) { return worker(v - vv::unsqueeze(vv::sum(v * v, vv::axis<1>), vv::axis<1>)); }, many);
+  auto const who = vv::compile(
+      [](tensor const& v) { return worker(v - vv::unsqueeze(vv::sum(v * v, vv::axis<1>), vv::axis<1>)); }, many);
   tensor const threads = with_threads(2, [&] { return who(many); });
   CHECK(threads.data<float>()[0] == 0);
   CHECK(threads.data<float>()[300999] == 1);

@@ -21,12 +21,16 @@ tensor normalized(Op const& op, in_t x, at_t at) {
 /// Attributes: stride, padding, dilation, groups, output_padding, and whether the padding is "same".
 template <class Op>
 tensor convolved(Op const& op, in_t x, at_t at) {
-  auto const with = [&](auto const& bias) -> tensor { return at[5][0] ? op(x[0], x[1], bias, at[0], vv::padding::same, at[2], at[3]) : op(x[0], x[1], bias, at[0], at[1], at[2], at[3]); };
+  auto const with = [&](auto const& bias) -> tensor {
+    return at[5][0] ? op(x[0], x[1], bias, at[0], vv::padding::same, at[2], at[3])
+                    : op(x[0], x[1], bias, at[0], at[1], at[2], at[3]);
+  };
   return x.size() > 2 ? with(x[2]) : with(vv::none);
 }
 template <class Op>
 tensor convolved_back(Op const& op, in_t x, at_t at) {
-  return x.size() > 2 ? tensor(op(x[0], x[1], x[2], at[0], at[1], at[4], at[3], at[2])) : tensor(op(x[0], x[1], vv::none, at[0], at[1], at[4], at[3], at[2]));
+  return x.size() > 2 ? tensor(op(x[0], x[1], x[2], at[0], at[1], at[4], at[3], at[2]))
+                      : tensor(op(x[0], x[1], vv::none, at[0], at[1], at[4], at[3], at[2]));
 }
 dims moved(dims const& sizes, int from, int to) { // flatten(from, to)
   dims r;
@@ -54,7 +58,9 @@ std::map<std::string, call> const& opinfo::calls() {
       {"clamp_max", [](in_t x, at_t) -> tensor { return vv::clamp(x[0], vv::none, x[1]); }},
       {"clamp",
        [](in_t x, at_t at) -> tensor {
-         return at[0][0] && at[0][1] ? vv::clamp(x[0], x[1], x[2]) : at[0][0] ? vv::clamp(x[0], x[1]) : vv::clamp(x[0], vv::none, x[1]);
+         return at[0][0] && at[0][1] ? vv::clamp(x[0], x[1], x[2])
+                : at[0][0]           ? vv::clamp(x[0], x[1])
+                                     : vv::clamp(x[0], vv::none, x[1]);
        }},
       {"ge", [](in_t x, at_t) -> tensor { return vv::ge(x[0], x[1]); }},
       {"gt", [](in_t x, at_t) -> tensor { return vv::gt(x[0], x[1]); }},
@@ -78,7 +84,9 @@ std::map<std::string, call> const& opinfo::calls() {
        [](in_t x, at_t at) -> tensor {
          double const eps = x.back().item<double>();
          if (at[1][0] && at[1][1]) return vv::layer_norm(x[0], at[0], x[1], x[2], eps);
-         return at[1][0] ? vv::layer_norm(x[0], at[0], x[1], vv::none, eps) : at[1][1] ? vv::layer_norm(x[0], at[0], vv::none, x[1], eps) : vv::layer_norm(x[0], at[0], vv::none, vv::none, eps);
+         return at[1][0]   ? vv::layer_norm(x[0], at[0], x[1], vv::none, eps)
+                : at[1][1] ? vv::layer_norm(x[0], at[0], vv::none, x[1], eps)
+                           : vv::layer_norm(x[0], at[0], vv::none, vv::none, eps);
        }},
       {"conv1d", [](in_t x, at_t at) -> tensor { return convolved(vv::conv1d, x, at); }},
       {"conv3d", [](in_t x, at_t at) -> tensor { return convolved(vv::conv3d, x, at); }},
@@ -103,15 +111,16 @@ std::map<std::string, call> const& opinfo::calls() {
       {"reshape", [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], at[0]); }},
       {"view", [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], at[0]); }},
       {"flatten",
-       [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], moved(x[0].sizes(), static_cast<int>(at[0][0]), static_cast<int>(at[1][0]))); }},
+       [](in_t x, at_t at) -> tensor {
+         return vv::reshape(x[0], moved(x[0].sizes(), static_cast<int>(at[0][0]), static_cast<int>(at[1][0])));
+       }},
       {"permute", [](in_t x, at_t at) -> tensor { return vv::permute(x[0], at[0]); }},
       {"transpose", [](in_t x, at_t at) -> tensor { return vv::transpose(x[0], at[0], at[1]); }},
-      {"t",
-       [](in_t x, at_t) -> tensor {
-         return x[0].dim() < 2 ? x[0] : tensor(vv::permute(x[0], dims{1, 0}));
-       }},
+      {"t", [](in_t x, at_t) -> tensor { return x[0].dim() < 2 ? x[0] : tensor(vv::permute(x[0], dims{1, 0})); }},
       {"squeeze",
-       [](in_t x, at_t at) -> tensor { return at[0][0] ? (at[1].empty() ? x[0] : tensor(vv::squeeze(x[0], at[1]))) : tensor(vv::squeeze(x[0])); }},
+       [](in_t x, at_t at) -> tensor {
+         return at[0][0] ? (at[1].empty() ? x[0] : tensor(vv::squeeze(x[0], at[1]))) : tensor(vv::squeeze(x[0]));
+       }},
       {"unsqueeze", [](in_t x, at_t at) -> tensor { return vv::unsqueeze(x[0], at[0]); }},
       {"expand", [](in_t x, at_t at) -> tensor { return vv::expand(x[0], at[0]); }},
       {"sum_to_size", [](in_t x, at_t at) -> tensor { return vv::sum_to_size(x[0], at[0]); }},
@@ -126,7 +135,8 @@ std::map<std::string, call> const& opinfo::calls() {
       {"scatter_add", [](in_t x, at_t at) -> tensor { return vv::scatter_add(x[0], at[0], x[1], x[2]); }},
       {"zeros", [](in_t, at_t at) -> tensor { return vv::zeros(at[0], static_cast<dtype>(at[1][0])); }},
       {"ones", [](in_t, at_t at) -> tensor { return vv::ones(at[0], static_cast<dtype>(at[1][0])); }},
-      {"full", [](in_t x, at_t at) -> tensor { return vv::full(at[0], x[0].item<double>(), static_cast<dtype>(at[1][0])); }},
+      {"full",
+       [](in_t x, at_t at) -> tensor { return vv::full(at[0], x[0].item<double>(), static_cast<dtype>(at[1][0])); }},
       {"arange", [](in_t, at_t at) -> tensor { return vv::arange(at[0][0], static_cast<dtype>(at[1][0])); }},
       {"zeros_like", [](in_t x, at_t) -> tensor { return vv::zeros_like(x[0]); }},
       {"ones_like", [](in_t x, at_t) -> tensor { return vv::ones_like(x[0]); }},

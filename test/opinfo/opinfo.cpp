@@ -67,15 +67,16 @@ TEST_CASE("recorded cases: gradients are those of PyTorch", "[opinfo]") {
   for_each_case([](recorded const& c) {
     if (c.gradient.empty()) return;
     of_places const f{c, keys(c.gradient)};
-    with_count(
-        f.at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-          auto run = [&] {
-            auto const g = vv::vjp(f, c.operands[f.at[K]]...).second(c.cotangent);
-            auto agree = [&](tensor const& mine, tensor const& theirs) { CHECK(difference(mine, theirs, tolerance(theirs)) == ""); };
-            (agree(std::get<K>(g), c.gradient.at(f.at[K])), ...);
-          };
-          CHECK_NOTHROW(run());
-        });
+    with_count(f.at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto run = [&] {
+        auto const g = vv::vjp(f, c.operands[f.at[K]]...).second(c.cotangent);
+        auto agree = [&](tensor const& mine, tensor const& theirs) {
+          CHECK(difference(mine, theirs, tolerance(theirs)) == "");
+        };
+        (agree(std::get<K>(g), c.gradient.at(f.at[K])), ...);
+      };
+      CHECK_NOTHROW(run());
+    });
   });
 }
 
@@ -83,14 +84,13 @@ TEST_CASE("recorded cases: tangents are those of PyTorch", "[opinfo]") {
   for_each_case([](recorded const& c) {
     if (c.tangent.empty() || !c.moves.defined()) return;
     of_places const f{c, keys(c.tangent)};
-    with_count(
-        f.at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
-          auto run = [&] {
-            CHECK(difference(vv::jvp(f, std::tuple(c.operands[f.at[K]]...), std::tuple(c.tangent.at(f.at[K])...)).second, c.moves,
-                             tolerance(c.moves)) == "");
-          };
-          CHECK_NOTHROW(run());
-        });
+    with_count(f.at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto run = [&] {
+        CHECK(difference(vv::jvp(f, std::tuple(c.operands[f.at[K]]...), std::tuple(c.tangent.at(f.at[K])...)).second,
+                         c.moves, tolerance(c.moves)) == "");
+      };
+      CHECK_NOTHROW(run());
+    });
   });
 }
 

@@ -8,9 +8,13 @@
 
 namespace user {
 /// x^2 as a pointwise operator.
-inline constexpr struct square_t : varve::promoting_operator<square_t> { static constexpr auto op_name = "user::square"; } square{};
+inline constexpr struct square_t : varve::promoting_operator<square_t> {
+  static constexpr auto op_name = "user::square";
+} square{};
 /// Without any rule for transforms.
-inline constexpr struct opaque_t : varve::promoting_operator<opaque_t> { static constexpr auto op_name = "user::opaque"; } opaque{};
+inline constexpr struct opaque_t : varve::promoting_operator<opaque_t> {
+  static constexpr auto op_name = "user::opaque";
+} opaque{};
 } // namespace user
 
 template <>
@@ -34,7 +38,8 @@ namespace vv = varve;
 static_assert(user::square(3.0) == 9);
 static_assert(vv::grad([](auto x) { return user::square(x) * x; })(2.0) == 12);
 static_assert(vv::grad(vv::grad([](auto x) { return user::square(x) * x; }))(2.0) == 12);
-static_assert(vv::equal(vv::vmap(vv::grad([](auto x) { return user::square(x); }))(vv::array<double, 2>{1, 2}), vv::array<double, 2>{2, 4}));
+static_assert(vv::equal(vv::vmap(vv::grad([](auto x) { return user::square(x); }))(vv::array<double, 2>{1, 2}),
+                        vv::array<double, 2>{2, 4}));
 constexpr auto graph = vv::trace([](auto x) { return user::square(x); }, vv::spec<float, 3>);
 static_assert(graph.count(user::square) == 1);
 
@@ -60,5 +65,6 @@ TEST_CASE("a user's operator without a rule: the refusal names operator and inte
   CHECK_THROWS_WITH(vv::vmap(f)(vv::reshape(x, dims{3, 1})), ContainsText("user::opaque") && ContainsText("vmap"));
   CHECK(vv::this_thread_state.quiet());
   // a value that no transform tracks needs no rule
-  CHECK(elements(vv::grad([&](auto const& v) { return vv::sum(v * user::opaque(x)); })(x)) == std::vector<double>{1, 2, 3});
+  CHECK(elements(vv::grad([&](auto const& v) { return vv::sum(v * user::opaque(x)); })(x)) ==
+        std::vector<double>{1, 2, 3});
 }

@@ -2,8 +2,9 @@
 #pragma once
 #include "value.hpp"
 
-#include <cmath>
 #include <varve/varve.hpp>
+
+#include <cmath>
 
 /// @file
 /// What tests of fused programs fill values with, and compare them by.
@@ -13,7 +14,8 @@ namespace sample {
 template <class A>
 A filled(double phase) {
   A a{};
-  for (varve::index_t i = 0; i < A::size(); ++i) a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+  for (varve::index_t i = 0; i < A::size(); ++i)
+    a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
   return a;
 }
 /// Greatest difference, relative to 1 + |b|; 1e9 where dtype, sizes or NaNs differ.

@@ -16,7 +16,8 @@ names in_headers() {
   names found;
   // `} add{};` ends the object of an operator; `op_name = "add"` names a primitive one.
   std::regex const object(R"(^\} ([a-z_0-9]+)\{\};)"), primitive(R"re(op_name = "([a-z_0-9]+)")re");
-  std::vector<std::filesystem::path> files{std::filesystem::path(VARVE_TEST_DIR).parent_path() / "include/varve/fwd.hpp"};
+  std::vector<std::filesystem::path> files{std::filesystem::path(VARVE_TEST_DIR).parent_path() /
+                                           "include/varve/fwd.hpp"};
   for (auto const& f : std::filesystem::directory_iterator(files[0].parent_path() / "op")) files.push_back(f.path());
   for (auto const& f : files) {
     std::ifstream in(f);
@@ -27,11 +28,12 @@ names in_headers() {
   }
   return found;
 }
-// Operators without operands to sample, or that write: `test/op/factory.cpp`, `test/op/in_place.cpp`; or that give several values:
-// `test/op/view.cpp`.
-names const elsewhere{"empty", "full",  "arange", "randn", "get_rng_state", "full_op", "arange_op", "randn_op", "copy_", "add_",     "sub_",
-                      "mul_",  "div_",  "neg_",   "exp_",  "sin_",    "cos_",      "tanh_",    "sqrt_", "sigmoid_", "relu_",
-                      "fill_", "zero_", "log_",   "abs_",  "clamp_",  "set_",      "unbind",   "split", "chunk"};
+// Operators without operands to sample, or that write: `test/op/factory.cpp`, `test/op/in_place.cpp`; or that give
+// several values: `test/op/view.cpp`.
+names const elsewhere{"empty", "full",   "arange", "randn",    "get_rng_state", "full_op", "arange_op", "randn_op",
+                      "copy_", "add_",   "sub_",   "mul_",     "div_",          "neg_",    "exp_",      "sin_",
+                      "cos_",  "tanh_",  "sqrt_",  "sigmoid_", "relu_",         "fill_",   "zero_",     "log_",
+                      "abs_",  "clamp_", "set_",   "unbind",   "split",         "chunk"};
 } // namespace
 
 TEST_CASE("samples: no operator lacks a row", "[sample]") {

@@ -2,8 +2,9 @@
 #pragma once
 #include "value.hpp"
 
-#include <algorithm>
 #include <varve/varve.hpp>
+
+#include <algorithm>
 
 /// @file
 /// For tests of loops: their arguments in both worlds.

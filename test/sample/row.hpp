@@ -34,7 +34,8 @@ inline tensor make(domain d, dims const& sizes, numbers& draw, memory m = memory
     for (index_t k = 0; k < r.numel(); ++k) set(r, k, std::floor(draw() * (d == domain::flag ? 2 : 3)));
     return r;
   }
-  tensor r = d == domain::positive ? uniform(sizes, draw, 0.5, 2, dtype::float64, m) : uniform(sizes, draw, -2, 2, dtype::float64, m);
+  tensor r = d == domain::positive ? uniform(sizes, draw, 0.5, 2, dtype::float64, m)
+                                   : uniform(sizes, draw, -2, 2, dtype::float64, m);
   if (d == domain::nonzero)
     for (index_t k = 0; k < r.numel(); ++k) set(r, k, element(r, k) + (element(r, k) < 0 ? -0.3 : 0.3));
   return r;
@@ -43,7 +44,8 @@ inline tensor make(domain d, dims const& sizes, numbers& draw, memory m = memory
 inline values make(row const& r, std::vector<dims> const& shapes, std::uint64_t seed) {
   numbers draw(seed);
   values x;
-  for (std::size_t k = 0; k < r.operands.size(); ++k) x.push_back(make(r.operands[k], shapes[k], draw, static_cast<memory>((seed + k) % 3)));
+  for (std::size_t k = 0; k < r.operands.size(); ++k)
+    x.push_back(make(r.operands[k], shapes[k], draw, static_cast<memory>((seed + k) % 3)));
   return x;
 }
 inline std::string describe(row const& r, std::vector<dims> const& shapes) {

@@ -28,7 +28,8 @@ inline double element(tensor const& t, index_t position) {
     offset += position % t.sizes()[k] * t.strides()[k];
     position /= t.sizes()[k];
   }
-  return varve::on_dtype(t.dtype(), "test", [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[offset]); });
+  return varve::on_dtype(t.dtype(), "test",
+                         [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[offset]); });
 }
 inline void set(tensor const& t, index_t position, double v) {
   index_t offset = 0;
@@ -63,7 +64,8 @@ inline tensor blank(dims const& sizes, dtype type, memory m = memory::row_major)
   }
   return tensor::empty(outer, type).with_layout(l);
 }
-inline tensor from(std::vector<double> const& v, dims const& sizes, dtype type = dtype::float64, memory m = memory::row_major) {
+inline tensor from(std::vector<double> const& v, dims const& sizes, dtype type = dtype::float64,
+                   memory m = memory::row_major) {
   tensor r = blank(sizes, type, m);
   for (index_t k = 0; k < r.numel(); ++k) set(r, k, v.at(static_cast<std::size_t>(k)));
   return r;
@@ -78,7 +80,8 @@ struct numbers {
     return static_cast<double>(state >> 11) * 0x1p-53;
   }
 };
-inline tensor uniform(dims const& sizes, numbers& draw, double low = -1, double high = 1, dtype type = dtype::float64, memory m = memory::row_major) {
+inline tensor uniform(dims const& sizes, numbers& draw, double low = -1, double high = 1, dtype type = dtype::float64,
+                      memory m = memory::row_major) {
   tensor r = blank(sizes, type, m);
   for (index_t k = 0; k < r.numel(); ++k) set(r, k, low + (high - low) * draw());
   return r;

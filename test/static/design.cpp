@@ -22,7 +22,8 @@ constexpr auto m = vv::sum(vv::reshape(vv::arange<double, 6>, vv::shape<2, 3>),
 static_assert(vv::equal(m, vv::array<double, 2>{3, 12}));
 
 constexpr auto per_example = vv::vmap(vv::grad(loss), vv::in_dims<vv::none, 0, 0>);
-constexpr auto gradients = per_example(vv::array<double, 2>{0, 0}, vv::array<double, 3, 2>{1, 2, 3, 4, 5, 6}, vv::array<double, 3>{1, 0, 1});
+constexpr auto gradients =
+    per_example(vv::array<double, 2>{0, 0}, vv::array<double, 3, 2>{1, 2, 3, 4, 5, 6}, vv::array<double, 3>{1, 0, 1});
 static_assert(vv::equal(gradients, vv::array<double, 3, 2>{-0.5, -1, 1.5, 2, -2.5, -3}));
 
 // The two mistakes of captures under static transforms, written with the remedy.
@@ -37,7 +38,8 @@ constexpr double nested() {
   counting mode;
   return vv::grad([&](auto x) {
     return vv::with(
-        mode, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
+        mode, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x,
+        3.0);
   })(2.0);
 }
 static_assert(nested() == 3);

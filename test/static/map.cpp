@@ -7,10 +7,13 @@ using vv::array;
 constexpr array<double, 3> xs{1, 2, 3};
 constexpr array<double, 2, 3> m{1, 2, 3, 4, 5, 6};
 constexpr auto squares = [](auto x) { return vv::map([](auto v) { return v * v; }, x); };
-static_assert(vv::equal(squares(xs), array<double, 3>{1, 4, 9}) && vv::equal(squares(m), array<double, 2, 3>{1, 4, 9, 16, 25, 36}));
+static_assert(vv::equal(squares(xs), array<double, 3>{1, 4, 9}) &&
+              vv::equal(squares(m), array<double, 2, 3>{1, 4, 9, 16, 25, 36}));
 
 // trees in and out, leaves that are none, arguments of every row
-constexpr auto product = [](auto x, auto w) { return vv::map([](auto row, auto w) { return vv::sum(row * w); }, x, w); };
+constexpr auto product = [](auto x, auto w) {
+  return vv::map([](auto row, auto w) { return vv::sum(row * w); }, x, w);
+};
 static_assert(vv::equal(product(m, xs), array<double, 2>{14, 32}));
 constexpr auto trees = vv::map(
     [](auto const& x, auto const& scale) {
@@ -28,11 +31,20 @@ constexpr auto score = [](auto x, auto w) { return vv::sum(product(x * x, w)); }
 static_assert(vv::equal(vv::grad(score)(m, xs), array<double, 2, 3>{2, 8, 18, 8, 20, 36}));
 static_assert(vv::equal(vv::grad<1>(score)(m, xs), array<double, 3>{17, 29, 45}));
 static_assert(vv::jvp(score, std::tuple(m, xs), std::tuple(m, xs)).second == 3 * score(m, xs));
-static_assert(vv::equal(vv::vmap(product, vv::in_dims<vv::none, 0>)(m, array<double, 2, 3>{1, 2, 3, 1, 0, 0}), array<double, 2, 2>{14, 32, 1, 4}));
-static_assert(vv::equal(vv::vmap(product)(array<double, 2, 1, 3>{1, 2, 3, 4, 5, 6}, array<double, 2, 3>{1, 2, 3, 1, 0, 0}), array<double, 2, 1>{14, 4}));
-static_assert(vv::equal(vv::vmap(vv::grad<1>(score), vv::in_dims<0, vv::none>)(array<double, 2, 1, 3>{1, 2, 3, 4, 5, 6}, xs), array<double, 2, 3>{1, 4, 9, 16, 25, 36}));
-static_assert(vv::equal(vv::hessian([](auto v) { return vv::sum(vv::map([](auto x) { return x * x * x; }, v)); })(xs), array<double, 3, 3>{6, 0, 0, 0, 12, 0, 0, 0, 18}));
-static_assert(vv::equal(vv::grad([](auto w) { return vv::sum(vv::map(vv::closure([](auto x, auto w) { return x * w * w; }, w), xs)); })(3.0), 36.0));
+static_assert(vv::equal(vv::vmap(product, vv::in_dims<vv::none, 0>)(m, array<double, 2, 3>{1, 2, 3, 1, 0, 0}),
+                        array<double, 2, 2>{14, 32, 1, 4}));
+static_assert(vv::equal(vv::vmap(product)(array<double, 2, 1, 3>{1, 2, 3, 4, 5, 6},
+                                          array<double, 2, 3>{1, 2, 3, 1, 0, 0}),
+                        array<double, 2, 1>{14, 4}));
+static_assert(vv::equal(vv::vmap(vv::grad<1>(score), vv::in_dims<0, vv::none>)(array<double, 2, 1, 3>{1, 2, 3, 4, 5, 6},
+                                                                               xs),
+                        array<double, 2, 3>{1, 4, 9, 16, 25, 36}));
+static_assert(vv::equal(vv::hessian([](auto v) { return vv::sum(vv::map([](auto x) { return x * x * x; }, v)); })(xs),
+                        array<double, 3, 3>{6, 0, 0, 0, 12, 0, 0, 0, 18}));
+static_assert(vv::equal(vv::grad([](auto w) {
+                          return vv::sum(vv::map(vv::closure([](auto x, auto w) { return x * w * w; }, w), xs));
+                        })(3.0),
+                        36.0));
 
 // a mode is given one call, and sees what the function does
 struct counting : vv::dispatch_mode<counting> {
@@ -52,7 +64,9 @@ static_assert(counted() == std::tuple(9.0, 1, 3));
 
 // traced: one node; what it captures and its arguments are inputs of its function
 constexpr auto traced = vv::trace(product, vv::spec<double, vv::dim<"n">, 3>, vv::spec<double, 3>);
-static_assert(vv::verify(traced.thaw()) && traced.sizes.regions == 2 && traced.regions[1].inputs == 2 && traced.nodes[2].op->name == std::string_view("map"));
+static_assert(vv::verify(traced.thaw()) && traced.sizes.regions == 2 && traced.regions[1].inputs == 2 &&
+              traced.nodes[2].op->name == std::string_view("map"));
 static_assert(traced.nodes[traced.results[0]].out.sizes == vv::dims{vv::dim<"n">});
-constexpr auto lifting = vv::trace([](auto x, auto w) { return vv::map([=](auto row) { return row * w; }, x); }, vv::spec<double, 2, 3>, vv::spec<double, 3>);
+constexpr auto lifting = vv::trace([](auto x, auto w) { return vv::map([=](auto row) { return row * w; }, x); },
+                                   vv::spec<double, 2, 3>, vv::spec<double, 3>);
 static_assert(vv::verify(lifting.thaw()) && lifting.sizes.regions == 2 && lifting.regions[1].inputs == 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The modes that people use, resolved by the compiler: counts, logs and checks of static values are constant expressions.
+// The modes that people use, resolved by the compiler: counts, logs and checks of static values are constant
+// expressions.
 #include <varve/mode/flop_counter_mode.hpp>
 #include <varve/mode/logging_mode.hpp>
 #include <varve/mode/nan_check_mode.hpp>
@@ -27,13 +28,15 @@ static_assert(counted(false, layer, w, x).get_flop_counts("exp").calls == 0);
 constexpr auto loss = [](auto a, auto b) { return vv::sum(vv::mm(a, b)); };
 static_assert(counted(false, vv::grad(loss, vv::argnums<0, 1>), w, x).get_total_flops() == 3 * 2 * 2 * 3 * 4);
 // mapped over 5 examples
-static_assert(counted(false, vv::vmap(loss, vv::in_dims<vv::none, 0>), w, vv::array<float, 5, 3, 4>{}).get_total_flops() == 5 * 2 * 2 * 3 * 4);
+static_assert(counted(false, vv::vmap(loss, vv::in_dims<vv::none, 0>), w, vv::array<float, 5, 3, 4>{})
+                  .get_total_flops() == 5 * 2 * 2 * 3 * 4);
 // views move nothing
 static_assert(counted(true, [](auto a) { return vv::reshape(a, vv::shape<6>); }, w).get_total_bytes() == 0);
 // an operator's own formula
 static_assert([] {
   vv::flop_counter_mode m;
-  m.register_flop_formula("tanh", [](vv::call_record const& c) -> vv::index_t { return 20 * vv::numel(c.results[0].sizes); });
+  m.register_flop_formula("tanh",
+                          [](vv::call_record const& c) -> vv::index_t { return 20 * vv::numel(c.results[0].sizes); });
   (void)vv::with(m, layer, w, x);
   return m.get_total_flops() == 48 + 160;
 }());
@@ -44,7 +47,8 @@ struct shapes_log {
   bool right = true;
   constexpr void operator()(vv::call_record const& c) {
     char const* const names[] = {"mm", "tanh"};
-    right = right && same(c.name, names[calls]) && c.results[0].sizes == vv::dims{2, 4} && c.results[0].type == vv::dtype::float32 && c.results[0].handle == nullptr;
+    right = right && same(c.name, names[calls]) && c.results[0].sizes == vv::dims{2, 4} &&
+            c.results[0].type == vv::dtype::float32 && c.results[0].handle == nullptr;
     level = c.operands[0].level;
     ++calls;
   }
@@ -67,8 +71,7 @@ static_assert(logged([](auto& m) {
 
 // --- modes around one another, in both orders
 constexpr auto nested(auto& outer, auto& inner) {
-  return vv::with(
-      outer, [&](auto a) { return vv::with(inner, [](auto u) { return vv::log(u) * u; }, a); }, 2.0);
+  return vv::with(outer, [&](auto a) { return vv::with(inner, [](auto u) { return vv::log(u) * u; }, a); }, 2.0);
 }
 static_assert([] {
   vv::flop_counter_mode flops(true);
@@ -80,5 +83,6 @@ static_assert([] {
 // --- finite, or no constant
 static_assert([] {
   vv::nan_check_mode check;
-  return vv::with(check, vv::vmap(vv::grad([](auto u) { return vv::log(u); })), vv::array<double, 2>{1, 2}).data[1] == 0.5;
+  return vv::with(check, vv::vmap(vv::grad([](auto u) { return vv::log(u); })), vv::array<double, 2>{1, 2}).data[1] ==
+         0.5;
 }());

@@ -40,18 +40,14 @@ static_assert(count([](auto& m) { (void)vv::with(m, f, 3.0); }) == 2);
 static_assert(count([](auto& m) { (void)vv::with(m, vv::grad(f), 3.0); }) > 2);
 // above a transform it sees the user's calls only
 static_assert(count([](auto& m) { (void)vv::grad([&](auto x) { return vv::with(m, f, x); })(3.0); }) == 2);
-static_assert(count([](auto& m) { (void)vv::vmap([&](auto x) { return vv::with(m, f, x); })(vv::array<double, 3>{1, 2, 3}); }) == 2);
+static_assert(count([](auto& m) {
+                (void)vv::vmap([&](auto x) { return vv::with(m, f, x); })(vv::array<double, 3>{1, 2, 3});
+              }) == 2);
 // while it runs a mode does not see itself; the sum it adds reaches the mode below
 static_assert([] {
   counting below;
   shifting above;
-  double const y = vv::with(
-      below,
-      [&](auto x) {
-        return vv::with(
-            above, [](auto u) { return u * u; }, x);
-      },
-      3.0);
+  double const y = vv::with(below, [&](auto x) { return vv::with(above, [](auto u) { return u * u; }, x); }, 3.0);
   return y == 10 && below.calls == 2;
 }());
 static_assert([] {
@@ -63,15 +59,14 @@ static_assert([] {
 static_assert([] {
   shifting m;
   m.by = 10;
-  return vv::grad([&](auto x) {
-           return vv::with(
-               m, [](auto u) { return u * u * u; }, x);
-         })(2.0) == 12 + 10; // ((x^2 + 10) x + 10)'
+  return vv::grad([&](auto x) { return vv::with(m, [](auto u) { return u * u * u; }, x); })(2.0) ==
+         12 + 10; // ((x^2 + 10) x + 10)'
 }());
 
 // the stack
 template <class V>
-inline constexpr auto kinds = hana::transform(vv::stack_of<V>, [](auto type) { return hana::bool_c<(same(decltype(type)::type::kind, "grad"))>; });
+inline constexpr auto kinds = hana::transform(
+    vv::stack_of<V>, [](auto type) { return hana::bool_c<(same(decltype(type)::type::kind, "grad"))>; });
 constexpr auto two_grads = [](auto x) {
   using X = decltype(x);
   static_assert(hana::size(vv::stack_of<X>) == hana::size_c<2>);
@@ -84,7 +79,8 @@ constexpr auto grad_in_vmap = [](auto x) {
   using X = decltype(x);
   static_assert(same(vv::kind_of<typename decltype(+hana::front(vv::stack_of<X>))::type>, "grad")); // innermost first
   static_assert(same(vv::kind_of<typename decltype(+hana::back(vv::stack_of<X>))::type>, "vmap"));
-  static_assert(hana::count_if(vv::stack_of<X>, [](auto t) { return hana::bool_c<(decltype(t)::type::level > 1)>; }) == hana::size_c<1>);
+  static_assert(hana::count_if(vv::stack_of<X>, [](auto t) { return hana::bool_c<(decltype(t)::type::level > 1)>; }) ==
+                hana::size_c<1>);
   static_assert(hana::reverse(hana::reverse(vv::stack_of<X>)) == vv::stack_of<X>);
   return x * x;
 };
@@ -101,7 +97,11 @@ static_assert([] {
       [&](auto s, auto x) {
         auto const a = x + s.ones(vv::shape<2>, vv::type<double>);
         return vv::with(
-            inner, [&](auto t, auto u) { return vv::with(named, [](auto r, auto v) { return v * r.full(vv::shape<2>, 3.0); }, t, u); }, s, a);
+            inner,
+            [&](auto t, auto u) {
+              return vv::with(named, [](auto r, auto v) { return v * r.full(vv::shape<2>, 3.0); }, t, u);
+            },
+            s, a);
       },
       vv::scope(), vv::array<double, 2>{1, 2});
   return vv::equal(y, vv::array<double, 2>{6, 9}) && outer.calls == 4 && inner.calls == 2 && same(named.last, "mul");
@@ -111,7 +111,11 @@ static_assert(vv::equal(vv::scope().zeros(vv::shape<2, 1>), vv::zeros<float, 2, 
 static_assert([] {
   counting m;
   double const g = vv::with(
-      m, [](auto s, auto x) { return vv::grad([&](auto v) { return vv::sum(s.ones(vv::shape<3>, vv::type<double>) * v * v); })(x); }, vv::scope(), 2.0);
+      m,
+      [](auto s, auto x) {
+        return vv::grad([&](auto v) { return vv::sum(s.ones(vv::shape<3>, vv::type<double>) * v * v); })(x);
+      },
+      vv::scope(), 2.0);
   return g == 12;
 }());
 
@@ -157,7 +161,8 @@ static_assert([] {
     static_assert(stack_is<decltype(x)>("gmjm"));
     return x * x * x;
   };
-  double const y = vv::with(a, [&](auto x) { return vv::jvp(vv::with(b, vv::grad(look)), std::tuple(x), std::tuple(1.0)).second; })(2.0);
+  double const y = vv::with(
+      a, [&](auto x) { return vv::jvp(vv::with(b, vv::grad(look)), std::tuple(x), std::tuple(1.0)).second; })(2.0);
   return y == 12 && a.calls > b.calls && b.calls > 2;
 }());
 static_assert([] {

@@ -26,4 +26,6 @@ constexpr auto entropy = [](auto v, auto target) { return -vv::sum(vv::log_softm
 constexpr auto d = vv::grad(entropy)(x, array<double, 3>{0, 1, 0});
 static_assert(near(d[0], p[0]) && near(d[1], p[1] - 1) && near(d[2], p[2]));
 // mapped along columns
-static_assert(near(vv::vmap([](auto v) { return vv::softmax(v, vv::axis<0>); }, vv::in_dims<1>, vv::out_dims<1>)(array<double, 2, 1>{0, 0})[1], 0.5));
+static_assert(near(vv::vmap([](auto v) { return vv::softmax(v, vv::axis<0>); }, vv::in_dims<1>,
+                            vv::out_dims<1>)(array<double, 2, 1>{0, 0})[1],
+                   0.5));

@@ -8,11 +8,14 @@ constexpr auto square = [](auto x) { return x * x; };
 constexpr array<double, 3> xs{1, 2, 3};
 constexpr array<double, 2, 3> a{1, 2, 3, 4, 5, 6};
 static_assert(vv::equal(vv::vmap([](auto row) { return vv::sum(row); })(a), array<double, 2>{6, 15}));
-static_assert(vv::equal(vv::vmap([](auto column) { return vv::sum(column); }, vv::in_dims<1>)(a), array<double, 3>{5, 7, 9}));
+static_assert(vv::equal(vv::vmap([](auto column) { return vv::sum(column); }, vv::in_dims<1>)(a),
+                        array<double, 3>{5, 7, 9}));
 static_assert(vv::equal(vv::vmap([](auto column) { return column * 2; }, vv::in_dims<-1>, vv::out_dims<-1>)(a),
                         array<double, 2, 3>{2, 4, 6, 8, 10, 12}));
-static_assert(vv::equal(vv::vmap([](auto row) { return row; }, vv::out_dims<1>)(a), array<double, 3, 2>{1, 4, 2, 5, 3, 6}));
-static_assert(vv::equal(vv::vmap([](auto x, auto y) { return x - y; }, vv::in_dims<0, vv::none>)(xs, 1.0), array<double, 3>{0, 1, 2}));
+static_assert(vv::equal(vv::vmap([](auto row) { return row; }, vv::out_dims<1>)(a),
+                        array<double, 3, 2>{1, 4, 2, 5, 3, 6}));
+static_assert(vv::equal(vv::vmap([](auto x, auto y) { return x - y; }, vv::in_dims<0, vv::none>)(xs, 1.0),
+                        array<double, 3>{0, 1, 2}));
 static_assert(vv::equal(vv::vmap([](auto) { return 7.0; })(xs), array<double, 3>{7, 7, 7}));
 static_assert(vv::vmap([](auto) { return 7.0; }, vv::out_dims<vv::none>)(xs) == 7);
 static_assert(vv::equal(vv::vmap([](auto x, auto y) { return vv::dot(x, y); })(a, a), array<double, 2>{14, 77}));

@@ -55,14 +55,13 @@ TEST_CASE("trees: vectors and aggregates of tensors, nested", "[transform][tree]
   REQUIRE(g.size() == 2);
   auto const one = [&](tensor const& w) { return loss(std::vector<dense>{{w, net[0].b}, net[1]}, x); };
   CHECK(difference(g[0].w, vv::grad(one)(net[0].w), 1e-15) == "");
-  auto const rows = vv::vmap([](auto const& v) {
-    return std::vector<tensor>{vv::sum(v[0]), vv::mul(v[1], 2.0)};
-  })(std::vector<tensor>{vv::ones({3, 2}, dtype::float64), vv::ones({3}, dtype::float64)});
+  auto const rows = vv::vmap([](auto const& v) { return std::vector<tensor>{vv::sum(v[0]), vv::mul(v[1], 2.0)}; })(
+      std::vector<tensor>{vv::ones({3, 2}, dtype::float64), vv::ones({3}, dtype::float64)});
   CHECK(difference(rows[0], tensor{{2.0, 2.0, 2.0}}, 0) == "");
   CHECK(difference(rows[1], tensor{{2.0, 2.0, 2.0}}, 0) == "");
-  CHECK_THROWS_AS(
-      vv::vmap([](auto const& v) { return vv::sum(v[0]); })(std::vector<tensor>{vv::ones({3}, dtype::float64), vv::ones({2}, dtype::float64)}),
-      vv::error);
+  CHECK_THROWS_AS(vv::vmap([](auto const& v) { return vv::sum(v[0]); })(
+                      std::vector<tensor>{vv::ones({3}, dtype::float64), vv::ones({2}, dtype::float64)}),
+                  vv::error);
   static_assert(vv::grad([](auto const& p) { return p.x * p.x * p.y; })(point<double>{2, 3}).x == 12);
   static_assert(vv::grad([](auto const& p) { return p.x * p.x * p.y; })(point<double>{2, 3}).y == 4);
 }
@@ -121,7 +120,9 @@ TEST_CASE("chunks: the result of the whole, piece by piece", "[transform][vmap]"
     CHECK(difference(vv::hessian(g, vv::chunk_size{n})(p), vv::hessian(g)(p), 1e-14) == ""); // of several results
   }
   tensor const wide = vv::reshape(x, dims{3, 5});
-  auto const two = [](auto const& t) { return std::tuple(vv::sum(vv::sin(t), dims{0}), vv::sum(t)); }; // a tree of results, of a matrix
+  auto const two = [](auto const& t) {
+    return std::tuple(vv::sum(vv::sin(t), dims{0}), vv::sum(t));
+  }; // a tree of results, of a matrix
   auto const [a, b] = vv::jacfwd(two, vv::chunk_size{4})(wide);
   auto const [c, d] = vv::jacfwd(two)(wide);
   CHECK((a.sizes() == dims{5, 3, 5} && b.sizes() == dims{3, 5}));
@@ -153,8 +154,10 @@ TEST_CASE("linearize: the derivative as a linear map", "[transform][linearize]")
   CHECK_THROWS_AS(df(x, vv::ones({3}, dtype::float64)), vv::shape_error);
   CHECK_THROWS_AS(df(x, vv::ones({2}, dtype::float32)), vv::dtype_error);
   auto const& map = df;
-  CHECK(difference(std::get<1>(vv::vmap([&](auto const& t) { return map(t, w); })(vv::stack(std::vector<tensor>{x, w}))),
-                   vv::stack(std::vector<tensor>{tensor(std::get<1>(map(x, w))), tensor(std::get<1>(map(w, w)))}), 1e-15) == "");
+  CHECK(
+      difference(std::get<1>(vv::vmap([&](auto const& t) { return map(t, w); })(vv::stack(std::vector<tensor>{x, w}))),
+                 vv::stack(std::vector<tensor>{tensor(std::get<1>(map(x, w))), tensor(std::get<1>(map(w, w)))}),
+                 1e-15) == "");
 }
 
 TEST_CASE("functional_call: other parameters for one call", "[transform][module]") { // TR-21, TR-22
@@ -168,13 +171,18 @@ TEST_CASE("functional_call: other parameters for one call", "[transform][module]
   CHECK(difference(vv::functional_call(m, vv::parameter_dict{{"second.w", zero}}, x), m.second.b, 0) == "");
   CHECK(difference(m(x), before, 0) == "");
   CHECK_THROWS_WITH(vv::functional_call(m, vv::parameter_dict{{"third.w", zero}}, x), ContainsText("third.w"));
-  CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}, {{"first.w", zero}}}, false, true, x),
-                    ContainsText("two dictionaries"));
-  CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}}, true, true, x), ContainsText("first.b"));
-  CHECK_THROWS_AS(vv::functional_call(m, vv::parameter_dict{{"first.w", vv::ones({3}, dtype::float64)}}, x), vv::shape_error);
+  CHECK_THROWS_WITH(
+      vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}, {{"first.w", zero}}}, false, true, x),
+      ContainsText("two dictionaries"));
+  CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}}, true, true, x),
+                    ContainsText("first.b"));
+  CHECK_THROWS_AS(vv::functional_call(m, vv::parameter_dict{{"first.w", vv::ones({3}, dtype::float64)}}, x),
+                  vv::shape_error);
   CHECK(difference(m(x), before, 0) == "");
   // A gradient with respect to one parameter, and an ensemble.
-  auto const g = vv::grad([&](tensor const& w) { return vv::sum(vv::functional_call(m, vv::parameter_dict{{"first.w", w}}, x)); })(m.first.w);
+  auto const g = vv::grad([&](tensor const& w) {
+    return vv::sum(vv::functional_call(m, vv::parameter_dict{{"first.w", w}}, x));
+  })(m.first.w);
   m.first.w.requires_grad_();
   vv::sum(m(x)).backward();
   CHECK(difference(m.first.w.grad(), g, 1e-15) == "");
@@ -189,5 +197,6 @@ TEST_CASE("functional_call: other parameters for one call", "[transform][module]
   linear tied(1.0, 2.0);
   tied.b = tied.w;
   CHECK(difference(vv::functional_call(tied, vv::parameter_dict{{"w", zero}}, x), zero, 0) == "");
-  CHECK(difference(vv::functional_call(tied, std::vector<vv::parameter_dict>{{{"w", zero}}}, false, false, x), tied.b, 0) == "");
+  CHECK(difference(vv::functional_call(tied, std::vector<vv::parameter_dict>{{{"w", zero}}}, false, false, x), tied.b,
+                   0) == "");
 }

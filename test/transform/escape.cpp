@@ -81,7 +81,8 @@ TEST_CASE("escaped values: of vmap they are refused", "[transform][escape]") {
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("perturbation confusion: does not arise between run-time levels, captures of any shape included", "[transform]") {
+TEST_CASE("perturbation confusion: does not arise between run-time levels, captures of any shape included",
+          "[transform]") {
   tensor const x = from({2}, {}), three = from({3}, {});
   // d/dx (x * d/dy (x + y)) = 1
   auto confusing = [](auto const& v) { return v * vv::grad([&](auto const& y) { return v + y; })(from({1}, {})); };
@@ -91,7 +92,9 @@ TEST_CASE("perturbation confusion: does not arise between run-time levels, captu
   passing m;
   auto through = [&](auto const& v) {
     return vv::with(
-        m, [&](auto const& u, auto const& w) { return u * vv::grad([&](auto const& y) { return w * y; })(from({1}, {})); }, v, three);
+        m,
+        [&](auto const& u, auto const& w) { return u * vv::grad([&](auto const& y) { return w * y; })(from({1}, {})); },
+        v, three);
   };
   CHECK(vv::grad(through)(x).template item<double>() == 3);
   // d/dx (x * d/dy (x y^2) at y = x) = d/dx 2 x^3 = 6 x^2

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// A program of one tensor under transforms and pairs of them, with functionalize around the program, and around all of it.
+/// A program of one tensor under transforms and pairs of them, with functionalize around the program, and around all of
+/// it.
 #include "../autograd/autograd_test.hpp"
 
 #include <functional>
@@ -30,9 +31,15 @@ struct wrapped {
 /// The ways to run a program under transforms; functionalize goes around the program, and around all of it.
 inline std::vector<wrapped> ways() {
   auto const scalar = [](program const& f) -> program { return [f](tensor const& v) { return vv::sum(f(v) * f(v)); }; };
-  auto const grad = [scalar](program const& f) -> program { return [g = scalar(f)](tensor const& v) { return vv::grad(g)(v); }; };
-  auto const jvp = [](program const& f) -> program { return [f](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(vv::cos(v))).second; }; };
-  auto const vmap = [](program const& f) -> program { return [f](tensor const& v) { return vv::vmap(f)(vv::stack(std::vector<tensor>{v, v * 0.5, v + 0.25}, 0)); }; };
+  auto const grad = [scalar](program const& f) -> program {
+    return [g = scalar(f)](tensor const& v) { return vv::grad(g)(v); };
+  };
+  auto const jvp = [](program const& f) -> program {
+    return [f](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(vv::cos(v))).second; };
+  };
+  auto const vmap = [](program const& f) -> program {
+    return [f](tensor const& v) { return vv::vmap(f)(vv::stack(std::vector<tensor>{v, v * 0.5, v + 0.25}, 0)); };
+  };
   return {{"value", [](program const& f, tensor const& x) { return f(x); }},
           {"grad", [=](program const& f, tensor const& x) { return grad(f)(x); }},
           {"jvp", [=](program const& f, tensor const& x) { return jvp(f)(x); }},

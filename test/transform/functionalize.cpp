@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// functionalize(f) as a transform of functions of tensors: the same results by operators that do not write (semantics §3, FS-21, HO-14). Random programs are in test/graph/functionalize.cpp.
+// functionalize(f) as a transform of functions of tensors: the same results by operators that do not write (semantics
+// §3, FS-21, HO-14). Random programs are in test/graph/functionalize.cpp.
 #include "functional_test.hpp"
 
 #include <thread>
@@ -30,7 +31,8 @@ program const through_views = [](tensor const& x) {
   vv::mul_(row(y, 1), row(x, 0));
   vv::sin_(row(turned, 0));
   tensor const before = vv::sum(flat);
-  vv::copy_(vv::slice(flat, 0, 1, 6, 2), vv::reshape(x, dims{6}).defined() ? vv::slice(vv::reshape(x * x, dims{6}), 0, 0, 3, 1) : x);
+  vv::copy_(vv::slice(flat, 0, 1, 6, 2),
+            vv::reshape(x, dims{6}).defined() ? vv::slice(vv::reshape(x * x, dims{6}), 0, 0, 3, 1) : x);
   return y + before + turned.sizes()[0];
 };
 program const dead_alias = [](tensor const& x) {
@@ -43,11 +45,13 @@ program const accumulating = [](tensor const& x) {
   for (index_t i = 0; i < 3; ++i) vv::add_(row(total, i), vv::sum(x) * row(x, 2 - i));
   return total;
 };
-std::pair<char const*, program> const programs[] = {{"chained", chained}, {"through views", through_views}, {"dead alias", dead_alias}, {"accumulating", accumulating}};
+std::pair<char const*, program> const programs[] = {
+    {"chained", chained}, {"through views", through_views}, {"dead alias", dead_alias}, {"accumulating", accumulating}};
 
 } // namespace
 
-TEST_CASE("functionalize: writing programs under every transform, inside and outside of it", "[transform][functionalize]") { // FS-21
+TEST_CASE("functionalize: writing programs under every transform, inside and outside of it",
+          "[transform][functionalize]") { // FS-21
   tensor const x = from({0.5, 1.5, 0.25, 2, 1.25, 0.75}, {3, 2}), before = vv::clone(x);
   for (auto const& [what, f] : programs) functional_everywhere(what, f, x);
   CHECK(difference(x, before) == "");
@@ -112,7 +116,8 @@ TEST_CASE("functionalize: what is run, and when", "[transform][functionalize]") 
   // as_strided counts from its operand, so that it has an inverse wherever it stands (where PyTorch refuses, FN-21).
   auto const strided = [](tensor const& v) {
     tensor const y = v * 1;
-    vv::add_(vv::as_strided(y, dims{2}, dims{3}, dims{0}), 1.0), vv::mul_(vv::as_strided(row(y, 1), dims{1}, dims{1}, dims{1}), 5.0);
+    vv::add_(vv::as_strided(y, dims{2}, dims{3}, dims{0}), 1.0),
+        vv::mul_(vv::as_strided(row(y, 1), dims{1}, dims{1}, dims{1}), 5.0);
     return y;
   };
   CHECK(difference(vv::functionalize(strided)(x), from({2, 2, 3, 25}, {2, 2})) == "");
@@ -144,7 +149,9 @@ TEST_CASE("functionalize: arguments that are written", "[transform][functionaliz
     auto const want = f(wx, wy), got = vv::functionalize(f)(x, y);
     CHECK((difference(x, wx) == "" && difference(y, wy) == ""));
     CHECK((x.version() == 1 && y.version() == 1)); // one copy each
-    CHECK((difference(std::get<0>(got), std::get<0>(want)) == "" && difference(std::get<1>(got), std::get<1>(want)) == "" && difference(std::get<2>(got), std::get<2>(want)) == ""));
+    CHECK((difference(std::get<0>(got), std::get<0>(want)) == "" &&
+           difference(std::get<1>(got), std::get<1>(want)) == "" &&
+           difference(std::get<2>(got), std::get<2>(want)) == ""));
   }
   CHECK(operators_of([&] { (void)vv::functionalize(f)(vv::clone(a), vv::clone(b)); }).back() == "copy_");
   // Untouched arguments are not written; what is returned of them is theirs.
@@ -153,14 +160,16 @@ TEST_CASE("functionalize: arguments that are written", "[transform][functionaliz
   CHECK((y.version() == 0 && x.version() == 1));
   CHECK(vv::functionalize([](tensor const& u) { return row(u, 0); })(y).shares_storage(y));
   // A function that returns nothing; a tree; one object given twice.
-  vv::functionalize([](std::vector<tensor> const& v) { vv::copy_(v[0], v[1]), vv::zero_(v[1]); })(std::vector<tensor>{x, y});
+  vv::functionalize([](std::vector<tensor> const& v) { vv::copy_(v[0], v[1]), vv::zero_(v[1]); })(
+      std::vector<tensor>{x, y});
   CHECK((difference(x, b) == "" && difference(y, b * 0) == ""));
   tensor const both = vv::clone(a), one_by_one = vv::clone(a);
   auto const doubling = [](tensor const& u, tensor const& v) { return vv::add_(u, v), u + v; };
   tensor const sums = vv::functionalize(doubling)(both, both);
   CHECK((difference(sums, doubling(one_by_one, one_by_one)) == "" && difference(both, one_by_one) == ""));
   // Numbers and static values pass.
-  CHECK(difference(vv::functionalize([](tensor const& u, double s, int n) { return vv::mul_(u * n, s); })(a, 2.0, 3), a * 6) == "");
+  CHECK(difference(vv::functionalize([](tensor const& u, double s, int n) { return vv::mul_(u * n, s); })(a, 2.0, 3),
+                   a * 6) == "");
   STATIC_REQUIRE(vv::functionalize([](auto u) { return u * u; })(3.0) == 9.0);
   STATIC_REQUIRE(vv::functionalize([](int n) { return n * 2; })(3) == 6);
   // Sizes alone are arguments of functions that make tensors.
@@ -179,7 +188,11 @@ TEST_CASE("functionalize: arguments that are written", "[transform][functionaliz
   tensor const lanes = vv::clone(a);
   CHECK(difference(vv::vmap(twice)(lanes), a * a * 4) == "");
   CHECK(difference(lanes, a * 2) == "");
-  CHECK(difference(vv::grad([&](tensor const& u) { tensor const c = u * 1; return vv::sum(twice(c) + c); })(a), a * 8 + 2.0) == "");
+  CHECK(difference(vv::grad([&](tensor const& u) {
+                     tensor const c = u * 1;
+                     return vv::sum(twice(c) + c);
+                   })(a),
+                   a * 8 + 2.0) == "");
 }
 
 TEST_CASE("functionalize: what is refused leaves everything as it was", "[transform][functionalize]") {
@@ -192,15 +205,27 @@ TEST_CASE("functionalize: what is refused leaves everything as it was", "[transf
     CHECK((difference(x, a) == "" && x.version() == 0 && difference(captured, a) == ""));
     CHECK(thread_is_clean());
   };
-  refused([&](tensor const& x) { return vv::add_(x, 1.0), vv::add_(captured, x); }, ContainsText("add_") && ContainsText("captured tensor") && ContainsText("argument")); // FN-23
-  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(vv::expand(row(x, 0), dims{3, 2}), 1.0); }, ContainsText("stride 0"));
-  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(x, vv::zeros({3, 2, 2}, dtype::float64)); }, ContainsText("[3, 2, 2]"));
-  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::exp_(vv::to(x, dtype::int64)); }, ContainsText("exp_") && ContainsText("int64"));
-  refused([](tensor const& x) -> tensor { vv::add_(x, 1.0); throw std::runtime_error("mine"); }, ContainsText("mine"));
+  refused([&](tensor const& x) { return vv::add_(x, 1.0), vv::add_(captured, x); },
+          ContainsText("add_") && ContainsText("captured tensor") && ContainsText("argument")); // FN-23
+  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(vv::expand(row(x, 0), dims{3, 2}), 1.0); },
+          ContainsText("stride 0"));
+  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(x, vv::zeros({3, 2, 2}, dtype::float64)); },
+          ContainsText("[3, 2, 2]"));
+  refused([](tensor const& x) { return vv::add_(x, 1.0), vv::exp_(vv::to(x, dtype::int64)); },
+          ContainsText("exp_") && ContainsText("int64"));
+  refused(
+      [](tensor const& x) -> tensor {
+        vv::add_(x, 1.0);
+        throw std::runtime_error("mine");
+      },
+      ContainsText("mine"));
   // Arguments that share memory, one of them written.
   tensor const x = vv::clone(a);
-  CHECK_THROWS_WITH(vv::functionalize([](tensor const& u, tensor const& v) { return vv::add_(u, 1.0), vv::sum(v); })(x, row(x, 0)), ContainsText("shares memory"));
-  CHECK_NOTHROW(vv::functionalize([](tensor const& u, tensor const& v) { return vv::sum(u) + vv::sum(v); })(x, row(x, 0)));
+  CHECK_THROWS_WITH(
+      vv::functionalize([](tensor const& u, tensor const& v) { return vv::add_(u, 1.0), vv::sum(v); })(x, row(x, 0)),
+      ContainsText("shares memory"));
+  CHECK_NOTHROW(
+      vv::functionalize([](tensor const& u, tensor const& v) { return vv::sum(u) + vv::sum(v); })(x, row(x, 0)));
   CHECK(difference(x, a) == "");
   // A captured tensor is written with plain values as anywhere.
   (void)vv::functionalize([&](tensor const& u) { return vv::add_(captured, 1.0), u * captured; })(a);
@@ -224,9 +249,11 @@ TEST_CASE("functionalize: with what else there is", "[transform][functionalize]"
     return vv::mul_(row(y, 0), row(v, 1)), vv::sin_(y);
   };
   auto const scalar = [&](tensor const& v) { return vv::sum(f(v) * f(v)); };
-  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::hessian(scalar)(v); })(x), vv::hessian(scalar)(x), 1e-12) == "");
+  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::hessian(scalar)(v); })(x),
+                   vv::hessian(scalar)(x), 1e-12) == "");
   CHECK(difference(vv::hessian(vv::functionalize(scalar))(x), vv::hessian(scalar)(x), 1e-12) == "");
-  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::jacfwd(f)(v); })(x), vv::jacrev(vv::functionalize(f))(x), 1e-12) == "");
+  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::jacfwd(f)(v); })(x),
+                   vv::jacrev(vv::functionalize(f))(x), 1e-12) == "");
   // Compiled, with an argument that is written.
   auto const writes = [&](tensor const& v) { return vv::add_(row(v, 0), 1.0), f(v); };
   auto const fast = vv::compile(vv::functionalize(writes));
@@ -236,7 +263,8 @@ TEST_CASE("functionalize: with what else there is", "[transform][functionalize]"
   }
   auto const kept = [&](tensor const& v) { return vv::sum(vv::checkpoint([&](tensor const& u) { return f(u); }, v)); };
   CHECK(difference(vv::grad(vv::functionalize(kept))(x), vv::functionalize(vv::grad(kept))(x), 1e-12) == "");
-  CHECK(difference(vv::grad(vv::functionalize(kept))(x), vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x), 1e-12) == "");
+  CHECK(difference(vv::grad(vv::functionalize(kept))(x), vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x),
+                   1e-12) == "");
   tensor const leaf = vv::clone(x).requires_grad_();
   vv::sum(vv::functionalize(f)(leaf)).backward();
   CHECK(difference(leaf.grad(), vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x), 1e-12) == "");
@@ -250,7 +278,8 @@ TEST_CASE("functionalize: with what else there is", "[transform][functionalize]"
     return vv::mul_(y, 3.0);
   };
   CHECK(difference(vv::functionalize(parts)(x), parts(x)) == "");
-  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return vv::add_(tensor(v * 1).data(), 1.0); })(x), ContainsText("detach"));
+  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return vv::add_(tensor(v * 1).data(), 1.0); })(x),
+                    ContainsText("detach"));
   CHECK(thread_is_clean());
 }
 
@@ -262,7 +291,8 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
     vv::add_(view, 10.0);
     return x;
   })(a);
-  CHECK(difference(vv::vmap([&](tensor const& v) { return v + left; })(a), vv::stack(std::vector<tensor>{row(a, 0) + left, row(a, 1) + left}, 0)) == "");
+  CHECK(difference(vv::vmap([&](tensor const& v) { return v + left; })(a),
+                   vv::stack(std::vector<tensor>{row(a, 0) + left, row(a, 1) + left}, 0)) == "");
   CHECK(difference(left * 1, from({11, 12, 3, 4}, {2, 2})) == "");
   CHECK(difference(view * 1, vec({11, 12})) == "");
   // Threads may be the first to read what was left behind.
@@ -274,7 +304,9 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
     })(a);
     std::vector<std::thread> readers;
     std::atomic<int> seen{0};
-    for (int k = 0; k < 4; ++k) readers.emplace_back([&] { seen += vv::sum(view * 1).item<double>() == 5, seen += vv::sum(left).item<double>() == 12; });
+    for (int k = 0; k < 4; ++k)
+      readers.emplace_back(
+          [&] { seen += vv::sum(view * 1).item<double>() == 5, seen += vv::sum(left).item<double>() == 12; });
     for (auto& r : readers) r.join();
     CHECK(seen == 8);
   }
@@ -292,16 +324,18 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
   CHECK(difference(vv::functionalize(vv::grad(reads))(a), vv::grad(reads)(a)) == "");
   {
     vv::exclude_keys const off(vv::dispatch_key::functionalize); // FN-41
-    CHECK(difference(vv::functionalize(through_views)(from({1, 2, 3, 4, 5, 6}, {3, 2})), through_views(from({1, 2, 3, 4, 5, 6}, {3, 2}))) == "");
+    CHECK(difference(vv::functionalize(through_views)(from({1, 2, 3, 4, 5, 6}, {3, 2})),
+                     through_views(from({1, 2, 3, 4, 5, 6}, {3, 2}))) == "");
   }
   // Kernels of a library at its key see the calls of the layer (FS-3).
   std::vector<std::string> log;
   {
     vv::library lib("aten");
-    lib.impl("sin", vv::dispatch_key::functionalize, [&](vv::boxed_op const& op, vv::dispatch_key_set keys, boxed_args const& x) -> tensor {
-      log.emplace_back(vv::dynamic_layer_stack().empty() ? "none" : vv::dynamic_layer_stack().back().kind());
-      return vv::redispatch(op, keys.below(vv::dispatch_key::functionalize), x);
-    });
+    lib.impl("sin", vv::dispatch_key::functionalize,
+             [&](vv::boxed_op const& op, vv::dispatch_key_set keys, boxed_args const& x) -> tensor {
+               log.emplace_back(vv::dynamic_layer_stack().empty() ? "none" : vv::dynamic_layer_stack().back().kind());
+               return vv::redispatch(op, keys.below(vv::dispatch_key::functionalize), x);
+             });
     CHECK(difference(vv::functionalize([](tensor const& x) { return vv::sin(x); })(a), vv::sin(a)) == "");
   }
   CHECK(log == names{"functionalize"});
@@ -328,7 +362,8 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("functionalize: writes that autograd does not see, inside of what is differentiated", "[transform][functionalize]") { // FN-15
+TEST_CASE("functionalize: writes that autograd does not see, inside of what is differentiated",
+          "[transform][functionalize]") { // FN-15
   tensor const a = from({1, 2, 3, 4}, {2, 2});
   auto const whole = [](tensor const& x) {
     tensor const y = x * x;
@@ -384,14 +419,23 @@ TEST_CASE("functionalize: writes that autograd does not see, inside of what is d
 }
 
 TEST_CASE("functionalize: all arguments are written, or none", "[transform][functionalize]") {
-  tensor const a = from({1, 2, 3, 4}, {2, 2}), x = vv::clone(a), leaf = vv::clone(a).requires_grad_(), plain = row(vv::clone(a), 0);
+  tensor const a = from({1, 2, 3, 4}, {2, 2}), x = vv::clone(a), leaf = vv::clone(a).requires_grad_(),
+               plain = row(vv::clone(a), 0);
   auto const both = vv::functionalize([](tensor const& u, tensor const& v) { vv::add_(u, 1.0), vv::add_(v, u); });
   CHECK_THROWS_WITH(both(x, leaf), ContainsText("leaf"));
   CHECK_THROWS_WITH(vv::vmap([&](tensor const& u) { return both(u, plain), u * 1; })(x), ContainsText("no part"));
   CHECK_THROWS_WITH(vv::grad([&](tensor const& u) { return both(x, u), vv::sum(u); })(a), ContainsText("leaf"));
-  CHECK_THROWS_WITH(vv::grad([&](tensor const& u) { tensor const c = u * 1; return both(c, x), vv::sum(c); })(a), ContainsText("no part"));
-  CHECK((difference(x, a) == "" && x.version() == 0 && difference(plain, row(a, 0)) == "" && difference(leaf, a) == ""));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& u) {
+                      tensor const c = u * 1;
+                      return both(c, x), vv::sum(c);
+                    })(a),
+                    ContainsText("no part"));
+  CHECK(
+      (difference(x, a) == "" && x.version() == 0 && difference(plain, row(a, 0)) == "" && difference(leaf, a) == ""));
   // An argument that is not there stays away.
-  CHECK(difference(vv::functionalize([](tensor const& u, tensor const& none) { return none.defined() ? none : tensor(u * 2); })(a, tensor()), a * 2) == "");
+  CHECK(difference(vv::functionalize([](tensor const& u, tensor const& none) {
+                     return none.defined() ? none : tensor(u * 2);
+                   })(a, tensor()),
+                   a * 2) == "");
   CHECK(thread_is_clean());
 }

@@ -21,7 +21,8 @@ TEST_CASE("transforms of tensors: wrong uses are named and leave the thread quie
   CHECK_THROWS_AS(vv::vmap(square)(s), vv::index_error);
   CHECK_THROWS_AS((vv::vmap(square, vv::in_dims<1>)(x)), vv::index_error);
   CHECK_THROWS_AS((vv::vmap(square, vv::out_dims<2>)(x)), vv::index_error);
-  CHECK_THROWS_AS((vv::vmap([](auto const& a, auto const& b) { return a + b; })(x, from({1, 2}, {2}))), vv::transform_error);
+  CHECK_THROWS_AS((vv::vmap([](auto const& a, auto const& b) { return a + b; })(x, from({1, 2}, {2}))),
+                  vv::transform_error);
   CHECK_THROWS_AS((vv::vmap(square, vv::out_dims<vv::none>)(x)), vv::transform_error);
   auto [y, pull] = vv::vjp(square, x);
   CHECK_THROWS_AS(pull(s), vv::shape_error);
@@ -43,7 +44,8 @@ TEST_CASE("grad of tensors: argnums, trees, auxiliary numbers, unrelated argumen
   auto of_tree = [](auto const& t) { return vv::sum(std::get<0>(t) * t[1]); };
   auto const gt = vv::grad(of_tree)(std::array{a, b});
   CHECK(elements(gt[0]) == std::vector<double>{3, 4});
-  CHECK(elements(vv::grad([](auto const&, auto const& y) { return vv::sum(y); }, vv::argnums<0>)(a, b)) == std::vector<double>{0, 0});
+  CHECK(elements(vv::grad([](auto const&, auto const& y) { return vv::sum(y); }, vv::argnums<0>)(a, b)) ==
+        std::vector<double>{0, 0});
   // plain numbers promote, float stays float
   tensor const h = from({1, 2}, {2}, dtype::float32);
   CHECK(vv::grad([](auto const& x) { return vv::sum(0.5 * x * x); })(h).dtype() == dtype::float32);

@@ -15,16 +15,20 @@ using vv::array, vv::dyn, vv::tensor_ref;
 namespace {
 using rows_first = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 constexpr auto affine = [](auto x, auto y) { return x * 2 + y; };
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::Matrix<float, 2, 3, Eigen::RowMajor>&>())), tensor_ref<float, 2, 3>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::MatrixXd const&>())), tensor_ref<double const, dyn, dyn>>);
+static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::Matrix<float, 2, 3, Eigen::RowMajor>&>())),
+                             tensor_ref<float, 2, 3>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<Eigen::MatrixXd const&>())), tensor_ref<double const, dyn, dyn>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::Vector4f&>())), tensor_ref<float, 4>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::RowVectorXf&>())), tensor_ref<float, dyn>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::Map<Eigen::MatrixXi const>>())), tensor_ref<int const, dyn, dyn>>);
+static_assert(std::is_same_v<decltype(tensor_ref(std::declval<Eigen::Map<Eigen::MatrixXi const>>())),
+                             tensor_ref<int const, dyn, dyn>>);
 static_assert(!std::is_constructible_v<tensor_ref<double, dyn>, Eigen::VectorXd>);      // it would be gone
 static_assert(std::is_constructible_v<tensor_ref<double const, dyn>, Eigen::VectorXd>); // an argument of a call
 static_assert(!std::is_constructible_v<tensor_ref<double, dyn>, Eigen::VectorXd const&>);
 static_assert(!std::is_constructible_v<tensor_ref<double const, dyn>,
-                                       decltype(std::declval<Eigen::VectorXd&>() + std::declval<Eigen::VectorXd&>())>); // lies nowhere
+                                       decltype(std::declval<Eigen::VectorXd&>() +
+                                                std::declval<Eigen::VectorXd&>())>); // lies nowhere
 } // namespace
 
 TEST_CASE("tensor_ref: matrices of Eigen are tensors in their own order", "[value][tensor_ref][eigen]") {
@@ -43,13 +47,14 @@ TEST_CASE("tensor_ref: matrices of Eigen are tensors in their own order", "[valu
   Eigen::Ref<Eigen::MatrixXd> const inner = m.rightCols(2);
   CHECK(elements(vv::sum(tensor_ref(inner), 1)) == std::vector<double>{5, 11});
   std::vector<float> buffer{0, 1, 2, 3, 4, 5, 6, 7};
-  Eigen::Map<Eigen::MatrixXf, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>> const steps(buffer.data(), 2, 2,
-                                                                                            Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(4, 2));
+  Eigen::Map<Eigen::MatrixXf, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>> const steps(
+      buffer.data(), 2, 2, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(4, 2));
   CHECK(elements(tensor_ref(steps) + 0) == std::vector<double>{0, 4, 2, 6});
   Eigen::ArrayXXi a = Eigen::ArrayXXi::Constant(2, 2, 7);
   a(0, 1) = 1;
   CHECK(elements(tensor_ref(a) + 0) == std::vector<double>{7, 1, 7, 7});
-  CHECK(elements(vv::grad([](auto const& x) { return vv::sum(x * x); })(tensor_ref(m))) == std::vector<double>{2, 4, 6, 8, 10, 12});
+  CHECK(elements(vv::grad([](auto const& x) { return vv::sum(x * x); })(tensor_ref(m))) ==
+        std::vector<double>{2, 4, 6, 8, 10, 12});
   vv::add_(tensor_ref(m).view(), 1);
   CHECK(m(1, 0) == 5);
   Eigen::MatrixXd const nothing(0, 4);
@@ -73,7 +78,8 @@ TEST_CASE("tensor_ref: fuse reads and writes matrices and vectors of Eigen", "[v
   CHECK(f(tensor_ref(w), tensor_ref(w))[3] == 12);
   Eigen::Matrix<double, 3, 2> column_major;
   column_major << 1, 4, 2, 5, 3, 6;
-  CHECK(f(tensor_ref<double const, 2, 3>(column_major.transpose()), 0.0)[1] == 4); // the transpose of a column-major matrix is row-major
+  CHECK(f(tensor_ref<double const, 2, 3>(column_major.transpose()), 0.0)[1] ==
+        4); // the transpose of a column-major matrix is row-major
   Eigen::Map<rows_first const> const map(v.data(), 2, 3);
   CHECK(f(tensor_ref<double const, 2, 3>(map), 0.0)[5] == 12);
 }

@@ -96,42 +96,52 @@ constexpr span_of<double const, 2, 3> constant_view{six, {2, 3}, {3, 1}};
 static_assert(tensor_ref(constant_view).load()[5] == 6);
 static_assert(vv::sum(tensor_ref(constant_view)) == 21);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<float, 2, 3>>())), tensor_ref<float, 2, 3>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<float const, open, 3> const&>())), tensor_ref<float const, dyn, 3>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, open, open>&>())), tensor_ref<int, dyn, dyn>>);
+static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<float const, open, 3> const&>())),
+                             tensor_ref<float const, dyn, 3>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, open, open>&>())), tensor_ref<int, dyn, dyn>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<int>>())), tensor_ref<int>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, 4>>())), tensor_ref<int, 4>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, 4, 1, 2>>())), tensor_ref<int, 4, 1, 2>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, 4, 1, 2, open>>())), tensor_ref<int, 4, 1, 2, dyn>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<span_of<int, 4, 1, 2, open>>())), tensor_ref<int, 4, 1, 2, dyn>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<plain_span>())), tensor_ref<double, dyn, dyn>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<matrix_of<float, 3, -1, true>>())), tensor_ref<float, 3, dyn>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<matrix_of<float, 3, 1, false>>())), tensor_ref<float, 3>>);
-static_assert(std::is_same_v<decltype(tensor_ref(std::declval<tensor_of<float, 3, 1>>())), tensor_ref<float, dyn, dyn, dyn>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<matrix_of<float, 3, -1, true>>())), tensor_ref<float, 3, dyn>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<matrix_of<float, 3, 1, false>>())), tensor_ref<float, 3>>);
+static_assert(
+    std::is_same_v<decltype(tensor_ref(std::declval<tensor_of<float, 3, 1>>())), tensor_ref<float, dyn, dyn, dyn>>);
 static_assert(!std::is_constructible_v<tensor_ref<double, dyn, dyn>, scaled_span&>);
-static_assert(!std::is_constructible_v<tensor_ref<float, dyn, dyn>, plain_span&>);              // another element type
-static_assert(!std::is_constructible_v<tensor_ref<double, 2, 3>, span_of<double const, 2, 3>>); // would write to what is const
+static_assert(!std::is_constructible_v<tensor_ref<float, dyn, dyn>, plain_span&>); // another element type
+static_assert(
+    !std::is_constructible_v<tensor_ref<double, 2, 3>, span_of<double const, 2, 3>>); // would write to what is const
 } // namespace
 
-TEST_CASE("tensor_ref: an mdspan with static extents is memory that fuse reads and writes", "[value][tensor_ref][mdspan]") {
+TEST_CASE("tensor_ref: an mdspan with static extents is memory that fuse reads and writes",
+          "[value][tensor_ref][mdspan]") {
   std::vector<double> x{1, 2, 3, 4, 5, 6}, y(6, 0.5), out(6), more(6);
   span_of<double, 2, 3> const a{x.data(), {2, 3}, {3, 1}}, b{y.data(), {2, 3}, {3, 1}}, r{out.data(), {2, 3}, {3, 1}};
   constexpr auto f = vv::fuse(affine);
   f.into(tensor_ref(r))(tensor_ref(a), tensor_ref(b));
   CHECK(out == std::vector<double>{2.5, 4.5, 6.5, 8.5, 10.5, 12.5});
-  array<double, 2, 3> const same = f(tensor_ref<double const, 2, 3>(a), tensor_ref(b)); // const is added, not taken away
+  array<double, 2, 3> const same =
+      f(tensor_ref<double const, 2, 3>(a), tensor_ref(b)); // const is added, not taken away
   CHECK(same[5] == 12.5);
   span_of<double, open, open> const sized{more.data(), {2, 3}, {3, 1}};
   f.into(tensor_ref<double, 2, 3>(sized))(tensor_ref(a), 0.5);
   CHECK(more == out);
   CHECK(vv::sum(tensor_ref(span_of<double, 6>{x.data(), {6}, {1}})) == 21);
-  CHECK(tensor_ref<double, 2, 3>(span_of<double, 6>{x.data(), {6}, {1}}).load()[5] == 6); // one dimension is memory, as of a span
+  CHECK(tensor_ref<double, 2, 3>(span_of<double, 6>{x.data(), {6}, {1}}).load()[5] ==
+        6); // one dimension is memory, as of a span
   CHECK(vv::mul(tensor_ref(span_of<double>{x.data() + 2}), 2.0) == 6);
   CHECK(vv::grad([](auto const& v) { return vv::sum(v * v); })(tensor_ref(a))[4] == 10);
 }
 
 TEST_CASE("tensor_ref: static extents mean row-major memory of these sizes", "[value][tensor_ref][mdspan]") {
   std::vector<double> x{1, 2, 3, 4, 5, 6};
-  span_of<double, open, open> const column_major{x.data(), {2, 3}, {1, 2}}, other{x.data(), {3, 2}, {2, 1}}, pitched{x.data(), {2, 2}, {3, 1}},
-      one_row{x.data(), {1, 3}, {77, 1}}, none{nullptr, {0, 3}, {1, 9}};
+  span_of<double, open, open> const column_major{x.data(), {2, 3}, {1, 2}}, other{x.data(), {3, 2}, {2, 1}},
+      pitched{x.data(), {2, 2}, {3, 1}}, one_row{x.data(), {1, 3}, {77, 1}}, none{nullptr, {0, 3}, {1, 9}};
   CHECK_THROWS_AS((tensor_ref<double, 2, 3>(column_major)), vv::value_error);
   CHECK_THROWS_WITH((tensor_ref<double, 2, 2>(pitched)),
                     ContainsText("do not lie in row-major order; copy them, or leave the extents to run time (dyn)"));
@@ -148,17 +158,20 @@ TEST_CASE("tensor_ref: an mdspan with run-time extents is a tensor with its stri
   CHECK(elements(tensor_ref(rows) * 2) == std::vector<double>{2, 4, 6, 8, 10, 12});
   CHECK(elements(vv::sum(tensor_ref(columns), 1)) == std::vector<double>{9, 12});
   CHECK(elements(vv::add(tensor_ref(rows), tensor_ref(columns))) == std::vector<double>{2, 5, 8, 6, 9, 12});
-  CHECK(elements(vv::vmap([](auto const& v) { return vv::sum(v * v); })(tensor_ref(columns))) == std::vector<double>{35, 56});
-  CHECK(elements(vv::grad([](auto const& v) { return vv::sum(v * v); })(tensor_ref(columns))) == std::vector<double>{2, 6, 10, 4, 8, 12});
+  CHECK(elements(vv::vmap([](auto const& v) { return vv::sum(v * v); })(tensor_ref(columns))) ==
+        std::vector<double>{35, 56});
+  CHECK(elements(vv::grad([](auto const& v) { return vv::sum(v * v); })(tensor_ref(columns))) ==
+        std::vector<double>{2, 6, 10, 4, 8, 12});
   vv::mul_(tensor_ref<double, dyn, 3>(columns).view(), 10); // written in place
   CHECK(x == std::vector<double>{10, 20, 30, 40, 50, 60});
   plain_span const own{x.data()};
   CHECK(tensor_ref(own).view().sizes() == dims{2, 3});
   CHECK((tensor_ref<double, 2, dyn>(own)).strides() == dims{3, 1});
-  CHECK(elements(vv::fuse<vv::spec<double, vv::dim<"n">, 3>>([](auto v) { return vv::sum(v, vv::axis<0>); })(tensor_ref(columns))) ==
-        std::vector<double>{30, 70, 110});
+  CHECK(elements(vv::fuse<vv::spec<double, vv::dim<"n">, 3>>([](auto v) { return vv::sum(v, vv::axis<0>); })(
+            tensor_ref(columns))) == std::vector<double>{30, 70, 110});
   CHECK_THROWS_AS((tensor_ref<double, dyn, 2>(own)), vv::shape_error);
-  CHECK_THROWS_AS((tensor_ref<double, dyn>(span_of<double, open>{x.data() + 5, {3}, {static_cast<std::size_t>(-2)}})), vv::value_error);
+  CHECK_THROWS_AS((tensor_ref<double, dyn>(span_of<double, open>{x.data() + 5, {3}, {static_cast<std::size_t>(-2)}})),
+                  vv::value_error);
   CHECK(elements(tensor_ref(span_of<double, open>{x.data(), {3}, {0}}) + 0) == std::vector<double>{10, 10, 10});
   CHECK(vv::sum(tensor_ref(span_of<double, open, open>{nullptr, {0, 4}, {4, 1}})).item<double>() == 0);
   CHECK_NOTHROW(tensor_ref(tiled_span{{x.data()}, false}));
@@ -167,7 +180,8 @@ TEST_CASE("tensor_ref: an mdspan with run-time extents is a tensor with its stri
 
 TEST_CASE("tensor_ref: a column-major matrix is not taken for a row-major one", "[value][tensor_ref][eigen]") {
   std::vector<double> x{1, 2, 3, 4, 5, 6};
-  matrix_of<double, -1, -1, false> const columns{x.data(), 2, 3, 1, 2}, column{x.data(), 6, 1, 1, 6}, row{x.data(), 1, 3, 1, 2};
+  matrix_of<double, -1, -1, false> const columns{x.data(), 2, 3, 1, 2}, column{x.data(), 6, 1, 1, 6},
+      row{x.data(), 1, 3, 1, 2};
   matrix_of<double, -1, -1, true> const rows{x.data(), 2, 3, 1, 3}, block{x.data(), 2, 2, 1, 3};
   CHECK(elements(vv::sum(tensor_ref(columns), 0)) == std::vector<double>{3, 7, 11});
   CHECK(elements(vv::sum(tensor_ref(rows), 0)) == std::vector<double>{5, 7, 9});
@@ -222,9 +236,10 @@ TEST_CASE("tensor_ref: std::mdspan in every layout", "[value][tensor_ref][mdspan
   std::mdspan<float, std::dextents<std::size_t, 2>, std::layout_left> const left(x.data(), 2, 3);
   CHECK(elements(vv::sum(tensor_ref(left), 0)) == std::vector<double>{3, 7, 11});
   CHECK_THROWS_AS((tensor_ref<float, 2, 3>(left)), vv::value_error);
-  std::layout_stride::mapping<std::extents<int, 2, std::dynamic_extent>> const every_third(std::extents<int, 2, std::dynamic_extent>(2),
-                                                                                           std::array<int, 2>{1, 3});
-  std::mdspan<float const, std::extents<int, 2, std::dynamic_extent>, std::layout_stride> const strided(x.data(), every_third);
+  std::layout_stride::mapping<std::extents<int, 2, std::dynamic_extent>> const every_third(
+      std::extents<int, 2, std::dynamic_extent>(2), std::array<int, 2>{1, 3});
+  std::mdspan<float const, std::extents<int, 2, std::dynamic_extent>, std::layout_stride> const strided(x.data(),
+                                                                                                        every_third);
   static_assert(std::is_same_v<decltype(tensor_ref(strided)), tensor_ref<float const, 2, dyn>>);
   CHECK(elements(tensor_ref(strided) + 0) == std::vector<double>{1, 4, 2, 5});
   CHECK(vv::mul(tensor_ref(std::mdspan<float, std::extents<int>>(x.data())), 3.0f) == 3);

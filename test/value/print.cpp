@@ -12,7 +12,8 @@ TEST_CASE("print: tensors as PyTorch shows them", "[value][print]") {
   CHECK(to_string(from({1, 2.5}, {2})) == "tensor([1, 2.5], dtype=float64)");
   CHECK(to_string(from({1, 0}, {2}, dtype::bool_)) == "tensor([true, false])");
   CHECK(to_string(from({1, 2, 3, 4}, {2, 2}, dtype::int64)) == "tensor([[1, 2],\n        [3, 4]])");
-  CHECK(to_string(vv::permute(from({1, 2, 3, 4}, {2, 2}, dtype::int64), dims{1, 0})) == "tensor([[1, 3],\n        [2, 4]])");
+  CHECK(to_string(vv::permute(from({1, 2, 3, 4}, {2, 2}, dtype::int64), dims{1, 0})) ==
+        "tensor([[1, 3],\n        [2, 4]])");
   CHECK(to_string(from({3}, {}, dtype::float32)) == "tensor(3)");
   CHECK(to_string(vv::zeros({0})) == "tensor([])");
   CHECK(to_string(tensor::meta({2}, dtype::float32)) == "tensor(..., device=meta, size=[2])");

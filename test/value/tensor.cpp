@@ -43,7 +43,8 @@ TEST_CASE("tensor: handles share, memory is freed once", "[value][tensor]") {
     CHECK(element(b, 1) == 1);
   }
   tensor v = vv::ones({3});
-  for (int k = 0; k < 1000; ++k) v = vv::slice(vv::unsqueeze(v, 0), 0, 0, 1), v = vv::squeeze(v, 0); // long chains of views
+  for (int k = 0; k < 1000; ++k)
+    v = vv::slice(vv::unsqueeze(v, 0), 0, 0, 1), v = vv::squeeze(v, 0); // long chains of views
   CHECK(elements(v) == std::vector<double>{1, 1, 1});
 }
 

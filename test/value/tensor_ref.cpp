@@ -13,7 +13,8 @@ TEST_CASE("tensor_ref: extents known at run time make memory a tensor without a 
   vv::tensor_ref<double, vv::dyn, 3> const rows(v.data(), {2, 3});
   CHECK(rows.view().raw() == v.data());
   CHECK(elements(vv::sum(rows * 2, 0)) == std::vector<double>{10, 14, 18});
-  CHECK(elements(vv::vmap(vv::grad([](auto const& x) { return vv::sum(x * x); }))(rows)) == std::vector<double>{2, 4, 6, 8, 10, 12});
+  CHECK(elements(vv::vmap(vv::grad([](auto const& x) { return vv::sum(x * x); }))(rows)) ==
+        std::vector<double>{2, 4, 6, 8, 10, 12});
   vv::tensor_ref<double const, vv::dyn> const all(v);
   CHECK(vv::reshape(all, dims{3, 2}).sizes() == dims{3, 2});
   tensor const x = from({1, 2, 3, 4}, {2, 2});
@@ -44,7 +45,8 @@ TEST_CASE("tensor_ref: every kind of operator takes it for the value that it vie
     tensor const expected = f(x);
     CHECK(elements(f(a)) == elements(expected));
     auto const r = f(c);
-    for (index_t k = 0; k < expected.numel(); ++k) CHECK(vv::data_of(r)[k] == Approx(elements(expected)[static_cast<std::size_t>(k)]));
+    for (index_t k = 0; k < expected.numel(); ++k)
+      CHECK(vv::data_of(r)[k] == Approx(elements(expected)[static_cast<std::size_t>(k)]));
   };
   same([](auto const& v) { return vv::softmax(v, vv::axis<1>); });
   same([](auto const& v) { return vv::logsumexp(v, vv::axis<0>); });
@@ -62,12 +64,15 @@ TEST_CASE("tensor_ref: every kind of operator takes it for the value that it vie
   same([](auto const& v) { return vv::sum_to_size(v, vv::shape<1, 3>); });
   same([](auto const& v) {
     return vv::cond(
-        vv::gt(vv::sum(v), 0), [](auto const& w) { return vv::softplus(w); }, [](auto const& w) { return vv::neg(w); }, v);
+        vv::gt(vv::sum(v), 0), [](auto const& w) { return vv::softplus(w); }, [](auto const& w) { return vv::neg(w); },
+        v);
   });
   CHECK(elements(vv::matmul(a, b)) == elements(vv::matmul(x, y)));
   same([](auto const& v) { return vv::contiguous(v); });
   same([](auto const& v) { return vv::map([](auto const& row) { return vv::exp(row); }, v); });
-  same([](auto const& v) { return vv::scan([](auto const& c, auto const& row) { return std::pair{c + vv::sum(row), row}; }, 0.0, v).first; });
+  same([](auto const& v) {
+    return vv::scan([](auto const& c, auto const& row) { return std::pair{c + vv::sum(row), row}; }, 0.0, v).first;
+  });
   same([](auto const& v) { return vv::jvp([](auto const& w) { return w * w; }, std::tuple(v), std::tuple(v)).second; });
   same([](auto const& v) { return std::get<0>(vv::vjp([](auto const& w) { return w * w; }, v).second(v)); });
   same([](auto const& v) { return vv::jacfwd([](auto const& w) { return vv::sum(vv::sin(w), vv::axis<1>); })(v); });

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <vector>
 #include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/clone.hpp>
+
+#include <memory>
+#include <vector>
 
 namespace varve {
 
@@ -27,7 +28,9 @@ struct kept_versions {
       auto v = w.lock();
       if (!v) continue;
       all[live++] = w;
-      bool const same = !v->copied && v->at.shares_storage(t) && v->version == t.version() && v->at.dtype() == t.dtype() && v->at.sizes() == t.sizes() && v->at.strides() == t.strides() && v->at.where().offset == t.where().offset;
+      bool const same = !v->copied && v->at.shares_storage(t) && v->version == t.version() &&
+                        v->at.dtype() == t.dtype() && v->at.sizes() == t.sizes() && v->at.strides() == t.strides() &&
+                        v->at.where().offset == t.where().offset;
       if (same) found = v;
     }
     all.resize(live);
@@ -63,9 +66,11 @@ struct copying_mode : dispatch_mode<copying_mode<T>> {
 };
 } // namespace detail
 
-/// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and the copies live as long as the graphs that need them
-/// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too (`autograd_error`). Scopes do not nest (`autograd_error`).
-/// Memory that is not written into is not copied. (A template, so that the header alone instantiates nothing.)
+/// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and
+/// the copies live as long as the graphs that need them
+/// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too
+/// (`autograd_error`). Scopes do not nest (`autograd_error`). Memory that is not written into is not copied. (A
+/// template, so that the header alone instantiates nothing.)
 template <class T = tensor>
 class allow_mutation_scope {
 public:
@@ -88,7 +93,9 @@ private:
   struct unpack {
     std::shared_ptr<detail::kept_versions<T>> kept;
     tensor operator()(value const& v) const {
-      if (!kept->open) throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the graph was recorded");
+      if (!kept->open)
+        throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the "
+                             "graph was recorded");
       return v->at;
     }
   };

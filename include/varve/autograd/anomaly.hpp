@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/autograd/hooks.hpp>
+
 #include <cstdlib>
 #include <string>
-#include <varve/autograd/hooks.hpp>
 #if defined(__has_include)
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
@@ -11,9 +12,10 @@
 
 namespace varve {
 
-/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that fails, or finds a NaN while `check_nan`, names the
-/// operator and those calls, and the backward passes in which it was recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for
-/// `addr2line`. Slow: for finding a fault.
+/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that
+/// fails, or finds a NaN while `check_nan`, names the operator and those calls, and the backward passes in which it was
+/// recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for `addr2line`.
+/// Slow: for finding a fault.
 class anomaly_mode {
 public:
   explicit anomaly_mode(bool check_nan = true) : before_{this_thread_state.anomaly, this_thread_state.check_nan} {

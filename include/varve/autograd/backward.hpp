@@ -8,15 +8,21 @@ namespace varve {
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
 inline edge const& gradient_edge_of(tensor const& t) { return eager_history(fresh_at_level(t)); }
-/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
+/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its
+/// results are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
   level_seen_again r;
   if (!inside_transform()) return r;
   for (auto const& y : outputs) {
-    if (!y.value.defined()) throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, which do not tell their level");
-    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value)) throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
-    if (&y != &outputs[0] && y.value.layer() != r.layer) throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their gradients one after the other");
+    if (!y.value.defined())
+      throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, "
+                            "which do not tell their level");
+    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value))
+      throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+    if (&y != &outputs[0] && y.value.layer() != r.layer)
+      throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their "
+                            "gradients one after the other");
     r = {y.value.layer(), y.value.level()};
   }
   return r;
@@ -26,31 +32,46 @@ level_seen_again graph_level_of(Targets const& outputs) {
 template <class Run, class Targets, class Gradients>
 void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
   using T = typename Gradients::value_type;
-  if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+  if (!gradients.empty() && gradients.size() != roots.size())
+    throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     auto const& root = roots[k];
     T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
     if (!root.at && y.defined() && y.requires_grad())
-      throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
-    if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
+      throw transform_error((std::string("varve: ") + who +
+                             ": an output was recorded below the transform through which it is seen, mapped or with a "
+                             "tangent; use grad or vjp, or ask outside of the transform")
+                                .c_str());
+    if (!root.at)
+      refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is "
+                           "made of, outside of no_grad");
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
-        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
+        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " +
+                              (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one")
+                                 .c_str());
       g = detail::constant_ones(y);
     } else if (y.defined()) {
-      if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
-      if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
+      if (!(g.sizes() == y.sizes()))
+        refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(),
+                                    g.sizes(), y.sizes());
+      if (g.dtype() != y.dtype())
+        throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) +
+                           " was given for a value of " + name(y.dtype()))
+                              .c_str());
     }
     run.seed(root.at, static_cast<T&&>(g));
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
   if (inside_transform())
-    throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+    throw transform_error(
+        (std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
 }
 template <class T, class Targets, class Options, class Unused>
-std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow);
+std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
+                            Options o, Unused allow);
 } // namespace detail
 
 namespace autograd {
@@ -62,7 +83,7 @@ struct target {
   target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
     if (value.requires_grad()) at = detail::gradient_edge_of(value);
   }
-  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
+  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {} // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
 inline gradient_edge get_gradient_edge(tensor const& t) {
@@ -114,19 +135,24 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
 
 namespace autograd {
 
-/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
-/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
-/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves
+/// they were made of: `torch.autograd.backward`. With `inputs`, only to those. Cost: a small multiple of the recorded
+/// operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was freed, or when a
+/// saved value was overtaken; then some leaves may have their gradient already.
 template <class T = tensor>
-void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {},
+              std::vector<T> const& inputs = {}) {
   detail::run_backward<T>(roots, gradients, o, inputs);
 }
 
-/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen there, with
-/// `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are then refused (`transform_error`).
+/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves:
+/// `torch.autograd.grad`. No leaf is changed (AG-2). An input that plays no part is `autograd_error`, unless `allow`
+/// says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen
+/// there, with `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are
+/// then refused (`transform_error`).
 template <class T = tensor>
-std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
+                    std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
   detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<T> run(o.retain_graph || o.create_graph);
@@ -142,9 +168,13 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T g = run.captured(static_cast<int>(k));
     if (!g.defined() && allow == unused::error)
-      detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+      detail::refuse_autograd("autograd::grad",
+                              ("input " + std::to_string(k) +
+                               " plays no part in the outputs; allow it with unused::undefined or unused::zeros")
+                                  .c_str());
     if (!g.defined() && allow == unused::zeros) {
-      if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+      if (!inputs[k].value.defined())
+        detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
       g = detail::constant_zeros(T(inputs[k].value.detach()));
     }
     r.push_back(static_cast<T&&>(g));
@@ -155,13 +185,16 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
 
 /// The same run for each slice of the cotangents, as `vmap` does it.
 template <class T, class Targets, class Options, class Unused>
-std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow) {
-  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0) throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
+                                    Options o, Unused allow) {
+  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0)
+    throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
   index_t const n = grad_outputs[0].size(0);
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
-    if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
+    if (!g.defined() || g.dim() == 0 || g.size(0) != n)
+      throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
   level_seen_again const level = graph_level_of(outputs);
@@ -177,18 +210,32 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
   std::vector<T> r;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const g = run.captured(static_cast<int>(k));
-    if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
-    if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
+    if (!g.defined() && allow == Unused::error)
+      refuse_autograd("autograd::grad",
+                      ("input " + std::to_string(k) +
+                       " plays no part in the outputs; allow it with unused::undefined or unused::zeros")
+                          .c_str());
+    if (g.defined())
+      r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] {
+        dims s = g.sizes();
+        return s.insert(0, n);
+      }())));
     else if (allow == Unused::undefined) r.push_back(T());
-    else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+    else if (!inputs[k].value.defined())
+      refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+    else
+      r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] {
+        dims s = inputs[k].value.sizes();
+        return s.insert(0, n);
+      }()))));
   }
   return r;
 }
 
 template <class T>
 void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
-  detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient}, {retain_graph, create_graph}, std::array<T, 0>{});
+  detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient},
+                          {retain_graph, create_graph}, std::array<T, 0>{});
 }
 inline tensor tensor::grad() const {
   if (!defined()) return {};
@@ -202,7 +249,10 @@ inline void tensor::set_grad(tensor const& g) const {
   auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
-  if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
+  if (g.defined() && g.dtype() != dtype())
+    throw dtype_error(
+        (std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype()))
+            .c_str());
   leaf->set(g);
 }
 

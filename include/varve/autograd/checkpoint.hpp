@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/function.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
@@ -10,16 +9,20 @@
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
 
+#include <memory>
+
 namespace varve {
 
 namespace detail {
 inline constinit thread_local bool checkpoint_stops_early = true;
 }
-/// Says whether checkpoints of this scope stop recomputing with the last value that is needed, as they do by default (CK-2). One that does not notices a function that goes on to
-/// save more than the first time.
+/// Says whether checkpoints of this scope stop recomputing with the last value that is needed, as they do by default
+/// (CK-2). One that does not notices a function that goes on to save more than the first time.
 class set_checkpoint_early_stop {
 public:
-  explicit set_checkpoint_early_stop(bool on) : before_(detail::checkpoint_stops_early) { detail::checkpoint_stops_early = on; }
+  explicit set_checkpoint_early_stop(bool on) : before_(detail::checkpoint_stops_early) {
+    detail::checkpoint_stops_early = on;
+  }
   set_checkpoint_early_stop(set_checkpoint_early_stop const&) = delete;
   set_checkpoint_early_stop& operator=(set_checkpoint_early_stop const&) = delete;
   ~set_checkpoint_early_stop() { detail::checkpoint_stops_early = before_; }
@@ -27,7 +30,8 @@ public:
 private:
   bool before_;
 };
-/// Modes for `checkpoint`: `forward` is on while the function runs, `again` while it is run again; either may be `none` (CK-6). `selective_checkpoint` makes such a pair.
+/// Modes for `checkpoint`: `forward` is on while the function runs, `again` while it is run again; either may be `none`
+/// (CK-6). `selective_checkpoint` makes such a pair.
 template <class Forward, class Again>
 struct checkpoint_contexts {
   Forward forward;
@@ -50,7 +54,8 @@ template <>
 struct context_guard<none_t> : context_guard<none_t const> {
   using context_guard<none_t const>::context_guard;
 };
-/// `checkpoint` on static values, and on tensors under transforms: a custom function that saves its arguments, and in its backward runs again.
+/// `checkpoint` on static values, and on tensors under transforms: a custom function that saves its arguments, and in
+/// its backward runs again.
 template <class F>
 struct recomputed_function {
   [[no_unique_address]] F f;
@@ -81,7 +86,7 @@ struct checkpoint_region {
   };
   std::vector<place> places;
   std::vector<T> values; // made again; each is given out once
-  std::uint64_t run = 0;      // of the backward pass they were made for
+  std::uint64_t run = 0; // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
   virtual ~checkpoint_region() = default;
@@ -107,9 +112,13 @@ private:
       std::size_t const k = values.size();
       if (k == places.size() && stops_early) throw enough{};
       if (k == places.size())
-        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " + std::to_string(k) + " of the forward pass; the function must do the same each time").c_str());
+        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " +
+                              std::to_string(k) + " of the forward pass; the function must do the same each time")
+                                 .c_str());
       if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
-        throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " + name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) + to_string(places[k].sizes) +
+        throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
+                              name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
+                              to_string(places[k].sizes) +
                               " in the forward pass; the function must do the same each time")
                                  .c_str());
       values.push_back(t.alias());
@@ -121,10 +130,12 @@ private:
       set_grad_enabled const on(true);
       saved_tensors_hooks const hooks(keep, [](int) { return tensor(); });
       run_again();
-    } catch (enough const&) {
-    }
+    } catch (enough const&) {}
     if (values.size() != places.size())
-      throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " + std::to_string(values.size()) + ", but " + std::to_string(places.size()) + " in the forward pass").c_str());
+      throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " +
+                            std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
+                            " in the forward pass")
+                               .c_str());
   }
 };
 /// A call with its arguments, whose versions tell whether they are as they were.
@@ -160,9 +171,11 @@ struct checkpointed_call final : checkpoint_region<dependent<tensor, C>> {
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x);
 
-/// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up to the last value needed, with the same random numbers
-/// (CK-1..5). On tensors it is f itself that must do the same each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
+/// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up
+/// to the last value needed, with the same random numbers (CK-1..5). On tensors it is f itself that must do the same
+/// each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
+/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an
+/// operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {

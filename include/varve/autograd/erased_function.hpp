@@ -5,7 +5,8 @@
 
 namespace varve {
 
-/// The context of a function whose `forward(ctx, x...)` fills it itself (AF-2): outside of transforms only. `backward(ctx, g...)` finds the saved tensors in `saved()[k]`.
+/// The context of a function whose `forward(ctx, x...)` fills it itself (AF-2): outside of transforms only.
+/// `backward(ctx, g...)` finds the saved tensors in `saved()[k]`.
 struct dynamic_function_context {
   std::vector<bool> needs_input_grad;
   void save_for_backward(auto const&... t) { saved_ = boxed_args(tensor(t)...); }
@@ -57,7 +58,8 @@ class erased_function final : public boxed_custom_function {
 
 public:
   static constexpr bool combined = fills_its_context<D, X...>();
-  explicit erased_function(X const&... x) : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
+  explicit erased_function(X const&... x)
+      : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
 
   /// The arguments of a call with other tensors, one after the other.
@@ -88,7 +90,9 @@ public:
       rest->saved_ = rest->constants_ = rest->dirty_ = boxed_args();
       c.rest = std::move(rest);
     } else if constexpr (!has_context<arity>) {
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " is differentiated and must override setup_context(ctx, inputs, output)").c_str());
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() +
+                             " is differentiated and must override setup_context(ctx, inputs, output)")
+                                .c_str());
     } else {
       blank_context ctx;
       ctx.needs_input_grad = asked;
@@ -112,9 +116,15 @@ public:
     auto filled = filled_context(c);
     auto const call = [&](auto const&... v) {
       if constexpr (requires { D::backward(filled, v...); }) return D::backward(filled, v...);
-      else return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no backward(ctx, g...) for its results; grad needs it").c_str()), tensor();
+      else
+        return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() +
+                                   " has no backward(ctx, g...) for its results; grad needs it")
+                                      .c_str()),
+               tensor();
     };
-    auto const r = [&]<std::size_t... K>(std::index_sequence<K...>) { return as_flat_tuple(call(g[static_cast<int>(K)]...)); }(std::make_index_sequence<results>{});
+    auto const r = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return as_flat_tuple(call(g[static_cast<int>(K)]...));
+    }(std::make_index_sequence<results>{});
     constexpr std::size_t given = std::tuple_size_v<std::remove_const_t<decltype(r)>>;
     bool too_many = false; // nothing for arguments that there are not is no harm (AF-10)
     [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -125,9 +135,15 @@ public:
       (check(K, std::get<K>(r)), ...);
     }(std::make_index_sequence<given>{});
     if (given < arity || too_many)
-      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": backward returned an incorrect number of gradients: expected " + std::to_string(arity) + ", got " + std::to_string(given)).c_str());
+      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
+                            ": backward returned an incorrect number of gradients: expected " + std::to_string(arity) +
+                            ", got " + std::to_string(given))
+                               .c_str());
     boxed_args t; // of the gradients of all arguments those of the tensors
-    if constexpr (given >= arity) [&]<std::size_t... K>(std::index_sequence<K...>) { (take_gradient(t, std::get<K>(args_), std::get<K>(r)), ...); }(all{});
+    if constexpr (given >= arity)
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        (take_gradient(t, std::get<K>(args_), std::get<K>(r)), ...);
+      }(all{});
     fit_gradients<dependent<tensor, D>>(name_of_type<D>.c_str(), c, t);
     return t;
   }
@@ -136,24 +152,31 @@ public:
     int k = 0;
     boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " + std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results").c_str());
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " +
+                             std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results")
+                                .c_str());
     return r;
   }
   boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
     if constexpr (has_own_vmap<D>) {
-      static_assert(!generates_vmap<D>, "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
+      static_assert(!generates_vmap<D>,
+                    "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto const a = arguments(x);
         auto const flags = flags_of(mapped);
         auto const r = D::vmap(info, flags, std::get<K>(a)...);
         check_two_returns(r);
-        if constexpr (returns_two<std::remove_const_t<decltype(r)>>) return with_batches(std::get<0>(r), std::get<1>(r), info.batch_size);
+        if constexpr (returns_two<std::remove_const_t<decltype(r)>>)
+          return with_batches(std::get<0>(r), std::get<1>(r), info.batch_size);
         else return boxed_args();
       }(all{});
     } else if constexpr (generates_vmap<D>) {
       return {};
     } else {
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " has no vmap support; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap").c_str());
+      throw transform_error(
+          (std::string("varve: ") + name_of_type<D>.c_str() +
+           " has no vmap support; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap")
+              .c_str());
     }
   }
 
@@ -161,8 +184,11 @@ private:
   /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
   template <class C, class T, std::size_t... K>
   static boxed_args tangents(C& filled, T const& t, std::index_sequence<K...>) {
-    if constexpr (requires { D::jvp(filled, std::get<K>(t)...); }) return boxed_results(D::jvp(filled, std::get<K>(t)...));
-    else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+    if constexpr (requires { D::jvp(filled, std::get<K>(t)...); })
+      return boxed_results(D::jvp(filled, std::get<K>(t)...));
+    else
+      throw missing_rule(
+          (std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
   }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
   template <class F, class... Other>
@@ -199,7 +225,8 @@ private:
     std::apply([&](auto const&... a) { (count(a), ...); }, args_);
     return at;
   }
-  /// The gradients of one argument's tensors, from what `backward` returned for it: a gradient, a tree of them, or none.
+  /// The gradients of one argument's tensors, from what `backward` returned for it: a gradient, a tree of them, or
+  /// none.
   template <class A, class G>
   static void take_gradient(boxed_args& to, A const& argument, G const& g) {
     boxed_args const given = boxed_results(g);
@@ -223,10 +250,15 @@ private:
     for (auto const& t : dirty) {
       bool found = false;
       for (auto const& v : y) found = found || v.is(t);
-      if (!found) throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": every operand marked dirty must be returned by forward; under vmap such a function needs a vmap of its own").c_str());
+      if (!found)
+        throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
+                              ": every operand marked dirty must be returned by forward; under vmap such a function "
+                              "needs a vmap of its own")
+                                 .c_str());
     }
   }
-  /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag for all or one for each.
+  /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag
+  /// for all or one for each.
   template <class Y, class F>
   static boxed_args with_batches(Y const& y, F const& mapped, index_t n) {
     boxed_args r;
@@ -242,9 +274,11 @@ private:
           },
           mapped);
       if (given.size() != all.size())
-        throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": vmap returned " + std::to_string(all.size()) + " results and " + std::to_string(given.size()) +
-                               " flags of which are mapped, which is an incompatible structure; return one flag, or one for each result")
-                                  .c_str());
+        throw transform_error(
+            (std::string("varve: ") + name_of_type<D>.c_str() + ": vmap returned " + std::to_string(all.size()) +
+             " results and " + std::to_string(given.size()) +
+             " flags of which are mapped, which is an incompatible structure; return one flag, or one for each result")
+                .c_str());
       r = given;
     }
     return r;
@@ -261,7 +295,8 @@ private:
   }();
   using blank_context = function_context<static_cast<int>(arity)>;
   template <std::size_t N>
-  static constexpr bool has_context = requires(function_context<static_cast<int>(N)> c, std::tuple<X...> in, result_type out) { D::setup_context(c, in, out); };
+  static constexpr bool has_context = requires(function_context<static_cast<int>(N)> c, std::tuple<X...> in,
+                                               result_type out) { D::setup_context(c, in, out); };
   /// In place of a saved value, which the graph keeps.
   struct forgotten {
     template <class V>
@@ -278,7 +313,9 @@ private:
     } else if constexpr (!has_context<arity>) {
       return blank_context();
     } else {
-      using C = decltype(D::setup_context(std::declval<blank_context>(), std::declval<std::tuple<X...>>(), std::declval<result_type>()).map(forgotten{}));
+      using C = decltype(D::setup_context(std::declval<blank_context>(), std::declval<std::tuple<X...>>(),
+                                          std::declval<result_type>())
+                             .map(forgotten{}));
       C c = *static_cast<C const*>(from.rest.get());
       int k = 0;
       std::apply([&](auto&... v) { ((v = from.saved[k++]), ...); }, c.saved_values);

@@ -4,11 +4,13 @@
 #include <varve/transform/dynamic_scope.hpp>
 
 /// @file
-/// Forward-mode derivatives of tensors without a function to transform (`torch.autograd.forward_ad`): the level of a `jvp` that lasts for a scope.
+/// Forward-mode derivatives of tensors without a function to transform (`torch.autograd.forward_ad`): the level of a
+/// `jvp` that lasts for a scope.
 namespace varve::forward_ad {
 
-/// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a time: a second is `transform_error` (AG-26). Values that
-/// leave the scope lose their tangents. Eager autograd goes on: primals and tangents may require gradients (AG-29).
+/// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a
+/// time: a second is `transform_error` (AG-26). Values that leave the scope lose their tangents. Eager autograd goes
+/// on: primals and tangents may require gradients (AG-29).
 template <class = void>
 class dual_level_scope {
 public:
@@ -28,7 +30,9 @@ public:
 
 private:
   static layer_stack& prepared() {
-    if (current()) throw transform_error("varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
+    if (current())
+      throw transform_error(
+          "varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
     return this_thread_state.transforms;
   }
   detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
@@ -38,20 +42,29 @@ using dual_level = dual_level_scope<>;
 
 namespace detail {
 inline layer& level_of(char const* who) {
-  if (!dual_level::current()) throw transform_error((std::string("varve: ") + who + ": no dual_level is there; dual tensors live in the scope of one").c_str());
+  if (!dual_level::current())
+    throw transform_error(
+        (std::string("varve: ") + who + ": no dual_level is there; dual tensors live in the scope of one").c_str());
   return *dual_level::current();
 }
 } // namespace detail
 
-/// A tensor with a tangent: the same memory and version counter as `primal`. Both must be floating (`value_error`), of one shape (`shape_error`) and dtype.
+/// A tensor with a tangent: the same memory and version counter as `primal`. Both must be floating (`value_error`), of
+/// one shape (`shape_error`) and dtype.
 template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
-  if (!is_floating(primal.dtype())) throw value_error((std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
-  if (!is_floating(tangent.dtype())) throw value_error((std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
-  if (!(primal.sizes() == tangent.sizes())) refuse::shapes_do_not_match("make_dual (primal and tangent)", primal.sizes(), tangent.sizes());
+  if (!is_floating(primal.dtype()))
+    throw value_error(
+        (std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
+  if (!is_floating(tangent.dtype()))
+    throw value_error(
+        (std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
+  if (!(primal.sizes() == tangent.sizes()))
+    refuse::shapes_do_not_match("make_dual (primal and tangent)", primal.sizes(), tangent.sizes());
   if (primal.dtype() != tangent.dtype()) throw value_error("varve: make_dual: primal and tangent must be of one dtype");
-  if (primal.is_wrapped() && primal.layer() == l.id) throw value_error("varve: make_dual: the primal is dual already; unpack_dual it first");
+  if (primal.is_wrapped() && primal.layer() == l.id)
+    throw value_error("varve: make_dual: the primal is dual already; unpack_dual it first");
   return tensor::wrap(primal, l.id, l.level, tangent, {}, primal.sizes());
 }
 /// What a dual tensor is made of. `tangent` is undefined where there is none.
@@ -60,7 +73,8 @@ struct unpacked_dual {
 };
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
-  if (t.is_wrapped() && t.layer() == l.id) return {t.inner(), static_cast<dynamic_level const*>(l.object)->fresh(t).extra()};
+  if (t.is_wrapped() && t.layer() == l.id)
+    return {t.inner(), static_cast<dynamic_level const*>(l.object)->fresh(t).extra()};
   return {t, {}};
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/custom/custom_function_call.hpp> // first: the shortest way to it in the messages of compilers
-
 #include <varve/autograd/erased_function.hpp>
+#include <varve/custom/custom_function_call.hpp> // first: the shortest way to it in the messages of compilers
 
 namespace varve {
 
@@ -11,7 +10,10 @@ namespace detail {
 template <class X>
 constexpr bool holds_tensors() {
   if constexpr (std::is_same_v<X, tensor>) return true;
-  else if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_tensors<E>() || ...); }(std::type_identity<elements_of<X>>{});
+  else if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (holds_tensors<E>() || ...);
+    }(std::type_identity<elements_of<X>>{});
   else return false;
 }
 template <class D, class... X>
@@ -19,7 +21,10 @@ auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
   if constexpr (F::combined)
     if (layer const* l = this_thread_state.transforms.top; l && std::strcmp(l->kind, "trace") != 0)
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " is used under a transform and must override setup_context; its forward takes no ctx then").c_str());
+      throw transform_error(
+          (std::string("varve: ") + name_of_type<D>.c_str() +
+           " is used under a transform and must override setup_context; its forward takes no ctx then")
+              .c_str());
   boxed_args tensors;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
@@ -33,16 +38,19 @@ auto apply_to_tensors(X const&... x) {
 ///
 ///     struct my_exp : function<my_exp> {
 ///       static constexpr auto forward(auto x) { return exp(x); }
-///       static constexpr auto setup_context(auto ctx, auto const&, auto const& output) { return ctx.save_for_backward(output); }
-///       static constexpr auto backward(auto& ctx, auto g) { auto [y] = ctx.saved(); return mul(g, y); }
+///       static constexpr auto setup_context(auto ctx, auto const&, auto const& output) { return
+///       ctx.save_for_backward(output); } static constexpr auto backward(auto& ctx, auto g) { auto [y] = ctx.saved();
+///       return mul(g, y); }
 ///     };
 ///     auto y = my_exp::apply(x);
 ///
-/// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one gradient or a tuple, one for each argument of
-/// `forward` (`none` for those that have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or
-/// `vmap(info, mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair (results, which have the batch in front).
-/// `static constexpr bool once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are passed through;
-/// tensors may lie in trees (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
+/// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one
+/// gradient or a tuple, one for each argument of `forward` (`none` for those that have none); `jvp(ctx, t...)` returns
+/// a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or `vmap(info,
+/// mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair
+/// (results, which have the batch in front). `static constexpr bool once_differentiable = true;` refuses derivatives of
+/// `backward`. Arguments that are no values (flags, sizes) are passed through; tensors may lie in trees
+/// (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
 template <class Derived>
 struct function {
   template <class... X>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cmath>
 #include <varve/autograd/backward.hpp>
+
+#include <cmath>
 
 namespace varve {
 
@@ -29,15 +30,17 @@ inline bool fail_gradcheck(gradcheck_options const& o, std::string const& text) 
 }
 } // namespace detail
 
-/// Do the gradients that eager autograd gives agree with central differences? For every element of every input that requires grad (float64), and every floating element of the
-/// results of `f(inputs...)`, a value or a tree of values (AG-31). Inputs are changed while it runs and are as before afterwards, exceptions included.
+/// Do the gradients that eager autograd gives agree with central differences? For every element of every input that
+/// requires grad (float64), and every floating element of the results of `f(inputs...)`, a value or a tree of values
+/// (AG-31). Inputs are changed while it runs and are as before afterwards, exceptions included.
 template <class T = tensor, class F>
 bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
   bool any = false;
   for (auto const& x : inputs) {
     if (!x.requires_grad()) continue;
     any = true;
-    if (x.dtype() != dtype::float64) throw dtype_error("varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
+    if (x.dtype() != dtype::float64)
+      throw dtype_error("varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
     if (!x.is_contiguous()) throw value_error("varve: gradcheck: inputs must be contiguous; clone them first");
   }
   if (!any) throw value_error("varve: gradcheck: at least one input must require grad");
@@ -75,8 +78,10 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
           double const numeric = (at(kept + o.eps) - at(kept - o.eps)) / (2 * o.eps);
           double const exact = analytic[k].defined() ? analytic[k].template data<double>()[j] : 0;
           if (!(std::abs(numeric - exact) <= o.atol + o.rtol * std::abs(numeric)))
-            return detail::fail_gradcheck(o, "output " + std::to_string(i) + " element " + std::to_string(e) + " with respect to input " + std::to_string(k) + " element " + std::to_string(j) + ": numeric " +
-                                                 std::to_string(numeric) + ", analytic " + std::to_string(exact));
+            return detail::fail_gradcheck(o, "output " + std::to_string(i) + " element " + std::to_string(e) +
+                                                 " with respect to input " + std::to_string(k) + " element " +
+                                                 std::to_string(j) + ": numeric " + std::to_string(numeric) +
+                                                 ", analytic " + std::to_string(exact));
         }
       }
     }

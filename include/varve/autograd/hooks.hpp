@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <string>
 #include <varve/dispatch/boxed_function.hpp>
 #include <varve/interpreter/engine.hpp>
 
+#include <memory>
+#include <string>
+
 namespace varve {
 
-/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
+/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and
+/// after it runs; of a leaf, after its gradient was added.
 using tensor_hook = shared_function<tensor(tensor const&)>;
 using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
 using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
@@ -44,9 +46,17 @@ struct hook_list {
 /// A hook may replace a gradient by another of its shape and dtype (AG-10).
 inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
   if (!now.defined() || now.is(was)) return;
-  if (!was.defined()) throw autograd_error((std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced").c_str());
-  if (!(now.sizes() == was.sizes())) refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(), was.sizes());
-  if (now.dtype() != was.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) + " was replaced by one of " + name(now.dtype())).c_str());
+  if (!was.defined())
+    throw autograd_error(
+        (std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced")
+            .c_str());
+  if (!(now.sizes() == was.sizes()))
+    refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(),
+                                was.sizes());
+  if (now.dtype() != was.dtype())
+    throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) +
+                       " was replaced by one of " + name(now.dtype()))
+                          .c_str());
 }
 /// ... of a node, which is named.
 inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
@@ -54,14 +64,16 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
   n.type->name(n, text);
   std::string const who = std::string(kind) + " of " + text;
   if (was.size() != now.size())
-    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) + " to " + std::to_string(now.size())).c_str());
+    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) +
+                          " to " + std::to_string(now.size()))
+                             .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
 /// What is attached to a node on need.
 template <class T = tensor>
 struct node_extra : grad_node_extra {
   std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
-  std::vector<T> retained;        // by result
+  std::vector<T> retained; // by result
   std::vector<dependent<bool, T>> retains;
   std::string where;
 
@@ -115,7 +127,9 @@ struct node_extra : grad_node_extra {
     }
     return was;
   }
-  tensor const* retained_at(std::uint32_t nr) const override { return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr; }
+  tensor const* retained_at(std::uint32_t nr) const override {
+    return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr;
+  }
   char const* call() const override { return where.c_str(); }
 };
 } // namespace detail
@@ -137,7 +151,8 @@ private:
 };
 
 namespace autograd {
-/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient of a leaf. Null where there is none.
+/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient
+/// of a leaf. Null where there is none.
 class node {
 public:
   node() = default;
@@ -156,10 +171,12 @@ public:
   template <class N = node>
   std::vector<std::pair<N, int>> next_functions() const {
     std::vector<std::pair<N, int>> r;
-    for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
+    for (int k = 0; k < keep_.to()->count; ++k)
+      r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
     return r;
   }
-  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
+  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and
+  /// unpacked by the hooks that packed it.
   template <class T = tensor>
   std::vector<T> saved_tensors() const {
     std::vector<T> r;
@@ -187,7 +204,8 @@ public:
 private:
   edge keep_;
 };
-/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor (AG-3).
+/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor
+/// (AG-3).
 struct gradient_edge {
   autograd::node node;
   int output_nr = 0;

@@ -12,7 +12,8 @@
 namespace varve {
 
 namespace detail {
-/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
+/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so
+/// do the graphs that lead to it.
 struct accumulate_grad : grad_node {
   tensor grad;
   /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
@@ -55,30 +56,46 @@ struct accumulate_grad : grad_node {
     delete static_cast<accumulate_grad*>(n);
   }
 };
-inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
+inline constexpr grad_node_type accumulate_grad::type_{
+    &accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy,
+    [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
 
 inline accumulate_grad* leaf_of(tensor const& t) {
   grad_node* const n = t.defined() ? t.history().to() : nullptr;
   return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
 }
-/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
-/// leaves share one.
+/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is
+/// taken as it is; others are copied, so that no two leaves share one.
 template <class T = tensor>
 void add_to_gradient(T& sum, T const& g) {
   bool const recorded = this_thread_state.grad_mode;
-  if (!sum.defined()) sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad() ? g : T(clone(recorded ? g : T(g.detach())));
-  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
+  if (!sum.defined())
+    sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad()
+              ? g
+              : T(clone(recorded ? g : T(g.detach())));
+  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped())
+    sum = T(add(sum, g));
   else add_(sum, g);
 }
 /// Eager autograd, switched on by the first leaf.
 template <class On>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
-                                               [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<tensor, On>>};
+inline constexpr autograd_hooks eager_autograd{
+    &record_eagerly,
+    &record_eagerly_done,
+    &history_of_view<dependent<tensor, On>>,
+    &history_of_base<dependent<tensor, On>>,
+    [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); },
+    &note_call<dependent<tensor, On>>};
 
-[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
+[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) {
+  throw autograd_error((std::string("varve: ") + what + ": " + why).c_str());
+}
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
   if (t.is_wrapped())
-    throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
+    throw transform_error(
+        (std::string("varve: ") + what +
+         " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
+            .c_str());
 }
 /// Is a value that of a transform that has ended, which stands for what it holds?
 inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
@@ -90,16 +107,23 @@ tensor const& tensor::requires_grad_(T on) const {
   if (!defined()) detail::refuse_undefined("requires_grad_");
   if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
-  if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  if (inside_transform())
+    throw transform_error(
+        "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
   detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
   if (!is_leaf()) {
-    if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
+    if (!on)
+      detail::refuse_autograd("requires_grad_",
+                              "only leaves can stop to require gradients; use detach for a value that does not");
     return *this;
   }
   if (on == history().operator bool()) return *this;
-  if (on && !is_floating(dtype())) throw dtype_error((std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
-  if (on && is_inference()) detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on && !is_floating(dtype()))
+    throw dtype_error(
+        (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
+  if (on && is_inference())
+    detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
   if (on) set_history(detail::edge_to(new detail::accumulate_grad));
   else set_history({});
   return *this;
@@ -133,7 +157,9 @@ template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
   edge const& e = detail::eager_history(detail::where_recorded(*this));
-  if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
+  if (!e)
+    detail::refuse_autograd("register_hook",
+                            "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
@@ -145,7 +171,9 @@ hook_handle tensor::register_hook(F f) const {
 template <class F>
 hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   auto* const leaf = detail::leaf_of(*this);
-  if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
+  if (!leaf)
+    detail::refuse_autograd("register_post_accumulate_grad_hook",
+                            "only leaves that require grad have a gradient that is added to");
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*leaf).hooks;
   leaf->memory = alias();
   auto call = [f = std::move(f)](grad_node& n) mutable {
@@ -171,16 +199,22 @@ inline tensor const& tensor::detach_() const {
 inline tensor tensor::data() const {
   if (!defined()) detail::refuse_undefined("data");
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
-  if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+  if (is_wrapped())
+    throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
-  if (detail::is_left_over(*this) || detail::is_left_over(y)) return detail::outside(*this).set_data(detail::outside(y));
-  if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
-  if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
+  if (detail::is_left_over(*this) || detail::is_left_over(y))
+    return detail::outside(*this).set_data(detail::outside(y));
+  if (is_wrapped() || y.is_wrapped())
+    throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (!has_data() || !y.has_data())
+    throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+  if (requires_grad() && !is_floating(y.dtype()))
+    throw dtype_error(
+        (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
   bool const other_type = y.dtype() != dtype();
   take_memory_of(y);
@@ -196,7 +230,8 @@ inline void tensor::set_data(tensor const& y) const {
   }
 }
 
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may ask for; nothing when `from` requires none (FN-35).
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
+/// ask for; nothing when `from` requires none (FN-35).
 template <class T = tensor>
 void mirror_autograd_meta(T const& from, T const& to) {
   if (!from.requires_grad()) return;
@@ -204,7 +239,9 @@ void mirror_autograd_meta(T const& from, T const& to) {
     to.requires_grad_();
     return;
   }
-  auto refuse = [](boxed_args const&, bool const*) -> boxed_args { throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history"); };
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
+    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+  };
   to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
 

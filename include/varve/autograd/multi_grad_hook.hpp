@@ -4,7 +4,8 @@
 
 namespace varve::autograd {
 
-/// When a hook of several tensors is called: once all gradients that a backward pass will bring are there, or with the first.
+/// When a hook of several tensors is called: once all gradients that a backward pass will bring are there, or with the
+/// first.
 enum class multi_grad_hook_mode { all, any };
 
 /// Removes the hooks of several tensors.
@@ -20,10 +21,13 @@ private:
   std::vector<hook_handle> handles_;
 };
 
-/// Calls `f` once in every backward pass that reaches one of the tensors: with the list of their gradients, undefined for those that it will not reach
-/// (`multi_grad_hook_mode::all`), or with the first gradient that comes (`any`, f takes a tensor). Not at all when the pass fails before (AG-12).
+/// Calls `f` once in every backward pass that reaches one of the tensors: with the list of their gradients, undefined
+/// for those that it will not reach
+/// (`multi_grad_hook_mode::all`), or with the first gradient that comes (`any`, f takes a tensor). Not at all when the
+/// pass fails before (AG-12).
 template <class T = tensor, class F>
-multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, multi_grad_hook_mode mode = multi_grad_hook_mode::all) {
+multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
+                                           multi_grad_hook_mode mode = multi_grad_hook_mode::all) {
   struct pass {
     std::uint64_t run = 0;
     std::size_t expected = 0, arrived = 0;
@@ -64,7 +68,8 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
         bool const now = mode == multi_grad_hook_mode::any ? p->arrived == 1 : p->arrived == p->expected;
         if (!now) return {};
         complete = p->gradients;
-        if (mode == multi_grad_hook_mode::all) std::erase_if(s->passes, [&](auto const& q) { return q.run == run->id(); });
+        if (mode == multi_grad_hook_mode::all)
+          std::erase_if(s->passes, [&](auto const& q) { return q.run == run->id(); });
       }
       if constexpr (std::is_invocable_v<F&, std::vector<T> const&>) s->f(complete);
       else s->f(g);

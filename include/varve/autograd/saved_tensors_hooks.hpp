@@ -4,14 +4,17 @@
 
 namespace varve {
 
-/// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result, of any type, is kept in its place; `unpack(result)`
-/// gives the tensor back when it is needed, each time it is (AG-23). The innermost scope counts. Not inside or around `grad`, `vjp`, `jacrev`: `transform_error` (TR-25).
+/// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result,
+/// of any type, is kept in its place; `unpack(result)` gives the tensor back when it is needed, each time it is
+/// (AG-23). The innermost scope counts. Not inside or around `grad`, `vjp`, `jacrev`: `transform_error` (TR-25).
 template <class Pack, class Unpack>
 class saved_tensors_hooks final : public saved_hooks_scope {
 public:
   saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records) throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not support them (TR-25)");
+      if (l->records)
+        throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
+                              "support them (TR-25)");
     below = this_thread_state.saved_hooks;
     this_thread_state.saved_hooks = this;
   }

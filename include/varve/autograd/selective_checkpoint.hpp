@@ -16,7 +16,9 @@ struct kept_results {
   std::size_t next = 0;
 };
 /// Views and what writes have no result of their own to keep.
-inline bool may_be_kept(boxed_op const& op) { return op.table->kind != op_kind::view && op.table->kind != op_kind::mutation; }
+inline bool may_be_kept(boxed_op const& op) {
+  return op.table->kind != op_kind::view && op.table->kind != op_kind::mutation;
+}
 
 template <class Policy>
 struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
@@ -26,7 +28,8 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) static_cast<dependent<kept_results, X>&>(*kept).all.push_back({op.name(), y.alias(), y.writes()});
+    if (may_be_kept(op) && policy(op.name()))
+      static_cast<dependent<kept_results, X>&>(*kept).all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };
@@ -40,7 +43,10 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
   tensor process(boxed_op const& op, X const& x) {
     if (!may_be_kept(op) || !policy(op.name())) return op(x);
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
-      throw autograd_error((std::string("varve: selective_checkpoint: ") + op.name() + " was not called at this place in the forward pass; the function must do the same each time").c_str());
+      throw autograd_error(
+          (std::string("varve: selective_checkpoint: ") + op.name() +
+           " was not called at this place in the forward pass; the function must do the same each time")
+              .c_str());
     auto const& r = kept->all[kept->next++];
     if (r.value.writes() != r.version) refuse_stale(r.value, op.name(), r.version);
     return r.value.alias();
@@ -48,8 +54,9 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
 };
 } // namespace detail
 
-/// Modes for `checkpoint` that keep the results of the operators for which `policy(name)` is true, so that only the others run again (CK-6):
-/// `checkpoint(selective_checkpoint([](std::string_view op) { return op == "matmul_op"; }), f, x)`. A kept result that is written into is found at the backward pass
+/// Modes for `checkpoint` that keep the results of the operators for which `policy(name)` is true, so that only the
+/// others run again (CK-6): `checkpoint(selective_checkpoint([](std::string_view op) { return op == "matmul_op"; }), f,
+/// x)`. A kept result that is written into is found at the backward pass
 /// (`autograd_error`). Views are made again. For one call of `checkpoint`.
 template <class Policy>
 auto selective_checkpoint(Policy policy) {

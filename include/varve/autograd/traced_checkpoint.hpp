@@ -4,18 +4,22 @@
 #include <varve/op/randn.hpp>
 
 /// @file
-/// `checkpoint` in programs that are traced at run time: a higher-order operator whose function is a region of the graph, so that what it computes is not kept beside it but
-/// computed again, with the same random numbers (CK-8, the form that keeps the region).
+/// `checkpoint` in programs that are traced at run time: a higher-order operator whose function is a region of the
+/// graph, so that what it computes is not kept beside it but computed again, with the same random numbers (CK-8, the
+/// form that keeps the region).
 namespace varve {
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether it runs again.
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
+/// it runs again.
 struct wrap_activation_checkpoint_t {
   static constexpr auto op_name = "wrap_activation_checkpoint";
   static constexpr bool is_call = true;
-  static constexpr hop_signature signature{"(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
+  static constexpr hop_signature signature{
+      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
 };
 
-/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient keeps the operands alone.
+/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient
+/// keeps the operands alone.
 template <>
 struct rules<wrap_activation_checkpoint_t> {
   template <class I, class Op, class P, class X>
@@ -38,7 +42,9 @@ struct rules<wrap_activation_checkpoint_t> {
   static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
     auto const o = in.open_batched(x);
     auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
-    return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); }, y);
+    return tree_map(
+        [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
+        y);
   }
 };
 
@@ -74,7 +80,8 @@ class checkpoint_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  checkpoint_operator_rules() : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+  checkpoint_operator_rules()
+      : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       generator const state = generator_of(x[0]);
       if (c.at[0][0]) {
@@ -84,8 +91,12 @@ public:
       default_generator = state;
       return c.functions[0](part(x, 1, x.size()));
     });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x); });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x); });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x);
+    });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x);
+    });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
@@ -102,7 +113,10 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at, [](auto const&, auto const& only, auto const&) { return only; }); };
+      auto const write = [&] {
+        return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at,
+                                      [](auto const&, auto const& only, auto const&) { return only; });
+      };
       if (!c.at[0][0]) return write();
       generator_guard const same(generator_of(x[0]));
       return write();
@@ -111,7 +125,8 @@ private:
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, part(x, 0, 1), part(x, 1, x.size()));
+      return r(*static_cast<dynamic_level*>(l.object), boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l},
+               part(x, 0, 1), part(x, 1, x.size()));
     };
     impl<decltype(f), layer&>(kind, f);
   }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/value/tensor.hpp>
+
 #include <initializer_list>
 #include <vector>
-#include <varve/value/tensor.hpp>
 
 namespace varve {
 
-/// What writes into the tensors in this scope does not count as a change of their version: on every exit their counters are what they were (DT-8).
+/// What writes into the tensors in this scope does not count as a change of their version: on every exit their counters
+/// are what they were (DT-8).
 class preserve_version_counter {
 public:
   preserve_version_counter(std::initializer_list<tensor> tensors) {
@@ -28,7 +30,10 @@ private:
 };
 /// Sets a version counter by hand; a negative number is `value_error`.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {
-  if (version < 0) throw value_error(("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is").c_str());
+  if (version < 0)
+    throw value_error(
+        ("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is")
+            .c_str());
   (void)t.version();
   t.set_version(static_cast<std::uint32_t>(version));
 }

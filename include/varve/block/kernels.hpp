@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/plan/table_steps.hpp>
 #include <varve/emit/step.hpp>
 #include <varve/kernel/convert.hpp>
+#include <varve/plan/table_steps.hpp>
 
 /// @file
 /// Kernels over blocks of elements: how plans number them, and what each number is.
@@ -15,17 +15,20 @@ public:
     arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
   }
   constexpr int arithmetic(block_op op, dtype t) {
-    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr, 0});
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)],
+                    {kernel_key::kind::arithmetic, op, t, t, nullptr, 0});
   }
   /// ... with operands that are single elements.
   constexpr int arithmetic(block_op op, dtype t, int single) {
     for (kernel_key const& k : keys_.kernels)
-      if (k.what == kernel_key::kind::arithmetic && k.arithmetic == op && k.type == t && k.single == single) return static_cast<int>(&k - keys_.kernels.data());
+      if (k.what == kernel_key::kind::arithmetic && k.arithmetic == op && k.type == t && k.single == single)
+        return static_cast<int>(&k - keys_.kernels.data());
     keys_.kernels.push_back({kernel_key::kind::arithmetic, op, t, t, nullptr, single});
     return static_cast<int>(keys_.kernels.size()) - 1;
   }
   constexpr int convert(dtype to, dtype from) {
-    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)],
+                    {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
   constexpr int fold(sink_kind kind, dtype t) {
     int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
@@ -47,7 +50,9 @@ protected:
     ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
     return ops_.back();
   }
-  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op, 0}); }
+  constexpr int operator_in(named& n, dtype t) {
+    return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op, 0});
+  }
 
 private:
   block_keys& keys_;
@@ -59,22 +64,28 @@ private:
   }
 };
 
-/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, in int64 where there are integers alone, else in `double`, as in fused
-/// loops. Sums, differences and products of integers are exact.
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, in
+/// int64 where there are integers alone, else in `double`, as in fused loops. Sums, differences and products of
+/// integers are exact.
 class lane_kernels : public kernel_numbers {
 public:
   using kernel_numbers::kernel_numbers;
   static constexpr bool exact_dtypes = false;
   constexpr block_operation operation(step const& s, dtype const* in) {
     named& n = entry(s.op);
-    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, whole = !is_floating(s.type) && s.op->simd_i64, same = true;
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, whole = !is_floating(s.type) && s.op->simd_i64,
+         same = true;
     for (int k = 0; k < s.count && k < 4; ++k) {
       whole = whole && !is_floating(in[k]);
       narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
       same = same && in[k] == s.type;
     }
     if (n.what >= operator_class::add && n.what <= operator_class::mul && same && s.type != dtype::bool_)
-      return {arithmetic(n.what == operator_class::add ? block_op::add : n.what == operator_class::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
+      return {arithmetic(n.what == operator_class::add   ? block_op::add
+                         : n.what == operator_class::sub ? block_op::sub
+                                                         : block_op::mul,
+                         s.type),
+              s.type, s.type};
     dtype const t = narrow ? dtype::float32 : whole ? dtype::int64 : dtype::float64;
     return {operator_in(n, t), t, t};
   }
@@ -146,20 +157,32 @@ VARVE_INLINE void run_single(std::size_t n, T* out, X const... x) {
 /// Arithmetic of floating dtypes with operands that are single elements: exactly those for which `has_single` says so.
 template <block_op Op, int Single, class T>
 void single_kernel(std::size_t n, void* out, void const* const* in) {
-  auto operand = [&]<int K>(std::integral_constant<int, K>) { return block_operand<T, (Single >> K & 1) != 0>{static_cast<T const*>(in[K])}; };
+  auto operand = [&]<int K>(std::integral_constant<int, K>) {
+    return block_operand<T, (Single >> K & 1) != 0>{static_cast<T const*>(in[K])};
+  };
   auto const a = operand(std::integral_constant<int, 0>{});
   auto const b = operand(std::integral_constant<int, 1>{});
-  if constexpr (Op == block_op::fma || Op == block_op::fnma) detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b, operand(std::integral_constant<int, 2>{}));
+  if constexpr (Op == block_op::fma || Op == block_op::fnma)
+    detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b, operand(std::integral_constant<int, 2>{}));
   else detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b);
 }
 template <class T>
 kernel::loop single_loop(block_op op, int single) {
   switch (op) {
-  case block_op::add: return &single_kernel<block_op::add, 2, T>;
-  case block_op::sub: return single == 1 ? &single_kernel<block_op::sub, 1, T> : &single_kernel<block_op::sub, 2, T>;
-  case block_op::mul: return &single_kernel<block_op::mul, 2, T>;
-  case block_op::fma: return single == 2 ? &single_kernel<block_op::fma, 2, T> : single == 4 ? &single_kernel<block_op::fma, 4, T> : &single_kernel<block_op::fma, 6, T>;
-  default: return single == 2 ? &single_kernel<block_op::fnma, 2, T> : single == 4 ? &single_kernel<block_op::fnma, 4, T> : &single_kernel<block_op::fnma, 6, T>;
+  case block_op::add:
+    return &single_kernel<block_op::add, 2, T>;
+  case block_op::sub:
+    return single == 1 ? &single_kernel<block_op::sub, 1, T> : &single_kernel<block_op::sub, 2, T>;
+  case block_op::mul:
+    return &single_kernel<block_op::mul, 2, T>;
+  case block_op::fma:
+    return single == 2   ? &single_kernel<block_op::fma, 2, T>
+           : single == 4 ? &single_kernel<block_op::fma, 4, T>
+                         : &single_kernel<block_op::fma, 6, T>;
+  default:
+    return single == 2   ? &single_kernel<block_op::fnma, 2, T>
+           : single == 4 ? &single_kernel<block_op::fnma, 4, T>
+                         : &single_kernel<block_op::fnma, 6, T>;
   }
 }
 /// The lane kernels of an operator as one function of elements.
@@ -179,10 +202,16 @@ template <class P, int K>
 constexpr kernel::loop linked_kernel() {
   constexpr kernel_key k = P::keys.kernels[K];
   if constexpr (k.single != 0) return &detail::single_kernel<k.arithmetic, k.single, type_of<k.type>>;
-  else if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
-  else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
-  else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
-  else if constexpr (k.type == dtype::int64) return &kernel::contiguous<std::int64_t, std::int64_t, detail::lane_functor<k.op->lane_i64, k.op->simd_i64>, k.op->arity>;
+  else if constexpr (k.what == kernel_key::kind::arithmetic)
+    return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  else if constexpr (k.what == kernel_key::kind::convert)
+    return &kernel::contiguous<type_of<k.type>, type_of<k.from>,
+                               kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+  else if constexpr (k.type == dtype::float32)
+    return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else if constexpr (k.type == dtype::int64)
+    return &kernel::contiguous<std::int64_t, std::int64_t, detail::lane_functor<k.op->lane_i64, k.op->simd_i64>,
+                               k.op->arity>;
   else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
 }
 /// ... and how blocks are folded.
@@ -198,17 +227,26 @@ constexpr kernel::detail::reducer linked_fold() {
 /// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t, int single = 0) {
-  if (single) return t == dtype::float32 ? detail::single_loop<float>(op, single) : detail::single_loop<double>(op, single);
+  if (single)
+    return t == dtype::float32 ? detail::single_loop<float>(op, single) : detail::single_loop<double>(op, single);
   return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
     switch (op) {
-    case block_op::add: return detail::block_kernel<block_op::add, T>();
-    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
-    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
-    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
-    case block_op::least: return detail::block_kernel<block_op::least, T>();
-    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
-    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
-    default: return detail::block_kernel<block_op::equal, T>();
+    case block_op::add:
+      return detail::block_kernel<block_op::add, T>();
+    case block_op::sub:
+      return detail::block_kernel<block_op::sub, T>();
+    case block_op::mul:
+      return detail::block_kernel<block_op::mul, T>();
+    case block_op::greatest:
+      return detail::block_kernel<block_op::greatest, T>();
+    case block_op::least:
+      return detail::block_kernel<block_op::least, T>();
+    case block_op::fma:
+      return detail::block_kernel<block_op::fma, T>();
+    case block_op::fnma:
+      return detail::block_kernel<block_op::fnma, T>();
+    default:
+      return detail::block_kernel<block_op::equal, T>();
     }
   });
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstring>
-#include <varve/plan/tables.hpp>
 #include <varve/core/scratch_memory.hpp>
-#include <varve/plan/threads.hpp>
 #include <varve/kernel/convert.hpp>
+#include <varve/plan/tables.hpp>
+#include <varve/plan/threads.hpp>
+
+#include <cstring>
 
 namespace varve::loop {
 
@@ -16,12 +17,14 @@ VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
   });
 }
 
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes. Threads (`threads.hpp`) share loops of which each
-/// step of the outermost one writes elements of its own.
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for
+/// `body.scratch` bytes. Threads (`threads.hpp`) share loops of which each step of the outermost one writes elements of
+/// its own.
 template <class = void>
 class block_runner {
 public:
-  VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+  VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer,
+                                 std::byte* scratch) {
     if constexpr (threaded)
       if (loop_parts const parts = parts_of(v, b); parts.count > 1) return run_in_parts(v, b, buffer, parts);
     block_runner r{v, b, buffer, scratch};
@@ -30,8 +33,9 @@ public:
   }
 
   block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
-      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first),
-        sinks_end(sinks + b.sink_count), at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first),
+        sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count), at(reinterpret_cast<std::byte**>(scratch)),
+        begin(0), end(b.extent[0]) {
     sink_at = at + b.place_count, moves = reinterpret_cast<index_t*>(sink_at + b.sink_count);
     auto* const blocks = scratch + block_header(b.place_count, b.memory_count, b.sink_count);
     for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
@@ -59,11 +63,11 @@ private:
   block_access const* accesses;
   block_place const* places;
   block_sink const *sinks, *sinks_end;
-  std::byte** at;      // the places in the present block
-  std::byte** sink_at; // ... and where it is left
-  index_t* moves;      // by how much both move from block to block, in bytes
+  std::byte** at;        // the places in the present block
+  std::byte** sink_at;   // ... and where it is left
+  index_t* moves;        // by how much both move from block to block, in bytes
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
-  index_t begin, end; // of the outermost loop
+  index_t begin, end;    // of the outermost loop
   index_t chunk = 0;
   bool first = true;
 
@@ -71,16 +75,21 @@ private:
     index_t points = 1;
     for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
-      if (v.sinks[k].kind != sink_kind::store && v.accesses[b.access_first + v.sinks[k].access].stride[0] == 0) points = 0;
+      if (v.sinks[k].kind != sink_kind::store && v.accesses[b.access_first + v.sinks[k].access].stride[0] == 0)
+        points = 0;
     loop_parts r(b.extent[0], b.tile == 0 ? b.chunk : 1, points);
-    if (int const n = most_threads(); n < r.count) r.count = n; // for which there is memory; the results are the same for any
+    if (int const n = most_threads(); n < r.count)
+      r.count = n; // for which there is memory; the results are the same for any
     return r;
   }
-  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_body const& b, std::byte* const* buffer, loop_parts const& parts) {
+  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_body const& b, std::byte* const* buffer,
+                                          loop_parts const& parts) {
     index_t const bytes = (b.scratch + 63) / 64 * 64;
     scratch_block const scratch(static_cast<std::size_t>(parts.count * bytes));
     block_runner{v, b, buffer, scratch.data()}.clear_all();
-    for_each_part(parts.count, [&](int k) { block_runner{v, b, buffer, scratch.data() + k * bytes}.rows(parts.begin(k), parts.begin(k + 1)); });
+    for_each_part(parts.count, [&](int k) {
+      block_runner{v, b, buffer, scratch.data() + k * bytes}.rows(parts.begin(k), parts.begin(k + 1));
+    });
   }
 
   /// Where the present block of an access begins.
@@ -177,7 +186,9 @@ private:
       return;
     }
     index_t const step = a.stride[b.rank - 1] * a.itemsize;
-    for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize); });
+    for_each_row(a, [&](index_t element, index_t p, index_t row) {
+      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
+    });
   }
   /// The affine function of the loop indices that an access is.
   void count(block_access const& a, dtype t, std::byte* to) const {
@@ -197,7 +208,10 @@ private:
     index_t const step = a.stride[b.rank - 1];
     if (s.kind == sink_kind::store) {
       if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
-      for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize); });
+      for_each_row(a, [&](index_t element, index_t p, index_t row) {
+        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row,
+                               a.itemsize);
+      });
       return;
     }
     kernel::detail::reducer const& fold = v.folds[s.fold];

@@ -4,11 +4,13 @@
 
 namespace varve::loop {
 
-/// Runs a function of linked tables on the addresses of its arguments and results. `memory` has room for `function.memory` bytes, begins at a multiple of 64, and is all the memory needed.
+/// Runs a function of linked tables on the addresses of its arguments and results. `memory` has room for
+/// `function.memory` bytes, begins at a multiple of 64, and is all the memory needed.
 template <class = void>
 class block_graph_runner {
 public:
-  VARVE_NOINLINE static void run(block_view const& v, int number, void const* const* arguments, void* const* results, std::byte* memory) {
+  VARVE_NOINLINE static void run(block_view const& v, int number, void const* const* arguments, void* const* results,
+                                 std::byte* memory) {
     block_graph_runner{v, v.functions[number], arguments, results, memory}.stages();
   }
 
@@ -18,20 +20,25 @@ private:
   std::byte **at, **handed; // addresses of buffers, and room for those that functions get
   std::byte *arena, *scratch;
 
-  block_graph_runner(block_view const& view, block_function const& function, void const* const* arguments, void* const* results, std::byte* memory)
-      : v(view), f(function), at(reinterpret_cast<std::byte**>(memory)), handed(at + f.buffer_count), arena(memory + f.addresses), scratch(arena + (f.workspace + 63) / 64 * 64) {
+  block_graph_runner(block_view const& view, block_function const& function, void const* const* arguments,
+                     void* const* results, std::byte* memory)
+      : v(view), f(function), at(reinterpret_cast<std::byte**>(memory)), handed(at + f.buffer_count),
+        arena(memory + f.addresses), scratch(arena + (f.workspace + 63) / 64 * 64) {
     for (int k = 0; k < f.buffer_count; ++k) {
       buffer const& b = v.buffers[f.buffer_first + k];
-      if (b.where == place::argument) at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
+      if (b.where == place::argument)
+        at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
       else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
-      else if (b.where == place::constant) at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
+      else if (b.where == place::constant)
+        at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
       else at[k] = (b.where == place::scratch ? scratch : arena) + b.number;
     }
   }
   void stages() const {
     for (stage const *s = v.stages + f.stage_first, *const end = s + f.stage_count; s != end; ++s) {
       if (s->kind == stage_kind::loops) block_runner<>::run(v, v.bodies[s->number], at, scratch);
-      else if (s->kind == stage_kind::rows) block_group_runner<>::run(v, v.groups[s->number], at, f.buffer_count, scratch);
+      else if (s->kind == stage_kind::rows)
+        block_group_runner<>::run(v, v.groups[s->number], at, f.buffer_count, scratch);
       else if (s->kind == stage_kind::fill) fill(*s);
       else if (s->kind == stage_kind::branch) branch(*s, v.calls[s->number].info);
       else if (s->kind == stage_kind::scan) scan(*s, v.calls[s->number].info);
@@ -43,7 +50,8 @@ private:
     v.folds[s.number].clear(buffer_of(s.out).elements, at[s.out]); // exact for integers too
   }
   void call(stage const& s, block_call const& c) const {
-    std::byte* const in[] = {at[s.in[0] < 0 ? 0 : s.in[0]], at[s.in[1] < 0 ? 0 : s.in[1]], at[s.in[2] < 0 ? 0 : s.in[2]]};
+    std::byte* const in[] = {at[s.in[0] < 0 ? 0 : s.in[0]], at[s.in[1] < 0 ? 0 : s.in[1]],
+                             at[s.in[2] < 0 ? 0 : s.in[2]]};
     block_callee const& callee = v.callees[c.callee];
     callee.run(callee, c.info, in, at[s.out]);
   }
@@ -57,11 +65,12 @@ private:
   }
   void branch(stage const& s, call_info const& c) const {
     bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
-    std::byte **const out = put(handed, s.in[1], c.operands);
+    std::byte** const out = put(handed, s.in[1], c.operands);
     put(out, s.in[2], c.results);
     function(c.region + (chosen ? 0 : 1), handed, out);
   }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two
+  /// places in turn. Outputs of steps that were not made are 0.
   void scan(stage const& s, call_info const& c) const {
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
     bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
@@ -81,7 +90,9 @@ private:
     if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
     for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
     index_t steps = n;
-    if (counted) on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
+    if (counted)
+      on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan",
+               [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
     auto goes_on = [&](index_t step) {
       if (!open) return step < steps;
       put(in, s.in[1], c.operands);
@@ -102,7 +113,9 @@ private:
     if (!open && !counted) return;
     for (int k = 0; k < carried; ++k)
       if (here[k] != to(k)) std::memcpy(to(k), here[k], bytes(s.in[2] + k));
-    for (int k = carried; k < c.results; ++k) std::memset(to(k) + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
+    for (int k = carried; k < c.results; ++k)
+      std::memset(to(k) + step * row_bytes(s.in[2] + k), 0,
+                  static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
   }
 };
 

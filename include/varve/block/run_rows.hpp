@@ -1,40 +1,47 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <new>
 #include <varve/block/run.hpp>
+
+#include <new>
 
 namespace varve::loop {
 
-/// Runs loop nests by turns (`block_group`): some rows of the first, the same rows of the second, and so on, before any of the next rows. `buffer`
-/// and `scratch` are as for `block_runner`; of the `buffers` buffers those of single rows begin in `scratch`. Threads share the rows where nests
-/// leave something of its own for each.
+/// Runs loop nests by turns (`block_group`): some rows of the first, the same rows of the second, and so on, before any
+/// of the next rows. `buffer` and `scratch` are as for `block_runner`; of the `buffers` buffers those of single rows
+/// begin in `scratch`. Threads share the rows where nests leave something of its own for each.
 template <class = void>
 class block_group_runner {
 public:
-  VARVE_NOINLINE static void run(block_view const& v, block_group const& g, std::byte* const* buffer, int buffers, std::byte* scratch) {
+  VARVE_NOINLINE static void run(block_view const& v, block_group const& g, std::byte* const* buffer, int buffers,
+                                 std::byte* scratch) {
     if constexpr (threaded) {
       loop_parts parts(g.extent, g.rows, g.points);
-      if (int const n = most_threads(); n < parts.count) parts.count = n; // for which there is memory; the results are the same for any
+      if (int const n = most_threads(); n < parts.count)
+        parts.count = n; // for which there is memory; the results are the same for any
       if (parts.count > 1) return run_in_parts(v, g, buffer, buffers, scratch, parts);
     }
     by_turns(v, g, buffer, scratch, 0, g.extent, true);
   }
 
 private:
-  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_group const& g, std::byte* const* buffer, int buffers, std::byte* scratch,
-                                          loop_parts const& parts) {
-    index_t const addresses = (static_cast<index_t>(sizeof(std::byte*)) * buffers + 63) / 64 * 64, bytes = addresses + g.scratch;
-    for (int k = 0; k < g.body_count; ++k) block_runner<>(v, v.bodies[g.body_first + k], buffer, scratch + g.own_bytes).clear_all();
+  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_group const& g, std::byte* const* buffer,
+                                          int buffers, std::byte* scratch, loop_parts const& parts) {
+    index_t const addresses = (static_cast<index_t>(sizeof(std::byte*)) * buffers + 63) / 64 * 64,
+                  bytes = addresses + g.scratch;
+    for (int k = 0; k < g.body_count; ++k)
+      block_runner<>(v, v.bodies[g.body_first + k], buffer, scratch + g.own_bytes).clear_all();
     scratch_block const memory(static_cast<std::size_t>(parts.count * bytes));
     for_each_part(parts.count, [&](int k) {
       std::byte* const mine = memory.data() + k * bytes;
       auto** const at = reinterpret_cast<std::byte**>(mine);
       for (int q = 0; q < buffers; ++q) at[q] = buffer[q];
-      for (int q = g.own_first; q < g.own_first + g.own_count; ++q) at[v.slots[q]] = mine + addresses + (buffer[v.slots[q]] - scratch);
+      for (int q = g.own_first; q < g.own_first + g.own_count; ++q)
+        at[v.slots[q]] = mine + addresses + (buffer[v.slots[q]] - scratch);
       by_turns(v, g, at, mine + addresses, parts.begin(k), parts.begin(k + 1), false);
     });
   }
-  static void by_turns(block_view const& v, block_group const& g, std::byte* const* buffer, std::byte* scratch, index_t begin, index_t end, bool all) {
+  static void by_turns(block_view const& v, block_group const& g, std::byte* const* buffer, std::byte* scratch,
+                       index_t begin, index_t end, bool all) {
     using runner = block_runner<>;
     alignas(runner) std::byte room[block_group::most * sizeof(runner)]; // they need no destruction
     runner* nests[block_group::most];

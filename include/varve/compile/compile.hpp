@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <concepts>
-#include <optional>
 #include <varve/core/spin_lock.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/trace/make_fx.hpp>
+
+#include <concepts>
+#include <optional>
 
 namespace varve {
 
 namespace detail {
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
-  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !(t.requires_grad() && is_grad_enabled());
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
+         !(t.requires_grad() && is_grad_enabled());
 }
 /// What a trace depends on of an argument.
 inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
@@ -19,7 +21,8 @@ inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) &
 
 struct fast_math_t; // fast_math.hpp
 
-/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
+/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see
+/// `compile`. Threads may share it; copies share what was made.
 template <class F, class... How>
 class compiled_function {
 public:
@@ -30,13 +33,16 @@ public:
   auto operator()(X const&... x) const {
     return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
   }
-  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
+  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into
+  /// here (`value_error`): the trace does it.
   template <class... X>
   void prepare(X const&... x) const {
     if (find(x...)) return;
     std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
     for (int at : trace(traced, tensor(clone(x))...)->written)
-      if (at >= static_cast<int>(sizeof...(X))) refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while it was traced; pass the tensor as an argument");
+      if (at >= static_cast<int>(sizeof...(X)))
+        refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while "
+                                               "it was traced; pass the tensor as an argument");
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -49,7 +55,7 @@ private:
     std::vector<meta> arguments;
     boxed_args captured;
     fused_graph run;
-    list<int> written; // arguments and captures that further results are written into, by number
+    list<int> written;                   // arguments and captures that further results are written into, by number
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -60,7 +66,8 @@ private:
   template <class... X>
   auto call(X const&... x) const {
     using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...))
+      return detail::call_with(f_, std::tuple<X const&...>(x...));
     std::shared_ptr<version const> v = find(x...);
     if (!v) {
       std::optional<Y> traced;
@@ -73,7 +80,8 @@ private:
     for (auto const& t : v->captured) in.push_back(t);
     for (int at : v->written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at]))
+          return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args const y = v->run(in);
     int k = y.size() - static_cast<int>(v->written.size());
     for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
@@ -109,7 +117,8 @@ private:
     list<int> written;
     G const pure = functionalize(g);
     G const whole = detail::writes_as_results(pure, written);
-    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});
+    auto v = std::make_shared<version const>(
+        version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
@@ -124,10 +133,14 @@ private:
   std::shared_ptr<cache> made_;
 };
 
-/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
-/// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
-/// each call, not at the first; write into them (`copy_`), for another tensor that is assigned to a captured variable later is not seen. What it writes into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
-/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
+/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once.
+/// Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in
+/// them counts at each call, not at the first; write into them (`copy_`), for another tensor that is assigned to a
+/// captured variable later is not seen. What it writes into arguments and captured tensors is written when all is
+/// computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on
+/// values. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f` itself, operator
+/// by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));
@@ -146,7 +159,8 @@ auto compile(F f, X const&... x) {
   return r;
 }
 
-/// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is captured; static values are refused.
+/// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is
+/// captured; static values are refused.
 template <class F, class... How>
 class fused_with_captures : public compiled_function<F, How...> {
 public:
@@ -155,18 +169,23 @@ public:
   template <class... A>
   auto operator()(A const&... a) const {
     if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F, How...>::operator()(a...);
-    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F, How...>::operator()(detail::viewed(a)...); // memory with `dyn` extents
-    else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...))
+      return compiled_function<F, How...>::operator()(detail::viewed(a)...); // memory with `dyn` extents
+    else
+      static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass "
+                                 "the values as arguments, or compile(f)");
   }
   template <class... R>
   compiled_function<F, How...> const& into(R&&...) const {
-    static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass the values as arguments, or take the results that calls return");
+    static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass "
+                               "the values as arguments, or take the results that calls return");
     return *this;
   }
 };
 
-/// `auto fast = fuse([&](auto const& x) { return x * w; });`: a function that captures, for calls on tensors: it is planned at its first call, as by `compile(f)`. What holds there holds
-/// here: captured tensors are inputs of every call, captured numbers constants of the first. On static values it is refused by the compiler.
+/// `auto fast = fuse([&](auto const& x) { return x * w; });`: a function that captures, for calls on tensors: it is
+/// planned at its first call, as by `compile(f)`. What holds there holds here: captured tensors are inputs of every
+/// call, captured numbers constants of the first. On static values it is refused by the compiler.
 template <class F>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/error.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-#include <varve/core/error.hpp>
 
 namespace varve {
 
@@ -72,16 +73,21 @@ struct dims {
   }
 };
 
-/// Product of the sizes: the number of elements (1 for rank 0). Products of symbolic sizes wrap around; equal products have equal numbers.
+/// Product of the sizes: the number of elements (1 for rank 0). Products of symbolic sizes wrap around; equal products
+/// have equal numbers.
 constexpr index_t numel(dims const& s) {
   std::uint64_t p = 1;
   for (int k = 0; k < s.n; ++k) p *= static_cast<std::uint64_t>(s.v[k]);
   return static_cast<index_t>(p);
 }
-/// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the compiler need not divide by 0.
-constexpr double numel_per(dims const& from, dims const& to) { return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1; }
+/// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the
+/// compiler need not divide by 0.
+constexpr double numel_per(dims const& from, dims const& to) {
+  return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1;
+}
 
-/// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real size.
+/// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real
+/// size.
 constexpr index_t symbol(char const* name) {
   std::uint64_t r = 1;
   for (int k = 0; k < 7 && *name; ++k, ++name) r = (r << 8) | static_cast<unsigned char>(*name);
@@ -101,7 +107,8 @@ constexpr dims contiguous_strides(dims const& s) {
   return r;
 }
 
-/// Wraps a negative axis of a value of rank `rank`; out of range is `index_error`. Rank 0 admits axes -1 and 0, as PyTorch does.
+/// Wraps a negative axis of a value of rank `rank`; out of range is `index_error`. Rank 0 admits axes -1 and 0, as
+/// PyTorch does.
 constexpr int wrap_axis(index_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
   if (axis < -r || axis >= r) refuse::axis_out_of_range(axis, rank);
@@ -114,7 +121,8 @@ constexpr bool is_expandable(dims const& from, dims const& to) {
   for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == to[to.n - k];
   return fits;
 }
-/// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch: broadcasting semantics.
+/// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch:
+/// broadcasting semantics.
 constexpr dims broadcast(dims const& a, dims const& b) {
   dims const& longer = a.n >= b.n ? a : b;
   dims const& shorter = a.n >= b.n ? b : a;
@@ -155,7 +163,8 @@ inline constexpr bool is_ints<ints<I...>> = true;
 template <index_t... I>
 inline constexpr bool is_ints<ints<I...> const> = true;
 
-/// A *fact* is an integer list under one spelling in both worlds: a type (`ints<...>`) for static values, data (`dims`) for run-time ones.
+/// A *fact* is an integer list under one spelling in both worlds: a type (`ints<...>`) for static values, data (`dims`)
+/// for run-time ones.
 template <class T>
 concept fact = is_ints<T> || std::is_same_v<T, dims>;
 
@@ -182,13 +191,15 @@ struct computed {
 template <class C>
 concept evaluates = requires { typename std::bool_constant<(C::compute(), true)>; };
 
-/// Computes a fact from facts: `f` maps `dims...` to `dims` and captures nothing. All arguments types: the result is a type; otherwise it is data.
+/// Computes a fact from facts: `f` maps `dims...` to `dims` and captures nothing. All arguments types: the result is a
+/// type; otherwise it is data.
 template <class F, fact... A>
 constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
     using result = detail::computed<F, A...>;
     if constexpr (!evaluates<result>) {
-      static_assert((result::compute(), true), "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
+      static_assert((result::compute(), true),
+                    "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {

@@ -5,14 +5,15 @@
 
 namespace varve {
 
-/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
-/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
+/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest
+/// first (DK-1). Names are PyTorch's where it has them. `dense` and autograd exist once per backend: their keys are the
+/// product of one functionality and one backend (DK-3).
 enum class dispatch_key : std::uint8_t {
   undefined,
-  cpu,         ///< kernels on memory of this process
-  other,       ///< a backend without an autograd key of its own
-  private_use, ///< a backend that a program registers
-  meta,        ///< shapes and dtypes without data
+  cpu,            ///< kernels on memory of this process
+  other,          ///< a backend without an autograd key of its own
+  private_use,    ///< a backend that a program registers
+  meta,           ///< shapes and dtypes without data
   subclass,       ///< wrapper types with their own `dispatch`
   dispatch_mode,  ///< user modes, then the infra modes
   transform_back, ///< on while a transform hands a call down
@@ -40,20 +41,44 @@ enum class dispatch_key : std::uint8_t {
 inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
 
 constexpr char const* name(dispatch_key k) {
-  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
-                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
-                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
+  constexpr char const* names[] = {"undefined",
+                                   "cpu",
+                                   "other",
+                                   "private_use",
+                                   "meta",
+                                   "subclass",
+                                   "dispatch_mode",
+                                   "transform_back",
+                                   "functionalize",
+                                   "inplace_or_view",
+                                   "autograd_cpu",
+                                   "autograd_other",
+                                   "autograd_private_use",
+                                   "autograd_meta",
+                                   "autocast",
+                                   "transform",
+                                   "pre_dispatch",
+                                   "function_mode",
+                                   "dense",
+                                   "autograd_functionality",
+                                   "autograd",
+                                   "composite_implicit",
+                                   "composite_explicit",
+                                   "composite_explicit_non_functional"};
   return names[static_cast<int>(k)];
 }
 /// Does the key only stand for others?
 constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
 /// Is it the product of `dense` and a backend?
 constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
-constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
+constexpr bool is_autograd(dispatch_key k) {
+  return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta;
+}
 
 /// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
 struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a tensor that has a history, or shares one, stops at autograd.
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a
+  /// tensor that has a history, or shares one, stops at autograd.
   std::uint16_t bits = 0;
 
   constexpr dispatch_key_set() = default;
@@ -77,14 +102,22 @@ struct dispatch_key_set {
   constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
 
   friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
-  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
-  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
+  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) {
+    return of_bits(a.bits | b.bits);
+  }
+  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) {
+    return of_bits(a.bits & b.bits);
+  }
   /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
-  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
+  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) {
+    return of_bits(a.bits & (backend_bits | ~b.bits));
+  }
   constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
   constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
   /// Removes the backend of a key, whatever functionality is there.
-  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
+  constexpr dispatch_key_set without_backend(dispatch_key k) const {
+    return of_bits(bits & ~(bits_of(k) & backend_bits));
+  }
   /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
   constexpr dispatch_key_set below(dispatch_key k) const {
     unsigned const f = bits_of(k) & functionality_bits;
@@ -101,11 +134,14 @@ struct dispatch_key_set {
     if (!f) return dispatch_key::undefined;
     int const bit = std::bit_width(f) - 1;
     if (bit != dense_bit && bit != autograd_bit)
-      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
-                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
+      return static_cast<dispatch_key>(bit < autograd_bit
+                                           ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
+                                           : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
     unsigned const b = bits & backend_bits;
     if (!b) return dispatch_key::undefined;
-    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
+    return static_cast<dispatch_key>(
+        (bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) +
+        std::bit_width(b) - 1);
   }
 
 private:
@@ -117,15 +153,18 @@ private:
     if (k == dispatch_key::undefined) return 0;
     if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
     if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (is_autograd(k))
+      return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
     if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
     if (k == dispatch_key::dense) return bit(dense_bit);
     if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
-    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+    return static_cast<std::uint16_t>(backend_bits |
+                                      (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
   }
 };
 
 /// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
-inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
+inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view,
+                                               dispatch_key::autograd_cpu};
 
 } // namespace varve

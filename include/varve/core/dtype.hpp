@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
+
 #include <cstdint>
 #include <type_traits>
-#include <varve/core/dims.hpp>
 
 namespace varve {
 
-/// Element types, ordered by promotion within their category; names and order of PyTorch. The 16-bit and complex types have a place but no kernels yet.
-enum class dtype : std::uint8_t { bool_, uint8, int32, int64, float16, bfloat16, float32, float64, complex64, complex128 };
+/// Element types, ordered by promotion within their category; names and order of PyTorch. The 16-bit and complex types
+/// have a place but no kernels yet.
+enum class dtype : std::uint8_t {
+  bool_,
+  uint8,
+  int32,
+  int64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128
+};
 
 /// PyTorch's name of a dtype.
 constexpr char const* name(dtype t) {
-  constexpr char const* names[] = {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr char const* names[] = {"bool",     "uint8",   "int32",   "int64",     "float16",
+                                   "bfloat16", "float32", "float64", "complex64", "complex128"};
   return names[static_cast<int>(t)];
 }
 namespace detail {
-inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2,
+                                              2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
 }
 /// Bytes of one element.
 constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
-/// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its category is higher.
+/// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its
+/// category is higher.
 constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
 
@@ -29,8 +45,10 @@ inline constexpr dtype default_dtype = dtype::float32;
 /// Smallest dtype both convert to without losing their category (`torch.promote_types`).
 constexpr dtype promote_types(dtype a, dtype b) {
   if (a == b) return a;
-  if ((a == dtype::float16 && b == dtype::bfloat16) || (a == dtype::bfloat16 && b == dtype::float16)) return dtype::float32;
-  if ((a == dtype::complex64 && b == dtype::float64) || (a == dtype::float64 && b == dtype::complex64)) return dtype::complex128;
+  if ((a == dtype::float16 && b == dtype::bfloat16) || (a == dtype::bfloat16 && b == dtype::float16))
+    return dtype::float32;
+  if ((a == dtype::complex64 && b == dtype::float64) || (a == dtype::float64 && b == dtype::complex64))
+    return dtype::complex128;
   return a > b ? a : b;
 }
 
@@ -44,7 +62,8 @@ constexpr dtype dtype_of_type() {
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return dtype::int32;
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return dtype::int64;
   else {
-    static_assert(!sizeof(T*), "varve: this element type has no dtype; use bool, uint8_t, int32_t, int64_t, float or double");
+    static_assert(!sizeof(T*),
+                  "varve: this element type has no dtype; use bool, uint8_t, int32_t, int64_t, float or double");
     return dtype::float32;
   }
 }
@@ -52,29 +71,55 @@ constexpr dtype dtype_of_type() {
 namespace detail {
 template <dtype D>
 struct dtype_element;
-template <> struct dtype_element<dtype::bool_> { using type = bool; };
-template <> struct dtype_element<dtype::uint8> { using type = std::uint8_t; };
-template <> struct dtype_element<dtype::int32> { using type = std::int32_t; };
-template <> struct dtype_element<dtype::int64> { using type = std::int64_t; };
-template <> struct dtype_element<dtype::float32> { using type = float; };
-template <> struct dtype_element<dtype::float64> { using type = double; };
+template <>
+struct dtype_element<dtype::bool_> {
+  using type = bool;
+};
+template <>
+struct dtype_element<dtype::uint8> {
+  using type = std::uint8_t;
+};
+template <>
+struct dtype_element<dtype::int32> {
+  using type = std::int32_t;
+};
+template <>
+struct dtype_element<dtype::int64> {
+  using type = std::int64_t;
+};
+template <>
+struct dtype_element<dtype::float32> {
+  using type = float;
+};
+template <>
+struct dtype_element<dtype::float64> {
+  using type = double;
+};
 } // namespace detail
 
 /// C++ element type of a dtype.
 template <dtype D>
 using type_of = typename detail::dtype_element<D>::type;
 
-/// Calls `f.template operator()<T>()` with the element type of `t`; dtypes without kernels are `dtype_error` naming `op`.
+/// Calls `f.template operator()<T>()` with the element type of `t`; dtypes without kernels are `dtype_error` naming
+/// `op`.
 template <class F>
 constexpr decltype(auto) on_dtype(dtype t, char const* op, F&& f) {
   switch (t) {
-  case dtype::bool_: return f.template operator()<bool>();
-  case dtype::uint8: return f.template operator()<std::uint8_t>();
-  case dtype::int32: return f.template operator()<std::int32_t>();
-  case dtype::int64: return f.template operator()<std::int64_t>();
-  case dtype::float32: return f.template operator()<float>();
-  case dtype::float64: return f.template operator()<double>();
-  default: refuse::dtype_is_not_supported(op, name(t));
+  case dtype::bool_:
+    return f.template operator()<bool>();
+  case dtype::uint8:
+    return f.template operator()<std::uint8_t>();
+  case dtype::int32:
+    return f.template operator()<std::int32_t>();
+  case dtype::int64:
+    return f.template operator()<std::int64_t>();
+  case dtype::float32:
+    return f.template operator()<float>();
+  case dtype::float64:
+    return f.template operator()<double>();
+  default:
+    refuse::dtype_is_not_supported(op, name(t));
   }
 }
 
@@ -91,7 +136,8 @@ namespace detail {
 constexpr int promotion_class(meta const& m) { return m.number ? 0 : m.sizes.n == 0 ? 1 : 2; }
 } // namespace detail
 
-/// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain numbers, unless a later class has a higher category.
+/// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain
+/// numbers, unless a later class has a higher category.
 template <class... M>
 constexpr dtype result_type(M const&... m) {
   dtype best[3]{};
@@ -100,7 +146,7 @@ constexpr dtype result_type(M const&... m) {
     int const c = detail::promotion_class(x);
     dtype t = x.type;
     if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
-    if (x.number && category(t) == 1) t = dtype::int64; // and bool to int64
+    if (x.number && category(t) == 1) t = dtype::int64;     // and bool to int64
     best[c] = any[c] ? promote_types(best[c], t) : t;
     any[c] = true;
   };

@@ -8,7 +8,8 @@ namespace varve {
 
 struct dims;
 
-/// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as they were before the refused call.
+/// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as
+/// they were before the refused call.
 class error : public std::exception {
 public:
   explicit error(char const* text) noexcept;
@@ -41,7 +42,8 @@ struct rank_error : error {
 struct missing_rule : error {
   using error::error;
 };
-/// The dispatcher cannot choose: ambiguous kernels, a mode or subclass that no candidate accepts, an infra slot taken twice, a faulty registration.
+/// The dispatcher cannot choose: ambiguous kernels, a mode or subclass that no candidate accepts, an infra slot taken
+/// twice, a faulty registration.
 struct dispatch_error : error {
   using error::error;
 };
@@ -49,7 +51,8 @@ struct dispatch_error : error {
 struct transform_error : error {
   using error::error;
 };
-/// Reverse mode was asked for what it cannot give: a value overtaken by an in-place operator, a graph already freed, a leaf written to.
+/// Reverse mode was asked for what it cannot give: a value overtaken by an in-place operator, a graph already freed, a
+/// leaf written to.
 struct autograd_error : error {
   using error::error;
 };
@@ -62,7 +65,8 @@ struct value_error : error {
   using error::error;
 };
 
-/// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run time they throw.
+/// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run
+/// time they throw.
 namespace refuse {
 [[noreturn]] void shapes_do_not_broadcast(dims const& a, dims const& b);
 [[noreturn]] void shapes_do_not_match(char const* op, dims const& a, dims const& b);

@@ -6,8 +6,9 @@
 
 namespace varve {
 
-/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every call counts, and an element of a
-/// vector is made by a chain of six. An index may be any integer. Loops over nodes and instances take plain pointers to the elements: each call saved there is saved a thousand times.
+/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every
+/// call counts, and an element of a vector is made by a chain of six. An index may be any integer. Loops over nodes and
+/// instances take plain pointers to the elements: each call saved there is saved a thousand times.
 template <class T>
 class list {
 public:
@@ -51,7 +52,7 @@ public:
 
   constexpr void push_back(T const& x) {
     if (size_ == room_) {
-      T const copy = x; // may lie in this list
+      T const copy = x;                                                     // may lie in this list
       reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
       put(copy);
     } else if constexpr (plain) {
@@ -67,7 +68,8 @@ public:
   }
   constexpr void clear() {
     if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
-    else while (size_) pop_back();
+    else
+      while (size_) pop_back();
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();

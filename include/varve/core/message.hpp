@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstdlib>
-#include <cstring>
-#include <string>
 #include <varve/config.hpp>
 #include <varve/core/dims.hpp>
 #include <varve/core/error.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
 
 /// @file
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
@@ -55,37 +56,52 @@ VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
   throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
 }
 VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
+  throw shape_error(
+      ("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
 }
 VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
-  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
+  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
+                    " dimensions a value may have")
+                       .c_str());
 }
 VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
-  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
-                     " to " + std::to_string(r - 1))
+  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) +
+                     ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
                         .c_str());
 }
 VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
-  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
+  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
+                     std::to_string(size))
+                        .c_str());
 }
 VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
   throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
 }
 VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
-  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
+  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +
+                         "; reduce its result, for example by sum")
+                            .c_str());
 }
 VARVE_COLD inline void lengths_differ(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b)).c_str());
+  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) +
+                     " and " + to_string(b))
+                        .c_str());
 }
 VARVE_COLD inline void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
-  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) + " steps that bound it; give it a greater bound").c_str());
+  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
+                          " steps that bound it; give it a greater bound")
+                             .c_str());
 }
 VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
-  throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
+  throw shape_error(
+      ("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b))
+          .c_str());
 }
 VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
-  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
+  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) +
+                         " and " + to_string(b))
+                            .c_str());
 }
 VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
   throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <varve/core/single_threaded.hpp>
+
+#include <atomic>
 
 namespace varve::detail {
 
@@ -33,7 +34,7 @@ private:
   /// Was it free, and not this thread's already?
   bool take() {
     static constinit thread_local char here = 0; // its address is the thread's name
-    if (single_threaded()) { // whoever is started later finds what stands here
+    if (single_threaded()) {                     // whoever is started later finds what stands here
       bool const free = !owner_.load(std::memory_order_relaxed);
       owner_.store(&here, std::memory_order_relaxed);
       return free;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
+
 #include <cstddef>
 #include <new>
-#include <varve/config.hpp>
 
 /// @file
 /// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
@@ -15,7 +16,9 @@ struct alignas(64) scratch_chunk {
   std::size_t room, used;
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
-  static scratch_chunk* make(std::size_t room, scratch_chunk* below) { return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0}; }
+  static scratch_chunk* make(std::size_t room, scratch_chunk* below) {
+    return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0};
+  }
   static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
 };
 /// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
@@ -46,8 +49,9 @@ VARVE_COLD inline void grow_scratch(std::size_t bytes) {
 }
 } // namespace detail
 
-/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as calls do; memory is allocated (`std::bad_alloc`) only when a
-/// thread needs more than ever before, and is kept until it ends.
+/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as
+/// calls do; memory is allocated (`std::bad_alloc`) only when a thread needs more than ever before, and is kept until
+/// it ends.
 class scratch_block {
 public:
   explicit scratch_block(std::size_t bytes) {
@@ -60,7 +64,8 @@ public:
   }
   ~scratch_block() {
     chunk_->used = begin_;
-    if (begin_ == 0 && (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
+    if (begin_ == 0 &&
+        (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
       tidy();
   }
   scratch_block(scratch_block const&) = delete;
@@ -86,7 +91,8 @@ private:
   std::size_t begin_;
 };
 
-/// Bytes of temporaries that lie on the stack; programs with more take the thread's scratch memory, since stacks end at a few megabytes, without a word.
+/// Bytes of temporaries that lie on the stack; programs with more take the thread's scratch memory, since stacks end at
+/// a few megabytes, without a word.
 inline constexpr std::size_t most_on_stack = std::size_t{1} << 18;
 /// Uninitialized memory for temporaries of a size that the compiler knows, aligned to 64 bytes.
 template <std::size_t Bytes, bool = (Bytes > most_on_stack)>

@@ -5,8 +5,9 @@
 
 namespace varve::detail {
 
-/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in every unit. A copy is a lock
-/// of its own, so that what holds one can be copied. In constant expressions nothing is done.
+/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in
+/// every unit. A copy is a lock of its own, so that what holds one can be copied. In constant expressions nothing is
+/// done.
 class spin_lock {
 public:
   constexpr spin_lock() = default;
@@ -38,7 +39,8 @@ public:
 private:
   void acquire() {
     while (busy_.test_and_set(std::memory_order_acquire))
-      while (busy_.test(std::memory_order_relaxed)) {} // waiting threads read only, which leaves the line to the one that holds it
+      while (busy_.test(std::memory_order_relaxed)) {
+      } // waiting threads read only, which leaves the line to the one that holds it
   }
   std::atomic_flag busy_{};
 };

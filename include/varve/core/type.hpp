@@ -50,7 +50,8 @@ constexpr auto type_name() {
 }
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
-/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a scope of their own: g++ leaves out the scope that both are in.)
+/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
+/// scope of their own: g++ leaves out the scope that both are in.)
 struct declared {
   template <class T>
   static constexpr bool by_varve() {
@@ -71,7 +72,8 @@ struct depends {
   using type = T;
 };
 } // namespace detail
-/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template is used, and not before.
+/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template
+/// is used, and not before.
 template <class T, class... On>
 using dependent = typename detail::depends<T, On...>::type;
 
@@ -79,7 +81,8 @@ using dependent = typename detail::depends<T, On...>::type;
 template <class...>
 inline constexpr bool never = false;
 
-/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the chosen one is instantiated when it is a type.
+/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the
+/// chosen one is instantiated when it is a type.
 template <class Flag, class F, class G, class... V>
 constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
   if constexpr (std::is_same_v<Flag, bool>) {

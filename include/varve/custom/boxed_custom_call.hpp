@@ -4,7 +4,8 @@
 #include <varve/interpreter/write_level.hpp>
 
 /// @file
-/// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those of `rules<custom_function_t>`.
+/// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those
+/// of `rules<custom_function_t>`.
 namespace varve::detail {
 
 /// A call on tensors as the rules take it.
@@ -27,26 +28,35 @@ struct boxed_custom_call {
     refuse_saved_as_is(*f, c, d.primal, y);
     return c;
   }
-  boxed_args record(dynamic_level const& in, boxed_context const& c, boxed_args const& y, boxed_tracked const& t) const {
+  boxed_args record(dynamic_level const& in, boxed_context const& c, boxed_args const& y,
+                    boxed_tracked const& t) const {
     if (!self->grad_mode) return y;
     std::vector<edge> edges;
     for (auto const& x : *t.of) edges.push_back(mine(x) ? edge(x.history()) : edge());
-    return record_custom<T, false>(f, c, std::move(edges), t.primal, y, [&](tensor const& v, edge const& e) { return in.tracked_value(v, e); });
+    return record_custom<T, false>(f, c, std::move(edges), t.primal, y,
+                                   [&](tensor const& v, edge const& e) { return in.tracked_value(v, e); });
   }
   boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
     boxed_args t;
-    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
+    for (int k = 0; k < d.primal.size(); ++k)
+      t.push_back(d.tangent[k].defined() || !d.primal[k].defined()
+                      ? d.tangent[k]
+                      : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
     return f->jvp(c, t);
   }
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
     for (int i = 0; i < x.size(); ++i)
       if ((c.dirty_operands >> i & 1) && !mine(x[i]))
-        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() + ": a captured tensor, which the transform does not see, was marked dirty; pass it as an argument, or return a new value").c_str());
+        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() +
+                               ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
+                               "argument, or return a new value")
+                                  .c_str());
     for (int k = 0; k < y.size(); ++k)
       if (c.constant_results >> k & 1) closed[k] = y[k];
     for (int k = 0; k < y.size(); ++k)
       for (auto const& t : x)
-        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t)) closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
+        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t))
+          closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {

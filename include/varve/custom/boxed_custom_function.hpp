@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <varve/hop/boxed_cond.hpp>
 #include <varve/custom/custom_function_call.hpp>
+#include <varve/hop/boxed_cond.hpp>
 #include <varve/transform/dynamic_scope.hpp>
+
+#include <memory>
 
 /// @file
 /// Custom functions on tensors, erased with their contexts, and mapped.
 namespace varve::detail {
 
-/// What `setup_context` left, erased. Its tensors are held apart, so that a mapped level can take them out and put them in again.
+/// What `setup_context` left, erased. Its tensors are held apart, so that a mapped level can take them out and put them
+/// in again.
 struct boxed_context {
   boxed_args saved;
   unsigned constant_results = 0, dirty_operands = 0;
@@ -26,30 +28,39 @@ struct boxed_custom_function {
   /// Gradients of the operands; tangents of the results.
   virtual boxed_args backward(boxed_context const& c, boxed_args const& g) const = 0;
   virtual boxed_args jvp(boxed_context const& c, boxed_args const& t) const = 0;
-  /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has none, and asks for the generated rule.
+  /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has
+  /// none, and asks for the generated rule.
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
 };
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
 
-/// Gradients as the operands have them: summed to the shape of one that was broadcast, of its dtype; another shape is refused (AF-11).
+/// Gradients as the operands have them: summed to the shape of one that was broadcast, of its dtype; another shape is
+/// refused (AF-11).
 template <class T>
 void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
   for (int k = 0; k < g.size(); ++k) {
     if (!g[k].defined()) continue;
     meta const& m = c.operands[static_cast<std::size_t>(k)];
     if (!is_expandable(m.sizes, g[k].sizes()))
-      throw autograd_error((std::string("varve: ") + name + "Backward: a gradient of shape " + to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) + "; expected shape " + to_string(m.sizes)).c_str());
+      throw autograd_error((std::string("varve: ") + name + "Backward: a gradient of shape " + to_string(g[k].sizes()) +
+                            " was returned for argument " + std::to_string(k) + "; expected shape " +
+                            to_string(m.sizes))
+                               .c_str());
     g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
 }
 template <class T>
 T with_batch(T const& t, index_t n, int rank) {
-  return t.dim() > rank ? t : T(expand(t, [&] { dims s = t.sizes(); return s.insert(0, n); }()));
+  return t.dim() > rank ? t : T(expand(t, [&] {
+    dims s = t.sizes();
+    return s.insert(0, n);
+  }()));
 }
 
-/// Tensors of a mapped function: by a level of their own, since a backward pass may come when that of the call has ended.
+/// Tensors of a mapped function: by a level of their own, since a backward pass may come when that of the call has
+/// ended.
 struct boxed_batch {
   std::vector<bool> mapped; // which operands are
   index_t n;
@@ -65,21 +76,30 @@ struct boxed_batch {
     boxed_batch const& self;
     dynamic_batch_scope<>& scope;
     T put(T const& t, bool m) const { return m && t.defined() ? scope.map(t) : t; }
-    operand<T, bool> take(T const& t) const { return t.defined() && scope.mapped(t) ? operand<T, bool>{scope.unmapped(t), true} : operand<T, bool>{t, false}; }
+    operand<T, bool> take(T const& t) const {
+      return t.defined() && scope.mapped(t) ? operand<T, bool>{scope.unmapped(t), true} : operand<T, bool>{t, false};
+    }
     boxed_args closed(boxed_args const& x, std::vector<bool> const& flags) const {
       boxed_args r;
       for (int k = 0; k < x.size(); ++k) r.push_back(put(x[k], flags[static_cast<std::size_t>(k)]));
       return r;
     }
     boxed_args operands(boxed_args const& x) const { return closed(x, self.mapped); }
-    boxed_args close(boxed_args const& x) const { return closed(x, std::vector<bool>(static_cast<std::size_t>(x.size()), true)); }
+    boxed_args close(boxed_args const& x) const {
+      return closed(x, std::vector<bool>(static_cast<std::size_t>(x.size()), true));
+    }
     boxed_args open(boxed_args const& y) const {
       return tree_map([&](auto const& t) { return t.defined() ? materialize(take(t), scope.size()) : t; }, y);
     }
     boxed_context open_context(boxed_context const& c) const {
       boxed_context r = c;
       std::vector<bool> flags;
-      r.saved = tree_map([&](auto const& t) { auto const o = take(t); return flags.push_back(o.batched), o.value; }, c.saved);
+      r.saved = tree_map(
+          [&](auto const& t) {
+            auto const o = take(t);
+            return flags.push_back(o.batched), o.value;
+          },
+          c.saved);
       inner_context in{c, std::move(flags)};
       in.of.saved = boxed_args();
       r.rest = std::make_shared<inner_context const>(std::move(in));
@@ -93,7 +113,10 @@ struct boxed_batch {
     }
     boxed_args reduce(boxed_args const& g) const {
       boxed_args r;
-      for (int k = 0; k < g.size(); ++k) r.push_back(g[k].defined() ? T(reduced(take(g[k]), static_cast<bool>(self.mapped[static_cast<std::size_t>(k)]), scope.size())) : g[k]);
+      for (int k = 0; k < g.size(); ++k)
+        r.push_back(g[k].defined() ? T(reduced(take(g[k]), static_cast<bool>(self.mapped[static_cast<std::size_t>(k)]),
+                                               scope.size()))
+                                   : g[k]);
       return r;
     }
   };
@@ -106,7 +129,9 @@ struct boxed_batch {
 struct custom_function_ref {
   custom_function_ptr f;
   boxed_args forward(boxed_args const& x) const { return f->forward(x); }
-  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const { return f->context(needs, x, y); }
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const {
+    return f->context(needs, x, y);
+  }
   boxed_args backward(boxed_context const& c, boxed_args const& g) const { return f->backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const { return f->jvp(c, t); }
 };
@@ -116,7 +141,9 @@ struct mapped_custom_function final : boxed_custom_function {
   mapped_custom_function(custom_function_ptr f, boxed_batch b) : as{{std::move(f)}, std::move(b)} {}
   char const* name() const override { return as.f.f->name(); }
   boxed_args forward(boxed_args const& x) const override { return as.forward(x); }
-  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override { return as.context(needs, x, y); }
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
+    return as.context(needs, x, y);
+  }
   boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as.backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as.jvp(c, t); }
   boxed_args vmap(vmap_info const&, std::vector<bool> const&, boxed_args const&) const override { return {}; }

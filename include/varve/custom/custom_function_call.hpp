@@ -12,10 +12,12 @@ struct custom_function_t {
   static constexpr auto op_name = "custom_function_call";
 };
 
-/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the results. Each call returns another context:
-/// `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`.
-/// `N` operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results without derivative; Dirty: mask of operands written to.
-template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0, unsigned Dirty = 0>
+/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the
+/// results. Each call returns another context: `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`. `N`
+/// operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results
+/// without derivative; Dirty: mask of operands written to.
+template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0,
+          unsigned Dirty = 0>
 struct function_context {
   S saved_values{};
   F forward_values{};
@@ -28,27 +30,32 @@ struct function_context {
   /// Operands and results that `backward` reads; the last call counts (AF-4).
   template <value... V>
   constexpr auto save_for_backward(V const&... v) const {
-    return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values, kept_values, needs_input_grad, materialize};
+    return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values,
+                                                                        kept_values, needs_input_grad, materialize};
   }
   /// ... and those that `jvp` reads (AF-5).
   template <value... V>
   constexpr auto save_for_forward(V const&... v) const {
-    return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...), kept_values, needs_input_grad, materialize};
+    return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...),
+                                                                        kept_values, needs_input_grad, materialize};
   }
   /// Anything that is no value of the program: sizes, flags, numbers of iterations.
   template <class... V>
   constexpr auto keep(V const&... v) const {
-    return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
+    return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{
+        saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
   }
   /// Results, by number, that are constants to derivatives (AF-8).
   template <int... I>
   constexpr auto mark_non_differentiable() const {
-    return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+    return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{
+        saved_values, forward_values, kept_values, needs_input_grad, materialize};
   }
   /// Arguments, by number, that `forward` wrote into and returned (AF-6).
   template <int... I>
   constexpr auto mark_dirty() const {
-    return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+    return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{
+        saved_values, forward_values, kept_values, needs_input_grad, materialize};
   }
   /// With `false`, a result that no gradient arrives at gives `backward` an undefined tensor in place of zeros (AF-9).
   constexpr auto set_materialize_grads(bool on) const {
@@ -63,10 +70,13 @@ struct function_context {
   /// The same context of saved values mapped by `f`.
   template <class G>
   constexpr auto map(G const& f) const {
-    auto const each = [&](auto const& t) { return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, t); };
+    auto const each = [&](auto const& t) {
+      return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, t);
+    };
     auto s = each(saved_values);
     auto w = each(forward_values);
-    return function_context<N, decltype(s), decltype(w), K, Constant, Dirty>{s, w, kept_values, needs_input_grad, materialize};
+    return function_context<N, decltype(s), decltype(w), K, Constant, Dirty>{s, w, kept_values, needs_input_grad,
+                                                                             materialize};
   }
 };
 
@@ -77,12 +87,15 @@ struct written_function {
   static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
   static constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) {
     constexpr bool has = requires { Derived::setup_context(ctx, inputs, y); };
-    static_assert(has, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
+    static_assert(has, "varve: a custom function used under a transform, or on static values, must override "
+                       "setup_context(ctx, inputs, output); its forward takes no ctx then");
     if constexpr (has) return Derived::setup_context(ctx, inputs, y);
     else return ctx;
   }
   static constexpr auto backward(auto& ctx, auto const&... g) {
-    static_assert(requires { Derived::backward(ctx, g...); }, "varve: a custom function that is differentiated must have backward(ctx, g...)");
+    static_assert(
+        requires { Derived::backward(ctx, g...); },
+        "varve: a custom function that is differentiated must have backward(ctx, g...)");
     return Derived::backward(ctx, g...);
   }
   static constexpr auto jvp(auto& ctx, auto const&... t) {
@@ -122,8 +135,11 @@ template <class D>
 concept generates_vmap = requires { requires D::generate_vmap_rule; };
 template <class D>
 constexpr void check_vmap_support() {
-  static_assert(!(has_own_vmap<D> && generates_vmap<D>), "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
-  static_assert(has_own_vmap<D> || generates_vmap<D>, "varve: a custom function without vmap support was mapped; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap");
+  static_assert(!(has_own_vmap<D> && generates_vmap<D>),
+                "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
+  static_assert(has_own_vmap<D> || generates_vmap<D>,
+                "varve: a custom function without vmap support was mapped; give it `static constexpr bool "
+                "generate_vmap_rule = true;` or a static vmap");
 }
 } // namespace detail
 
@@ -138,9 +154,11 @@ template <class R>
 inline constexpr bool returns_two = requires { requires std::tuple_size<R>::value == 2; };
 template <class R>
 constexpr void check_two_returns(R const&) {
-  static_assert(returns_two<R>, "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
+  static_assert(returns_two<R>,
+                "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
 }
-/// Static results of a function's own `vmap`, each with the batch in front: a flag for all, or one for each, tells by its type, or by being true, which have it already.
+/// Static results of a function's own `vmap`, each with the batch in front: a flag for all, or one for each, tells by
+/// its type, or by being true, which have it already.
 template <class Y, class F, class N>
 constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
   if constexpr (is_tree_node<F>) {
@@ -148,21 +166,26 @@ constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
       if constexpr (is_tree_node<Y>) return std::tuple_size_v<Y> == std::tuple_size_v<F>;
       else return false;
     }();
-    static_assert(fits, "varve: vmap of a custom function returned results and flags of incompatible structure; return one flag, or one for each result");
-    if constexpr (fits) return tree_map([&](auto const& v, auto const& flag) { return with_batches(v, flag, n); }, y, mapped);
+    static_assert(fits, "varve: vmap of a custom function returned results and flags of incompatible structure; return "
+                        "one flag, or one for each result");
+    if constexpr (fits)
+      return tree_map([&](auto const& v, auto const& flag) { return with_batches(v, flag, n); }, y, mapped);
     else return y; // one message is enough
   } else if constexpr (is_tree_node<Y>) {
     return tree_map([&](auto const& v) { return with_batches(v, mapped, n); }, y);
   } else if constexpr (is_none<F> || std::is_same_v<F, std::false_type>) {
     return materialize(operand<Y, std::false_type>{y, {}}, n);
   } else {
-    if (!mapped) refuse::argument_is_invalid("vmap of a custom function", "static results without the batch are told by their type: none, or std::false_type");
+    if (!mapped)
+      refuse::argument_is_invalid("vmap of a custom function",
+                                  "static results without the batch are told by their type: none, or std::false_type");
     return y;
   }
 }
 } // namespace detail
 
-/// A call of a custom function on static values: what interpreters process, and what the rules below are written in. Tensors have theirs in `boxed_custom_function.hpp`.
+/// A call of a custom function on static values: what interpreters process, and what the rules below are written in.
+/// Tensors have theirs in `boxed_custom_function.hpp`.
 template <class Derived, class F>
 struct custom_function_call {
   using tag = custom_function_t;
@@ -180,7 +203,8 @@ struct custom_function_call {
     function_context<sizeof...(O)> ctx;
     ctx.needs_input_grad = {detail::is_wanted(o)...};
     auto const c = f.context(ctx, std::make_tuple(o.primal...), y);
-    static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
+    static_assert(c.dirty_operands == 0,
+                  "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
     return c;
   }
   template <class I, class C, class Y, class... O>
@@ -198,13 +222,14 @@ struct custom_function_call {
     constexpr unsigned constant = C::constant_results;
     if constexpr (constant == 0) return closed;
     else if constexpr (!is_tree_node<Y>) return bare;
-    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        if constexpr (constant >> I & 1) return std::get<I>(bare);
-        else return std::get<I>(closed);
-      };
-      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
-    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+    else
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+          if constexpr (constant >> I & 1) return std::get<I>(bare);
+          else return std::get<I>(closed);
+        };
+        return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
+      }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   }
   /// The function mapped, of operands with the batch in front where they are mapped; results have it there too.
   template <class I, class... V, class... Flag>
@@ -213,7 +238,8 @@ struct custom_function_call {
     if constexpr (detail::has_own_vmap<Derived>) {
       auto const r = Derived::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
       detail::check_two_returns(r);
-      if constexpr (detail::returns_two<std::remove_const_t<decltype(r)>>) return detail::with_batches(std::get<0>(r), std::get<1>(r), in.n);
+      if constexpr (detail::returns_two<std::remove_const_t<decltype(r)>>)
+        return detail::with_batches(std::get<0>(r), std::get<1>(r), in.n);
       else return r; // one message is enough
     } else {
       using M = detail::mapped_function<F, detail::static_batch<I, Flag...>>;
@@ -245,7 +271,8 @@ struct rules<custom_function_t> {
     C mine = ctx;
     auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
     constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == sizeof...(X);
-    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
+    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward "
+                        "(none for those that have none)");
     if constexpr (fits) return tree_map([](auto const& d, auto const& v) { return detail::fitted(d, v); }, r, x);
     else return x; // one message is enough
   }
@@ -254,14 +281,24 @@ struct rules<custom_function_t> {
     return [&](auto const&... d) {
       auto const y = op(d.primal...);
       auto const c = op.context(y, d...);
-      return op.results(c, y, tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, op.tangent(c, d...)), x...);
+      return op.results(
+          c, y,
+          tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, op.tangent(c, d...)),
+          x...);
     }(in.open_dual(x)...);
   }
   template <class I, class Op, class... X>
   static constexpr auto vmap(I const& in, Op const& op, X const&... x) {
     return [&](auto const&... o) {
       auto const y = op.mapped(in, o...);
-      return op.same_objects(y, tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y), x...);
+      return op.same_objects(y,
+                             tree_map(
+                                 [&](auto const& v) {
+                                   return in.close_batched(
+                                       in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+                                 },
+                                 y),
+                             x...);
     }(in.open_batched(x)...);
   }
   /// A mode is given the call whole.

@@ -8,7 +8,8 @@
 /// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
 namespace varve::detail {
 
-/// The pullback of a recorded custom function, with zeros for what did not arrive (AF-9) and a history that refuses a second derivative (AF-12).
+/// The pullback of a recorded custom function, with zeros for what did not arrive (AF-9) and a history that refuses a
+/// second derivative (AF-12).
 template <class T = tensor>
 struct custom_pull {
   custom_function_ptr f;
@@ -16,8 +17,8 @@ struct custom_pull {
   std::vector<dependent<meta, T>> results;
   std::vector<dependent<std::uint32_t, T>> versions;
   std::string label;
-  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
-  /// operand, or that it is neither.
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive.
+  /// For each saved tensor which result it is, or which operand, or that it is neither.
   std::vector<dependent<int, T>> result_of{};
   std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
@@ -42,14 +43,18 @@ struct custom_pull {
       }
       if (r >= 0 && context.constant_results >> r & 1) continue;
       s[k] = s[k].alias();
-      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal("saved a value that is neither an argument nor a result: a derivative of its backward would lack what that depends on; save arguments and results only"));
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r))
+                              : refusal("saved a value that is neither an argument nor a result: a derivative of its "
+                                        "backward would lack what that depends on; save arguments and results only"));
     }
     return c;
   }
   boxed_args saved() const { return unpacked().saved; }
   /// The history of a value that may not be differentiated.
   edge refusal(char const* why) const {
-    auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(text.c_str()); };
+    auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
+      throw autograd_error(text.c_str());
+    };
     return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
   }
 
@@ -69,7 +74,11 @@ struct custom_pull {
     }();
     for (int k = 0; k < r.size(); ++k) {
       if (!r[k].defined() || !wanted[k]) continue;
-      if (context.once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
+      if (context.once && this_thread_state.grad_mode && [&] {
+            for (auto const& t : g)
+              if (t.defined() && t.requires_grad()) return true;
+            return false;
+          }()) {
         r[k] = r[k].alias();
         r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
       }
@@ -85,17 +94,23 @@ struct custom_pull {
   }
 };
 
-/// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be neither (AF-7).
-inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context const& c, boxed_args const& x, boxed_args const& y) {
+/// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be
+/// neither (AF-7).
+inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context const& c, boxed_args const& x,
+                               boxed_args const& y) {
   for (int k = 0; k < y.size(); ++k)
     for (int i = 0; i < x.size(); ++i)
       for (auto const& t : c.saved)
         if (y[k].is(x[i]) && t.is(y[k]) && !(c.dirty_operands >> i & 1))
-          throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
+          throw autograd_error(
+              (std::string("varve: ") + f.name() +
+               ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
+                  .c_str());
 }
 /// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
 template <class T, bool E, class Close>
-boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
+boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x,
+                         boxed_args const& y, Close const& close) {
   std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
   refuse_saved_as_is(*f, c, x, y);
   std::vector<dependent<int, T>> result_of;
@@ -122,12 +137,17 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   std::vector<dependent<meta, T>> results;
   for (auto const& t : y) results.push_back(meta_of(t));
   unsigned const constant = c.constant_results;
-  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
+  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label,
+                                                        std::move(result_of), std::move(packed)},
+                                         std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
-  for (int k = 0; k < y.size(); ++k) r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1) ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);
+  for (int k = 0; k < y.size(); ++k)
+    r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1)
+                    ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k)))
+                    : y[k]);
   return r;
 }
 template <class T = tensor>
@@ -152,13 +172,17 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
       if (v.is(x[i])) {
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
-        if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
+        if (v.base().defined() && y.size() > 1)
+          refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it "
+                                  "one, or a tensor that is no view");
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).
+    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7,
+    // AF-13).
     bool shares = false;
-    for (auto const& t : x) shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
+    for (auto const& t : x)
+      shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
     tensor r = shares ? v.with_layout(v.where()) : v;
     if (shares) r.set_origin(view_origin::custom);
     r.set_history(e);

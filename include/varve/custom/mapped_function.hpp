@@ -6,7 +6,8 @@
 #include <varve/transform/scope.hpp>
 
 /// @file
-/// `vmap` of a custom function, which is a custom function again (AF-25). One text for both worlds: a batch says how values are closed and opened.
+/// `vmap` of a custom function, which is a custom function again (AF-25). One text for both worlds: a batch says how
+/// values are closed and opened.
 namespace varve::detail {
 
 template <class Y>
@@ -14,13 +15,16 @@ constexpr auto as_flat_tuple(Y const& y) {
   if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
   else return std::tuple<Y>(y);
 }
-/// The cotangent of an operand, from that which a mapped `backward` gave: for an operand that was not mapped the sum over the batch, for a mapped one with the batch in front.
+/// The cotangent of an operand, from that which a mapped `backward` gave: for an operand that was not mapped the sum
+/// over the batch, for a mapped one with the batch in front.
 template <class V, class Flag, class Was, class N>
 constexpr auto reduced(operand<V, Flag> const& o, Was const& was, N const& n) {
   if constexpr (is_none<V>) return o.value;
-  else return choose(
-      was, [&](auto const& v) { return materialize(operand<V, Flag>{v, o.batched}, n); },
-      [&](auto const& v) { return choose(o.batched, [](auto const& w) { return sum(w, axis<0>); }, identity, v); }, o.value);
+  else
+    return choose(
+        was, [&](auto const& v) { return materialize(operand<V, Flag>{v, o.batched}, n); },
+        [&](auto const& v) { return choose(o.batched, [](auto const& w) { return sum(w, axis<0>); }, identity, v); },
+        o.value);
 }
 
 /// Forward, context, backward and jvp of a function, each mapped.
@@ -30,7 +34,9 @@ struct mapped_function {
   Batch batch;
 
   constexpr auto forward(auto const&... x) const {
-    return batch.run([&](auto const& b) { return b.open(spread([&](auto const&... v) { return f.forward(v...); }, b.operands(pack(x...)))); });
+    return batch.run([&](auto const& b) {
+      return b.open(spread([&](auto const&... v) { return f.forward(v...); }, b.operands(pack(x...))));
+    });
   }
   constexpr auto context(auto const& asked, auto const& x, auto const& y) const {
     return batch.run([&](auto const& b) { return b.open_context(f.context(asked, b.operands(x), b.close(y))); });
@@ -61,10 +67,14 @@ struct static_batch {
   }
   template <class... X>
   constexpr auto operands(std::tuple<X...> const& x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...); }(std::index_sequence_for<X...>{});
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...);
+    }(std::index_sequence_for<X...>{});
   }
   constexpr auto close(auto const& y) const {
-    return tree_map([&](auto const& v) { return close_operand(operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+    return tree_map(
+        [&](auto const& v) { return close_operand(operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); },
+        y);
   }
   constexpr auto open(auto const& y) const {
     return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, y);
@@ -77,7 +87,9 @@ struct static_batch {
   }
   constexpr auto reduce(auto const& r) const {
     auto const g = as_flat_tuple(r);
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(reduced(in.open_batched(std::get<K>(g)), Flag{}, in.n)...); }(std::index_sequence_for<Flag...>{});
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::make_tuple(reduced(in.open_batched(std::get<K>(g)), Flag{}, in.n)...);
+    }(std::index_sequence_for<Flag...>{});
   }
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <varve/dispatch/operator.hpp>
 #include <varve/value/tensor.hpp>
+
+#include <atomic>
 
 namespace varve {
 
@@ -86,7 +87,8 @@ private:
   }
   VARVE_COLD void grow() {
     auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
-    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
+    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_),
+                sizeof(tensor) * static_cast<std::size_t>(size_));
     if (data_ != place()) ::operator delete(data_);
     data_ = wide;
     capacity_ *= 2;
@@ -112,7 +114,7 @@ struct dispatch_table;
 namespace detail {
 struct pointwise_info;
 struct kernels_below;
-}
+} // namespace detail
 
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
@@ -139,11 +141,13 @@ struct op_table {
   op_table const* functional = nullptr;
 };
 
-/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
+/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
+/// attributes of the call.
 struct boxed_op {
   op_table const* table;
   attributes const* at;
-  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it lowers.
+  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it
+  /// lowers.
   detail::kernels_below const* below = nullptr;
   char const* name() const { return table->name; }
   char const* schema() const { return table->schema; }
@@ -153,9 +157,11 @@ struct boxed_op {
 
 /// Operators by name. An operator is known once the program contains a call of it on tensors.
 struct ops {
-  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library` as `library::name`.
+  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library`
+  /// as `library::name`.
   static op_table const* find(char const* name);
-  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts are `dispatch_error`.
+  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
+  /// are `dispatch_error`.
   template <class... X>
   static tensor call(char const* name, X const&... x);
 };

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <varve/dispatch/boxed.hpp>
+
+#include <atomic>
 
 namespace varve {
 
 template <class Signature>
 class shared_function;
-/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would cost every unit that includes this, used or not.)
+/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would
+/// cost every unit that includes this, used or not.)
 template <class R, class... A>
 class shared_function<R(A...)> {
 public:
   shared_function() = default;
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>) shared_function(F&& f)
-      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
+    requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> &&
+             std::is_invocable_r_v<R, std::decay_t<F>&, A...>)
+  shared_function(F&& f) : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
   shared_function(shared_function const& o) noexcept : body_(o.body_) {
     if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
   }

@@ -17,14 +17,19 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
-/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
+/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
+/// below them its body runs.
 template <class Tag, class... A>
 struct public_call : op_table {
   std::tuple<A const&...> arguments;
 
   template <std::size_t K>
   using argument = std::tuple_element_t<K, std::tuple<A...>>;
-  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
+  explicit public_call(A const&... a)
+      : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot},
+        arguments(a...) {
+    arity = (0 + ... + is_dynamic_operand<A>);
+  }
 
   tensor run() {
     boxed_args x;
@@ -49,7 +54,8 @@ private:
         if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
         else return std::get<I>(self->arguments);
       };
-      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
+          at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
       return static_cast<tensor>(Tag::body(std::get<K>(in)...));
     }(std::index_sequence_for<A...>{});
   }
@@ -66,7 +72,8 @@ private:
 };
 } // namespace detail
 
-/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
+/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what
+/// the body calls; function modes see the call itself (MD-22).
 template <class Tag>
 struct composite_operator {
   template <class... A>

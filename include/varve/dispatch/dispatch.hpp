@@ -7,7 +7,8 @@
 
 namespace varve {
 
-/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and `tensor` beside these.
+/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and
+/// `tensor` beside these.
 template <class Base>
 struct backend;
 
@@ -54,13 +55,15 @@ inline constexpr bool one_transform = ([] {
 }() && ...);
 template <class... X>
 constexpr void refuse_confusion() {
-  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation "
+                                     "confusion); pass the outer value as an argument or through "
                                      "closure(f, captured...)");
 }
 } // namespace detail
 
 namespace detail {
-/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed program.
+/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed
+/// program.
 template <int Level, class I, class X, class... Rest>
 VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
   if constexpr (at_level<X, Level>)
@@ -81,7 +84,8 @@ constexpr auto innermost(X const&... x) {
 namespace detail {
 /// The key of one interpreter of a static stack.
 template <class I>
-inline constexpr dispatch_key key_of_interpreter = requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
+inline constexpr dispatch_key key_of_interpreter =
+    requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
 template <class V>
 constexpr dispatch_key_set keys_of_value() {
   if constexpr (is_seen<V>) return keys_of_value<decltype(V::value)>() | key_of_interpreter<typename V::interpreter>;
@@ -90,16 +94,19 @@ constexpr dispatch_key_set keys_of_value() {
 template <class... X>
 constexpr dispatch_key_set keys_at_top() {
   if constexpr (top_level<X...> > 0) return default_keys | key_of_interpreter<innermost_t<X...>>;
-  else return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... | dispatch_key_set());
+  else
+    return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... |
+            dispatch_key_set());
 }
 inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
 } // namespace detail
 
-/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what is inside.
+/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what
+/// is inside.
 template <class V>
 inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
-/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack is ordered by levels: only the innermost
-/// interpreter's key is there, lowering removes it.
+/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack
+/// is ordered by levels: only the innermost interpreter's key is there, lowering removes it.
 template <class... X>
 inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
 
@@ -110,7 +117,8 @@ struct tensor_base;
 template <class... X>
 constexpr auto base_tag() {
   if constexpr ((is_tensor_base<base_of<X>> || ...)) {
-    static_assert(!(is_proxy_base<base_of<X>> || ...), "varve: a tensor and a traced value meet; pass the tensor as an argument of the traced function");
+    static_assert(!(is_proxy_base<base_of<X>> || ...),
+                  "varve: a tensor and a traced value meet; pass the tensor as an argument of the traced function");
     return std::type_identity<tensor_base>{};
   } else if constexpr ((is_proxy_base<base_of<X>> || ...)) {
     return std::type_identity<traced_base>{};
@@ -121,7 +129,8 @@ constexpr auto base_tag() {
 } // namespace detail
 
 namespace detail {
-/// A static value that rules cannot compute with beside values of a trace, whose shapes are data: an array, or whatever is seen through a transform. Plain numbers can stay.
+/// A static value that rules cannot compute with beside values of a trace, whose shapes are data: an array, or whatever
+/// is seen through a transform. Plain numbers can stay.
 template <class X>
 constexpr bool yields_to_trace() {
   if constexpr (value<X>) return !dynamic_value<X> && !traced_value<X> && (is_seen<X> || !number<base_of<X>>);
@@ -146,7 +155,8 @@ constexpr decltype(auto) beside_trace(X const& x, O const&... others) {
 }
 } // namespace detail
 
-/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
+/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the
+/// values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0 && detail::meets_trace<X...>) return dispatch(op, detail::beside_trace(x, x...)...);
@@ -175,7 +185,9 @@ struct backend<detail::static_base> {
   }
   template <class Op, class... X>
   static constexpr auto call(Op const& op, X const&... x) {
-    static_assert(Op::typed, "varve: attributes of static values are types: write axis<1> or shape<2, 3> instead of run-time numbers");
+    static_assert(
+        Op::typed,
+        "varve: attributes of static values are types: write axis<1> or shape<2, 3> instead of run-time numbers");
     if constexpr (Op::typed) return evaluate_static(op, x...);
   }
 };

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
-#include <string>
 #include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/resolve.hpp>
 #include <varve/dispatch/thread_state.hpp>
 
+#include <atomic>
+#include <string>
+
 namespace varve {
 
-/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
+/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to
+/// lower ones.
 struct boxed_kernel {
   tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
   void* self = nullptr;
@@ -22,7 +24,8 @@ struct interpreter_rule {
   constexpr bool operator==(interpreter_rule const&) const = default;
 };
 
-/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
+/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering
+/// makes another.
 struct dispatch_table {
   dispatch_key_set stops;
   kernel_inventory kernels;
@@ -38,7 +41,8 @@ namespace detail {
 VARVE_COLD inline std::string names_of(dispatch_key_set s) {
   std::string r;
   for (int k = dispatch_key_count - 1; k > 0; --k)
-    if (s.has(static_cast<dispatch_key>(k))) r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+    if (s.has(static_cast<dispatch_key>(k)))
+      r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
   return r.empty() ? "none" : r;
 }
 VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
@@ -46,7 +50,8 @@ VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
   auto const say = [&](bool has, char const* what) {
     if (has) r += (r.empty() ? "" : ", ") + std::string(what);
   };
-  for (int k = 1; k < dispatch_key_count; ++k) say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  for (int k = 1; k < dispatch_key_count; ++k)
+    say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
   say(i.autograd, "autograd");
   say(i.composite_implicit, "composite_implicit");
   say(i.composite_explicit, "composite_explicit");
@@ -64,8 +69,8 @@ tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_arg
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-/// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories of views that were written into. Null until the
-/// program asks for a first gradient.
+/// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories
+/// of views that were written into. Null until the program asks for a first gradient.
 struct autograd_hooks {
   tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
   /// Writes down a call that is done already; `y` is its result.
@@ -88,7 +93,9 @@ constexpr dispatch_table built_in_table() {
   t.kernels = built_in_kernels;
   t.stops = stops_of(built_in_kernels, built_in_fallbacks);
   for (int k = 0; k < dispatch_key_count; ++k)
-    if (k == 0 || resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) t.at[k].call = &no_kernel;
+    if (k == 0 ||
+        resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough)
+      t.at[k].call = &no_kernel;
   place(t, dispatch_key::cpu, {&call_kernel});
   place(t, dispatch_key::meta, {&call_meta});
   place(t, dispatch_key::transform, {&call_transform});
@@ -113,11 +120,12 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
   std::string const op_name = "varve: operator " + std::string(op.name());
   dispatch_key const k = (keys & t.stops).highest();
   if (k == dispatch_key::autograd_other && t.kernels.composite_implicit && t.kernels.has_backend_kernel())
-    throw dispatch_error((op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(t.kernels) +
-                          "); register one for autograd_other")
-                             .c_str());
-  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) + "; register one with library::impl(\"" + op.name() +
-                      "\", dispatch_key::" + name(k) + ", kernel)")
+    throw dispatch_error(
+        (op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" +
+         kernels_of(t.kernels) + "); register one for autograd_other")
+            .c_str());
+  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) +
+                      "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) + ", kernel)")
                          .c_str());
 }
 } // namespace detail
@@ -134,8 +142,8 @@ VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set 
 }
 } // namespace detail
 
-/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
-/// `op(args)` starts from the top (DK-8).
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
+/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
 inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   dispatch_table const& t = detail::table_of(op);
   dispatch_key_set const stops = keys.may_have_history() ? t.stops | dispatch_key::autograd_functionality : t.stops;

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <string_view>
 #include <varve/core/attributes.hpp>
 #include <varve/dispatch/operator.hpp>
 #include <varve/kernel/simd.hpp>
 
+#include <string_view>
+
 namespace varve {
 
-/// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the name, lists without their lengths, as
-/// `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths` tells those of the lists of a call from its attributes; the list behind them takes what is left.
-/// An empty text says that no operand is written into, and no more (HO-18).
+/// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the
+/// name, lists without their lengths, as
+/// `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths` tells those of the lists of a call from its
+/// attributes; the list behind them takes what is left. An empty text says that no operand is written into, and no more
+/// (HO-18).
 struct hop_signature {
   char const* text = "";
   dims (*lengths)(attributes const& at) = nullptr;
 };
 
 /// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
-/// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0 and 1.
+/// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans
+/// are 0 and 1.
 struct op_handle {
   char const* name;
   op_kind kind;
@@ -32,7 +36,8 @@ struct op_handle {
   op_handle const* (*functional)() = nullptr;
   /// Of a higher-order operator.
   hop_signature signature{};
-  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that follow from operand 0.
+  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that
+  /// follow from operand 0.
   bool is_call = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
@@ -55,9 +60,11 @@ struct lane {
   }
 };
 
-/// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels are made: each costs the compiler time.
+/// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels
+/// are made: each costs the compiler time.
 constexpr bool integer_lanes(std::string_view name) {
-  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
+  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where",
+                                   "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
     if (n == name) return true;
   return false;
 }

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
-#include <vector>
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed_function.hpp>
 #include <varve/dispatch/library.hpp>
+
+#include <atomic>
+#include <vector>
 
 namespace varve {
 
 class higher_order_operator;
 
 namespace detail {
-/// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name from its start, so that graphs may call it.
+/// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name
+/// from its start, so that graphs may call it.
 template <higher_order_operator& (*Operator)()>
 inline bool const known_from_start = (Operator(), true);
 } // namespace detail
 
-/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its functions (HO-19: results are flat).
+/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its
+/// functions (HO-19: results are flat).
 struct boxed_hop {
   higher_order_operator* op;
   std::vector<boxed_function> functions;
@@ -32,13 +35,16 @@ struct boxed_hop {
   boxed_args operator()(boxed_args const& x) const;
 };
 
-/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3).
-/// What has no rule refuses the call with an error that names both. Registering is safe against calls on other threads: rules are a list that only
-/// grows in front. The operator must outlive its calls. (What is a template without need costs nothing unless used.)
+/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode,
+/// and type of subclass (HO-3). What has no rule refuses the call with an error that names both. Registering is safe
+/// against calls on other threads: rules are a list that only grows in front. The operator must outlive its calls.
+/// (What is a template without need costs nothing unless used.)
 class higher_order_operator {
 public:
-  /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes into operands.
-  explicit higher_order_operator(char const* name, hop_signature const& s = {}) : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
+  /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes
+  /// into operands.
+  explicit higher_order_operator(char const* name, hop_signature const& s = {})
+      : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
     next_ = all.first;
@@ -77,41 +83,50 @@ public:
   /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
   template <class F>
   void impl(dispatch_key key, F f) {
-    add({key, nullptr, varve::name(key)}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
+    add({key, nullptr, varve::name(key)},
+        [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while
-  /// it runs: `lower` hides it.
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the
+  /// transform is on the stack while it runs: `lower` hides it.
   template <class F, class I = interpreter>
   void impl(char const* kind, F f) {
     add({dispatch_key::transform, nullptr, kind},
-        [f = std::move(f)](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); });
+        [f = std::move(f)](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args {
+          return f(I(*static_cast<layer*>(l)), op, x);
+        });
   }
   template <class F>
   void impl(transform_type type, F f) {
     impl(varve::name(type), std::move(f));
   }
-  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the stack (HO-5).
+  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the
+  /// stack (HO-5).
   template <class Mode, class F>
   void impl_mode(F f) {
     add({dispatch_key::dispatch_mode, &name_of_type<Mode>, name_of_type<Mode>.c_str()},
-        [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); });
+        [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args {
+          return f(*static_cast<Mode*>(m), op, x);
+        });
   }
   /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
   template <class F>
   void impl_subclass(subclass_type const& type, F f) {
-    add({dispatch_key::subclass, &type, type.name}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
+    add({dispatch_key::subclass, &type, type.name},
+        [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
   /// Says that the operator writes into some of its operands: it is refused where a gradient would be recorded.
   void mark_written() { written_ = true; }
   /// Keys that a call passes over unless something is registered for them (HO-2).
-  static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
+  static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
+                                                        dispatch_key::transform_back};
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
   template <class = void>
   boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x, attributes const& at = {}) {
     return call({this, std::move(functions), at}, x);
   }
-  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
+  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each
+  /// is given it as one call (HO-4).
   template <class = void>
   boxed_args call(boxed_hop const& op, boxed_args const& x) {
     return redispatch(op, detail::keys_of_call(x), x);
@@ -121,7 +136,8 @@ public:
   boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
 
 private:
-  /// Whom a rule is for: a key, and beside it a kind of transform by name, or a mode or subclass by the identity of its type.
+  /// Whom a rule is for: a key, and beside it a kind of transform by name, or a mode or subclass by the identity of its
+  /// type.
   struct asker {
     dispatch_key key;
     void const* type;
@@ -139,7 +155,9 @@ private:
   struct rule_of : rule {
     F f;
     rule_of(asker const& a, F&& g) : rule{a, &run, &end, nullptr}, f(std::move(g)) {}
-    static boxed_args run(rule* r, void* who, boxed_hop const& op, boxed_args const& x) { return static_cast<rule_of*>(r)->f(who, op, x); }
+    static boxed_args run(rule* r, void* who, boxed_hop const& op, boxed_args const& x) {
+      return static_cast<rule_of*>(r)->f(who, op, x);
+    }
     static void end(rule* r) { delete static_cast<rule_of*>(r); }
   };
   struct operators {
@@ -154,7 +172,9 @@ private:
   void add(asker const& whom, F f) {
     if (rule* const r = new rule_of<F>(whom, std::move(f)); !publish(r)) {
       r->destroy(r);
-      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name + " already; a call can follow one only").c_str());
+      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name +
+                            " already; a call can follow one only")
+                               .c_str());
     }
   }
   bool publish(rule* r) {
@@ -170,7 +190,9 @@ private:
     return r;
   }
   [[noreturn]] VARVE_COLD void refuse(char const* what, char const* who, std::string const& remedy) const {
-    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who + "; " + remedy).c_str());
+    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " +
+                        what + " " + who + "; " + remedy)
+                           .c_str());
   }
   template <class = void>
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
@@ -189,7 +211,9 @@ private:
 
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
-boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
+boxed_args boxed_hop::operator()(boxed_args const& x) const {
+  return op->call(*this, x);
+}
 
 template <class>
 boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
@@ -204,12 +228,15 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  constexpr dispatch_key_set above =
+      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
   key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
   if (rule* const r = search({dispatch_key::dispatch_mode, mode.type, ""})) return (*r)(mode.object, op, x);
-  if (!mode.process_hop) refuse("mode", mode.kind, "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
+  if (!mode.process_hop)
+    refuse("mode", mode.kind,
+           "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
@@ -238,12 +265,14 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
   auto const rule_for = [&](dispatch_key k) { return search({k, nullptr, varve::name(k)}); };
   while (true) {
     dispatch_key const k = keys.highest();
-    if (k == dispatch_key::undefined) refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
+    if (k == dispatch_key::undefined)
+      refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
     layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
                                : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(op, *stack, x);
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop))
+      return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
@@ -260,7 +289,9 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       bool recorded = false;
       for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
       if (recorded && written_)
-        throw autograd_error((std::string("varve: ") + name_ + " writes into operands, which cannot be recorded; call it under no_grad (HO-10)").c_str());
+        throw autograd_error((std::string("varve: ") + name_ +
+                              " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
+                                 .c_str());
       rule* r = recorded ? rule_for(k) : nullptr;
       if (recorded && !r) r = rule_for(dispatch_key::autograd);
       if (r) return (*r)(nullptr, op, x);
@@ -271,7 +302,8 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     if (is_backend(k)) {
       if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);
       refuse("backend", varve::name(k),
-             std::string("register one with op.impl(dispatch_key::") + varve::name(k) + ", rule), or for all backends with dispatch_key::composite_explicit");
+             std::string("register one with op.impl(dispatch_key::") + varve::name(k) +
+                 ", rule), or for all backends with dispatch_key::composite_explicit");
     }
     keys = keys.below(k);
   }

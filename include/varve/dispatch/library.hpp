@@ -38,9 +38,11 @@ template <class R, class C, class... A>
 inline constexpr bool is_const_member<R (C::*)(A...) const noexcept> = true;
 
 template <class F>
-concept keyed_kernel = requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
+concept keyed_kernel =
+    requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
 template <class F>
-concept simple_boxed_kernel = requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
+concept simple_boxed_kernel =
+    requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
 
 /// May a call change the function itself?
 template <class F>
@@ -51,7 +53,10 @@ constexpr bool changed_by_calls() {
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
-  throw dispatch_error((std::string("varve: ") + op.name() + ": a kernel registered for it returned an undefined tensor; return a tensor, or call the operator again with lower keys (redispatch)").c_str());
+  throw dispatch_error((std::string("varve: ") + op.name() +
+                        ": a kernel registered for it returned an undefined tensor; return a tensor, or call the "
+                        "operator again with lower keys (redispatch)")
+                           .c_str());
 }
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
@@ -67,15 +72,16 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
 /// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
 template <class F>
 tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  if (this_thread_inference && !keys.has(dispatch_key::transform_back)) return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
+  if (this_thread_inference && !keys.has(dispatch_key::transform_back))
+    return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
   return run_kernel<F>(self, op, keys, x);
 }
 } // namespace detail
 
-/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
-/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other
-/// threads; a call under way may end in the kernel it found, so kernels are kept (`detail::registry` says how) and what they refer to must outlive
-/// such calls.
+/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on
+/// destruction all of it is taken back. Names without `::` belong to the library's own namespace, or to varve's
+/// operators when that is "aten". Registration is safe against calls on other threads; a call under way may end in the
+/// kernel it found, so kernels are kept (`detail::registry` says how) and what they refer to must outlive such calls.
 class library {
 public:
   explicit library(std::string name) : name_(std::move(name)) {}
@@ -85,19 +91,24 @@ public:
     if (take_back_) take_back_(this);
   }
 
-  /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
+  /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`.
+  /// Kernels come by `impl`.
   template <class T = void>
   op_table const* def(std::string_view schema) {
     operator_schema const s = operator_schema::parse(schema);
     std::string const full = qualified(s.name);
-    if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
+    if (s.operands() > 8 || s.attributes() > attributes::capacity)
+      throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
     op_table const* const t = all<T>().define(this, full, s);
-    if (!t) throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
+    if (!t)
+      throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
     return t;
   }
-  /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
-  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another
-  /// kernel is registered for the key, or when the kernel's parameters are not those of the schema.
+  /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op
+  /// const&, boxed_args const&)`; or
+  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the
+  /// operator is unknown, when another kernel is registered for the key, or when the kernel's parameters are not those
+  /// of the schema.
   template <class F, class T = void>
   void impl(std::string_view op, dispatch_key key, F kernel) {
     op_table const* const t = known(op);
@@ -105,8 +116,10 @@ public:
       using P = detail::unboxed_parameters<F>;
       operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
       if (P::tensors != t->arity || P::facts > s.attributes())
-        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) + " tensors and at most " + std::to_string(s.attributes()) +
-                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
+        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) +
+                              " tensors and at most " + std::to_string(s.attributes()) +
+                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " +
+                              std::to_string(P::facts) + " attributes")
                                  .c_str());
     }
     all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
@@ -116,18 +129,22 @@ public:
   void fallthrough(std::string_view op, dispatch_key key) {
     all<T>().add(known(op), {this, key, {}, {}});
   }
-  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform
-  /// still on the stack.
+  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args
+  /// const&)`, called with the transform still on the stack.
   template <class F, class I = interpreter, class T = void>
   void impl(std::string_view op, transform_type type, F rule) {
-    interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return detail::kept_function_of<F>::of(self)(I(l), o, x); }, nullptr,
-                             varve::name(type)};
-    all<T>().add(known(op), {this, dispatch_key::undefined, {}, r}, keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>));
+    interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor {
+                               return detail::kept_function_of<F>::of(self)(I(l), o, x);
+                             },
+                             nullptr, varve::name(type)};
+    all<T>().add(known(op), {this, dispatch_key::undefined, {}, r},
+                 keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>));
   }
   /// Registers a boxed kernel for all operators that have none at the key.
   template <class F, class T = void>
   void fallback(dispatch_key key, F kernel) {
-    static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
+    static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>,
+                  "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
     all<T>().add_fallback(kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
   template <class T = void>
@@ -148,7 +165,10 @@ private:
   }
   op_table const* known(std::string_view op) const {
     op_table const* t = ops::find(qualified(op).c_str());
-    if (!t) throw dispatch_error(("varve: there is no operator " + qualified(op) + "; define it first, or call it once so that the program contains it").c_str());
+    if (!t)
+      throw dispatch_error(("varve: there is no operator " + qualified(op) +
+                            "; define it first, or call it once so that the program contains it")
+                               .c_str());
     return t;
   }
   template <class F>
@@ -157,7 +177,8 @@ private:
   }
   template <class F>
   detail::registration_record kernel_record(dispatch_key key) const {
-    bool const eager = dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
+    bool const eager =
+        dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
     return {this, key, {eager ? &detail::run_unless_inference<F> : &detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
@@ -167,13 +188,18 @@ private:
 template <class... X>
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
-  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name + "; define it in a library, or call it once so that the program contains it").c_str());
+  if (!t)
+    throw dispatch_error((std::string("varve: there is no operator ") + name +
+                          "; define it in a library, or call it once so that the program contains it")
+                             .c_str());
   boxed_args args;
   attributes at;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
       if (at.count == attributes::capacity)
-        throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with more than three attributes; an operator has three at most").c_str());
+        throw dispatch_error((std::string("varve: ") + name + t->schema +
+                              " was called with more than three attributes; an operator has three at most")
+                                 .c_str());
       at.fact[at.count++] = v;
     } else {
       args.push_back(detail::as_tensor(v));
@@ -181,8 +207,9 @@ tensor ops::call(char const* name, X const&... x) {
   };
   (take(x), ...);
   if (args.size() != t->arity)
-    throw dispatch_error(
-        (std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity)).c_str());
+    throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " +
+                          std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
+                             .c_str());
   return boxed_op{t, &at}(args);
 }
 

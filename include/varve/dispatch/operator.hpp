@@ -7,10 +7,25 @@
 namespace varve {
 
 /// What a graph needs to know of an operator's nature to transform and fuse it.
-enum class op_kind : unsigned char { placeholder, constant, pointwise, convert, reduction, contraction, view, join, indexing, factory, random, mutation, hop };
+enum class op_kind : unsigned char {
+  placeholder,
+  constant,
+  pointwise,
+  convert,
+  reduction,
+  contraction,
+  view,
+  join,
+  indexing,
+  factory,
+  random,
+  mutation,
+  hop
+};
 
-/// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is not kept cannot be overtaken by an in-place operator,
-/// and costs no memory (derivatives.yaml). Rules say `static constexpr saved_values saved{...}`; without a word all is kept.
+/// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
+/// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
+/// constexpr saved_values saved{...}`; without a word all is kept.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;
@@ -29,13 +44,14 @@ enum class promotion : unsigned char {
   comparison
 };
 
-/// Every rule of an operator, in one specialization per operator tag: `shape`, `eval` (or what its family needs for it), `jvp`, `vjp`, `batch`.
-/// A user's operator is the same specialization in the user's file.
+/// Every rule of an operator, in one specialization per operator tag: `shape`, `eval` (or what its family needs for
+/// it), `jvp`, `vjp`, `batch`. A user's operator is the same specialization in the user's file.
 template <class Tag>
 struct rules;
 
-/// An operator with its attributes: what interpreters process and call. A, B, C are facts (types for static values, data otherwise).
-/// Calling it on values dispatches; inside an interpreter's `process`, calling it on opened values *is* lowering.
+/// An operator with its attributes: what interpreters process and call. A, B, C are facts (types for static values,
+/// data otherwise). Calling it on values dispatches; inside an interpreter's `process`, calling it on opened values
+/// *is* lowering.
 template <class Tag, class A = none_t, class B = none_t, class C = none_t>
 struct bound {
   using tag = Tag;
@@ -58,7 +74,8 @@ struct bound {
   }
 };
 
-/// One operand of a batch rule. When `batched` holds (a type for static values, a flag otherwise) dimension 0 of `value` is the mapped one.
+/// One operand of a batch rule. When `batched` holds (a type for static values, a flag otherwise) dimension 0 of
+/// `value` is the mapped one.
 template <class V, class Flag>
 struct operand {
   V value;
@@ -90,7 +107,8 @@ constexpr decltype(auto) viewed(X const& x) {
   else if constexpr (memory_ref<X>) return x.view();
   else return (x);
 }
-/// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that makes a value) is called.
+/// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that
+/// makes a value) is called.
 template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
@@ -106,7 +124,8 @@ template <class R>
 struct probe : R, rule_names {}; // a name found in both bases is ambiguous: then R has it
 } // namespace detail
 
-/// Does the operator have the rule of that name? Asked by name, so that an error inside a rule is not mistaken for its absence.
+/// Does the operator have the rule of that name? Asked by name, so that an error inside a rule is not mistaken for its
+/// absence.
 template <class Tag>
 concept has_jvp = !requires { &detail::probe<rules<Tag>>::jvp; };
 template <class Tag>
@@ -125,14 +144,16 @@ template <class... X>
 constexpr dtype promoted_number() {
   auto meta_of_type = []<class V>(std::type_identity<V>) {
     if constexpr (number<V>) return meta{dtype_of_type<V>(), {}, true};
-    else return meta{static_cast<dtype>(decltype(traits<V>::type(std::declval<V const&>()))::to_dims()[0]),
-                     decltype(traits<V>::shape(std::declval<V const&>()))::to_dims(), false};
+    else
+      return meta{static_cast<dtype>(decltype(traits<V>::type(std::declval<V const&>()))::to_dims()[0]),
+                  decltype(traits<V>::shape(std::declval<V const&>()))::to_dims(), false};
   };
   return result_type(meta_of_type(std::type_identity<X>{})...);
 }
 template <class V>
 concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
-/// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that value decides (PyTorch's wrapped numbers).
+/// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that
+/// value decides (PyTorch's wrapped numbers).
 template <class... All, class X>
 constexpr decltype(auto) front(X const& x) {
   if constexpr (number<X> && (static_varve_value<All> || ...) && ((number<All> || static_varve_value<All>) && ...))
@@ -141,7 +162,8 @@ constexpr decltype(auto) front(X const& x) {
 }
 } // namespace detail
 
-/// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`, `where`.
+/// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
+/// `where`.
 template <class Tag>
 struct promoting_operator {
   template <value... X>

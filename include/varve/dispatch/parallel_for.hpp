@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
+#include <varve/dispatch/thread_snapshot.hpp>
+
 #include <algorithm>
 #include <exception>
 #include <thread>
 #include <vector>
-#include <varve/core/dims.hpp>
-#include <varve/dispatch/thread_snapshot.hpp>
 
 namespace varve {
 
-/// `f(begin, end)` over parts of [begin, end) of at least `grain`, on as many threads as the machine has; each runs under the modes, keys and transforms of the caller
-/// (`at::parallel_for`). Modes that are on must bear calls from several threads. Under a transform that records (`grad`, `make_fx`) all runs on the calling
-/// thread. The first exception is thrown again when all parts have ended. Not part of the umbrella header, since it needs <thread>.
+/// `f(begin, end)` over parts of [begin, end) of at least `grain`, on as many threads as the machine has; each runs
+/// under the modes, keys and transforms of the caller
+/// (`at::parallel_for`). Modes that are on must bear calls from several threads. Under a transform that records
+/// (`grad`, `make_fx`) all runs on the calling thread. The first exception is thrown again when all parts have ended.
+/// Not part of the umbrella header, since it needs <thread>.
 template <class F>
-void parallel_for(index_t begin, index_t end, index_t grain, F const& f, unsigned threads = std::thread::hardware_concurrency()) {
+void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
+                  unsigned threads = std::thread::hardware_concurrency()) {
   index_t const n = end - begin;
   if (n <= 0) return;
-  index_t const parts = std::min<index_t>(std::max<index_t>(threads, 1), (n + std::max<index_t>(grain, 1) - 1) / std::max<index_t>(grain, 1));
+  index_t const parts = std::min<index_t>(std::max<index_t>(threads, 1),
+                                          (n + std::max<index_t>(grain, 1) - 1) / std::max<index_t>(grain, 1));
   thread_snapshot const state;
   if (parts <= 1 || state.records()) return f(begin, end);
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(parts));
@@ -24,9 +29,7 @@ void parallel_for(index_t begin, index_t end, index_t grain, F const& f, unsigne
     try {
       restored const here(state);
       f(begin + n * k / parts, begin + n * (k + 1) / parts);
-    } catch (...) {
-      thrown[static_cast<std::size_t>(k)] = std::current_exception();
-    }
+    } catch (...) { thrown[static_cast<std::size_t>(k)] = std::current_exception(); }
   };
   {
     std::vector<std::jthread> others; // joined at the end, also when starting one fails

@@ -5,8 +5,9 @@
 namespace varve {
 
 namespace detail {
-/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a transform that has ended. A layer has one place in the table, and entering it
-/// costs three memory accesses. Of two layers with one place, which is rare, the later is found.
+/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a
+/// transform that has ended. A layer has one place in the table, and entering it costs three memory accesses. Of two
+/// layers with one place, which is rare, the later is found.
 class working_layers {
 public:
   /// The identity, or 0 when the layer is there already.
@@ -21,7 +22,8 @@ public:
   /// Is a layer at work on another thread, whose state this one has not been given?
   static bool elsewhere(std::uint64_t id) {
     place& p = place_of(id);
-    return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state && !this_thread_state.borrowed;
+    return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state &&
+           !this_thread_state.borrowed;
   }
 
 private:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <vector>
 #include <varve/dispatch/schema.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
+
+#include <memory>
+#include <vector>
 
 namespace varve::detail {
 
@@ -11,7 +12,8 @@ namespace varve::detail {
 struct kept_function {
   void const* type;
   void (*destroy)(kept_function*);
-  /// Would registering the other one again be the same as keeping this one? Null for types whose values cannot be compared.
+  /// Would registering the other one again be the same as keeping this one? Null for types whose values cannot be
+  /// compared.
   bool (*equals)(kept_function const*, kept_function const*);
 };
 template <class F>
@@ -19,11 +21,15 @@ inline constexpr char type_of_function = 0; // its address tells types apart
 template <class F>
 struct kept_function_of : kept_function {
   F f;
-  kept_function_of(F&& g, bool changes) : kept_function{&type_of_function<F>, [](kept_function* k) { delete static_cast<kept_function_of*>(k); }, nullptr}, f(std::move(g)) {
+  kept_function_of(F&& g, bool changes)
+      : kept_function{&type_of_function<F>, [](kept_function* k) { delete static_cast<kept_function_of*>(k); },
+                      nullptr},
+        f(std::move(g)) {
     if constexpr (std::is_trivially_copyable_v<F>)
       if (std::is_empty_v<F> || !changes)
         equals = [](kept_function const* a, kept_function const* b) {
-          return std::is_empty_v<F> || std::memcmp(&static_cast<kept_function_of const*>(a)->f, &static_cast<kept_function_of const*>(b)->f, sizeof(F)) == 0;
+          return std::is_empty_v<F> || std::memcmp(&static_cast<kept_function_of const*>(a)->f,
+                                                   &static_cast<kept_function_of const*>(b)->f, sizeof(F)) == 0;
         };
   }
   static F& of(void* self) { return static_cast<kept_function_of*>(static_cast<kept_function*>(self))->f; }
@@ -50,19 +56,22 @@ struct defined_operator {
   table_entry entry;
 
   defined_operator(std::string const& n, std::string const& s, int operands)
-      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
+      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true,    nullptr,    nullptr,
+                                  nullptr,      nullptr,        nullptr,  nullptr, &registered},
+        entry{&table, nullptr} {}
 };
 
 /// What all libraries of the process registered, and the tables made of it.
 ///
-/// Calls read tables without a lock and without leaving a trace, so nobody can know when the last reader of a table or the last call in a kernel has
-/// gone. Therefore nothing that was published is changed (DK-13) or freed; instead it is found again. Kept until the process ends are
+/// Calls read tables without a lock and without leaving a trace, so nobody can know when the last reader of a table or
+/// the last call in a kernel has gone. Therefore nothing that was published is changed (DK-13) or freed; instead it is
+/// found again. Kept until the process ends are
 /// - every table once: operators with the same kernels share it, and registering the same again finds it;
-/// - every function once: those of equal type and bytes are one. Those that are not trivially copyable, or that calls change, are kept each time they
-/// are registered;
+/// - every function once: those of equal type and bytes are one. Those that are not trivially copyable, or that calls
+/// change, are kept each time they are registered;
 /// - every operator that was defined, once per name and schema: defining it again revives it.
-/// So a program that registers and takes back the same things in a loop does not grow. An operator without a registration has no table, and keeps its
-/// fast path.
+/// So a program that registers and takes back the same things in a loop does not grow. An operator without a
+/// registration has no table, and keeps its fast path.
 ///
 /// (A template only to cost nothing unless used.)
 template <class T = void>
@@ -110,12 +119,15 @@ public:
     for (auto const& o : e.records) {
       rules += o.rule.call != nullptr;
       if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
-        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") + " registered for " +
-                              (r.rule.call ? r.rule.kind : name(r.key)) + " already; the library that registered it must end first")
+        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " +
+                              (r.rule.call ? "rule" : "kernel") + " registered for " +
+                              (r.rule.call ? r.rule.kind : name(r.key)) +
+                              " already; the library that registered it must end first")
                                  .c_str());
     }
     if (r.rule.call && rules == dispatch_table::most_rules)
-      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
+      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
+                            " kinds of transform, and no room for " + r.rule.kind +
                             "; process it by a kernel for dispatch_key::transform")
                                .c_str());
     keep(r, f);
@@ -126,12 +138,15 @@ public:
     spin_lock::held const on(lock_of_tables);
     for (auto const& f : fallbacks_)
       if (f.key == r.key)
-        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already; the library that registered it must end first").c_str());
+        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
+                              " is registered already; the library that registered it must end first")
+                                 .c_str());
     keep(r, f);
     fallbacks_.push_back(r);
     rebuild_all();
   }
-  /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and is told that it has no kernel.
+  /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and
+  /// is told that it has no kernel.
   void remove(void const* library) {
     spin_lock::held const on(lock_of_tables);
     for (table_entry** t = &first_table(); *t;) {

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <initializer_list>
 #include <varve/core/dispatch_key.hpp>
+
+#include <initializer_list>
 
 namespace varve {
 
-/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.
+/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as
+/// fallthrough.
 struct kernel_inventory {
   std::uint32_t direct = 0; ///< bit k: a kernel for runtime key k
   std::uint32_t fallthrough = 0;
-  bool autograd = false, composite_implicit = false, composite_explicit = false, composite_explicit_non_functional = false;
+  bool autograd = false, composite_implicit = false, composite_explicit = false,
+       composite_explicit_non_functional = false;
 
   static constexpr std::uint32_t bit(dispatch_key k) { return 1u << static_cast<int>(k); }
   constexpr bool has(dispatch_key k) const { return direct & bit(k); }
   constexpr bool skips(dispatch_key k) const { return fallthrough & bit(k); }
   constexpr bool has_backend_kernel() const {
-    return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) | bit(dispatch_key::meta));
+    return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) |
+                     bit(dispatch_key::meta));
   }
   /// Notes a kernel for a key, aliases included.
   constexpr kernel_inventory& add(dispatch_key k) {
@@ -52,10 +56,16 @@ constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const&
     if (op.composite_explicit) return resolution::composite_explicit;
   }
   if (is_backend(k) || is_autograd(k)) {
-    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another would be.
-    dispatch_key const beneath = is_backend(k) ? k : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) - static_cast<int>(dispatch_key::autograd_cpu));
-    if (op.composite_implicit && k == dispatch_key::autograd_other && op.has_backend_kernel()) return resolution::ambiguous;
-    if (op.composite_implicit && !op.has(beneath) && !op.composite_explicit && !op.composite_explicit_non_functional) return resolution::composite_implicit;
+    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another
+    // would be.
+    dispatch_key const beneath =
+        is_backend(k) ? k
+                      : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) -
+                                                  static_cast<int>(dispatch_key::autograd_cpu));
+    if (op.composite_implicit && k == dispatch_key::autograd_other && op.has_backend_kernel())
+      return resolution::ambiguous;
+    if (op.composite_implicit && !op.has(beneath) && !op.composite_explicit && !op.composite_explicit_non_functional)
+      return resolution::composite_implicit;
   }
   if (is_autograd(k) && op.autograd) return resolution::autograd;
   if (fallbacks.has(k)) return resolution::fallback;
@@ -67,24 +77,30 @@ constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const&
 constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory const& fallbacks) {
   dispatch_key_set s;
   for (int k = 1; k < dispatch_key_count; ++k)
-    if (resolve(op, fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) s |= static_cast<dispatch_key>(k);
+    if (resolve(op, fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough)
+      s |= static_cast<dispatch_key>(k);
   return s;
 }
 
 /// What every operator has without registration: nothing happens at these keys.
 inline constexpr kernel_inventory built_in_fallbacks = [] {
   kernel_inventory f;
-  for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
-                         dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
+  for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu,
+                         dispatch_key::autograd_other, dispatch_key::autograd_private_use, dispatch_key::autograd_meta,
+                         dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back,
+                         dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode})
+    f.add(k);
   return f;
 }();
 /// The kernels of an operator that is defined by its rules.
 inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(dispatch_key::cpu).add(dispatch_key::meta);
 
-/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the highest (DK-2).
-constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded, dispatch_key_set stops) {
+/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the
+/// highest (DK-2).
+constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded,
+                                   dispatch_key_set stops) {
   return (((arguments | included) - excluded) & stops).highest();
 }
 

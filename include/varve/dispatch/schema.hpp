@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/message.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
-#include <varve/core/message.hpp>
 
 namespace varve {
 
@@ -91,9 +92,14 @@ public:
   }
 
 private:
-  static bool letter(char c, std::string_view more) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || more.find(c) != more.npos; }
+  static bool letter(char c, std::string_view more) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           more.find(c) != more.npos;
+  }
   [[noreturn]] void fail(char const* expected) const {
-    throw value_error(("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1)).c_str());
+    throw value_error(
+        ("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1))
+            .c_str());
   }
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;

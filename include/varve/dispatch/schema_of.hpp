@@ -5,7 +5,8 @@
 #include <varve/dispatch/schema.hpp>
 
 /// @file
-/// Schemas of calls whose operator has none that fits all of them: made from values that are, or could be, its arguments (HO-18).
+/// Schemas of calls whose operator has none that fits all of them: made from values that are, or could be, its
+/// arguments (HO-18).
 namespace varve {
 
 namespace detail {
@@ -23,7 +24,8 @@ std::string kind_of(V const& v) {
   else if constexpr (std::is_convertible_v<V const&, std::string_view>) return "str";
   else if constexpr (value<V>) return "Tensor";
   else {
-    static_assert(graph_like<V>, "varve: example_of: a value of this type has no place in a schema; hand over a function as a boxed_function, and each member of a structure by itself");
+    static_assert(graph_like<V>, "varve: example_of: a value of this type has no place in a schema; hand over a "
+                                 "function as a boxed_function, and each member of a structure by itself");
     return "GraphModule";
   }
 }
@@ -33,7 +35,10 @@ public:
   void operator()(auto const& v) {
     std::string const k = kind_of(v);
     if (count_++ == 0) kind_ = k;
-    else if (k != kind_) throw value_error(("varve: example_of: a list of " + kind_ + " and " + k + " has no kind of its own; give each value a name and a place by itself").c_str());
+    else if (k != kind_)
+      throw value_error(("varve: example_of: a list of " + kind_ + " and " + k +
+                         " has no kind of its own; give each value a name and a place by itself")
+                            .c_str());
   }
   std::string text() const {
     if (count_ == 0) throw value_error("varve: example_of: of an empty list it is not known what it would hold");
@@ -50,15 +55,18 @@ inline schema_argument argument_of(std::string type, std::string name = "") {
   return a;
 }
 
-/// The schema of a call with so many functions, operands and results. (A template, like its siblings, only to cost nothing unless used.)
+/// The schema of a call with so many functions, operands and results. (A template, like its siblings, only to cost
+/// nothing unless used.)
 template <class S = operator_schema>
-S schema_of_call(char const* name, hop_signature const& of, attributes const& at, int functions, int operands, int results) {
+S schema_of_call(char const* name, hop_signature const& of, attributes const& at, int functions, int operands,
+                 int results) {
   S s;
   if (!of.text[0]) {
     s.name = name;
     for (int k = 0; k < functions; ++k) s.arguments.push_back(argument_of("GraphModule", "f" + std::to_string(k)));
     for (int k = 0; k < operands; ++k) s.arguments.push_back(argument_of("Tensor", "x" + std::to_string(k)));
-    for (int k = 0; k < at.count; ++k) s.arguments.push_back(argument_of("int[" + std::to_string(at[k].n) + "]", "attribute" + std::to_string(k)));
+    for (int k = 0; k < at.count; ++k)
+      s.arguments.push_back(argument_of("int[" + std::to_string(at[k].n) + "]", "attribute" + std::to_string(k)));
     s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
     return s;
   }
@@ -73,16 +81,21 @@ S schema_of_call(char const* name, hop_signature const& of, attributes const& at
     if (open != a.type.npos) a.type.insert(open + 1, std::to_string(n));
     left -= n;
   }
-  if (left != 0) throw value_error((std::string("varve: schema_of: a call of ") + name + " with " + std::to_string(operands) + " operands does not fit its signature " + of.text).c_str());
-  if (s.results.size() == 1 && s.results[0].type == "Tensor[]") s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
+  if (left != 0)
+    throw value_error((std::string("varve: schema_of: a call of ") + name + " with " + std::to_string(operands) +
+                       " operands does not fit its signature " + of.text)
+                          .c_str());
+  if (s.results.size() == 1 && s.results[0].type == "Tensor[]")
+    s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
   return s;
 }
 } // namespace detail
 
-/// An argument or result as a schema has it, from a value that could be it: `bool`, `int`, `float`, `str`, `Tensor` (of tensors, arrays, proxies and other values), `GraphModule` (of a
-/// `boxed_function` or a graph), `SymInt` (of a symbolic size), or a list of values of one kind, as `Tensor[2]` or `int[3]`. With it schemas are put together:
-/// `operator_schema{"twice", {example_of(x, "x", true), example_of(3, "n")}, {example_of(y)}}`. `mutated`: the operator writes into it.
-/// Errors: `value_error` for lists of several kinds, and empty ones.
+/// An argument or result as a schema has it, from a value that could be it: `bool`, `int`, `float`, `str`, `Tensor` (of
+/// tensors, arrays, proxies and other values), `GraphModule` (of a `boxed_function` or a graph), `SymInt` (of a
+/// symbolic size), or a list of values of one kind, as `Tensor[2]` or `int[3]`. With it schemas are put together:
+/// `operator_schema{"twice", {example_of(x, "x", true), example_of(3, "n")}, {example_of(y)}}`. `mutated`: the operator
+/// writes into it. Errors: `value_error` for lists of several kinds, and empty ones.
 template <class V>
 schema_argument example_of(V const& v, std::string name = "", bool mutated = false) {
   schema_argument a;
@@ -102,12 +115,15 @@ schema_argument example_of(V const& v, std::string name = "", bool mutated = fal
   return a;
 }
 
-/// The schema of a call of a higher-order operator with operands `x` and results `y`, by the signature of the operator: `while_loop(GraphModule cond_fn, GraphModule body_fn,
-/// Tensor[2] carried_inputs, Tensor[1] additional_inputs) -> (Tensor, Tensor)`. One without a signature counts as functional: its functions, operands and attributes are listed as they
-/// come. `value_error` when the call does not fit the signature. (HO-18; `schema_of(graph, node)` of a recorded call.)
+/// The schema of a call of a higher-order operator with operands `x` and results `y`, by the signature of the operator:
+/// `while_loop(GraphModule cond_fn, GraphModule body_fn, Tensor[2] carried_inputs, Tensor[1] additional_inputs) ->
+/// (Tensor, Tensor)`. One without a signature counts as functional: its functions, operands and attributes are listed
+/// as they come. `value_error` when the call does not fit the signature. (HO-18; `schema_of(graph, node)` of a recorded
+/// call.)
 template <class T = boxed_args>
 operator_schema schema_of(boxed_hop const& call, T const& x, T const& y) {
-  return detail::schema_of_call<>(call.name(), call.op->signature(), call.at, static_cast<int>(call.functions.size()), x.size(), y.size());
+  return detail::schema_of_call<>(call.name(), call.op->signature(), call.at, static_cast<int>(call.functions.size()),
+                                  x.size(), y.size());
 }
 
 } // namespace varve

@@ -81,7 +81,8 @@ constexpr auto evaluate_pointwise(X const&... x) {
     if constexpr (R::conditions == 1) return kernel_of_condition<R, C, typename result::element>(e...);
     else return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...));
   };
-  constexpr bool flat = ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
+  constexpr bool flat =
+      ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
   if constexpr (flat) {
     for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
   } else {
@@ -100,13 +101,15 @@ constexpr auto evaluate_pointwise(X const&... x) {
 }
 } // namespace detail
 
-/// Computes an operator on static values, in constant expressions or at run time: elementwise operators by their `kernel`, views by copying along their `layout_of`,
-/// all others by `compute(attributes, result, operands...)`.
+/// Computes an operator on static values, in constant expressions or at run time: elementwise operators by their
+/// `kernel`, views by copying along their `layout_of`, all others by `compute(attributes, result, operands...)`.
 template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
   if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
-    static_assert((detail::static_shape<Op, X...>::compute(), true), "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    static_assert(
+        (detail::static_shape<Op, X...>::compute(), true),
+        "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
     return nth<0>(x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);
@@ -116,7 +119,8 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
     typename result::type r;
     if constexpr (detail::has_layout<R>) {
       auto const& v = nth<0>(x...);
-      constexpr layout l = R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
+      constexpr layout l =
+          R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
       auto const* in = data_of(v) + l.offset;
       auto* out = data_of(r);
       if constexpr (l.contiguous()) {
@@ -126,7 +130,8 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
         for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
       }
     } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
+      for (index_t i = 0; i < numel(result::value.sizes); ++i)
+        data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
     } else {
       R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
     }

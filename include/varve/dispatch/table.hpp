@@ -2,8 +2,8 @@
 #pragma once
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed.hpp>
-#include <varve/dispatch/tensor_eval.hpp>
 #include <varve/dispatch/handle.hpp>
+#include <varve/dispatch/tensor_eval.hpp>
 
 namespace varve {
 
@@ -16,7 +16,9 @@ auto rebound(attributes const& at) {
   else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
 }
 [[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
-  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl").c_str());
+  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter +
+                      "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl")
+                         .c_str());
 }
 
 /// The rules of an operator instantiated on tensors: the same text as for static values.
@@ -27,16 +29,22 @@ struct erased {
   using all = std::make_index_sequence<arity>;
 
   static tensor eval(attributes const& at, boxed_args const& x) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...); }(all{});
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...);
+    }(all{});
   }
   template <std::size_t I, std::size_t... K>
-  static tensor jvp_at(attributes const& at, tensor const& d, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
-    if constexpr (requires { R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...); }) return R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...);
+  static tensor jvp_at(attributes const& at, tensor const& d, tensor const& y, boxed_args const& x,
+                       std::index_sequence<K...>) {
+    if constexpr (requires { R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...); })
+      return R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...);
     else no_rule(Tag::op_name, "jvp");
   }
   template <std::size_t I, std::size_t... K>
-  static tensor vjp_at(attributes const& at, tensor const& g, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
-    if constexpr (requires { R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...); }) return R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...);
+  static tensor vjp_at(attributes const& at, tensor const& g, tensor const& y, boxed_args const& x,
+                       std::index_sequence<K...>) {
+    if constexpr (requires { R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...); })
+      return R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...);
     else no_rule(Tag::op_name, "grad");
   }
   VARVE_COLD static tensor jvp(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) {
@@ -163,7 +171,8 @@ inline table_registration const registration{&table<Tag, Facts>};
 template <class Tag, int Facts>
 op_table const* registered_table() {
   (void)&registration<Tag, Facts>;
-  if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
+  if constexpr (requires { typename rules<Tag>::functional; })
+    (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 /// The lock must be held. Of operators with the same name, that of varve.
@@ -171,10 +180,12 @@ inline op_table const* table_named(char const* name) {
   op_table const* found = nullptr;
   if (std::strncmp(name, "aten::", 6) == 0) name += 6;
   for (auto* e = first_table(); e; e = e->next)
-    if (std::strcmp(e->table->name, name) == 0 && (!found || (e->table->handle && e->table->handle()->own))) found = e->table;
+    if (std::strcmp(e->table->name, name) == 0 && (!found || (e->table->handle && e->table->handle()->own)))
+      found = e->table;
   return found;
 }
-/// The table of an operator in a graph; null when it is not known for tensors. Those of varve go by name, others by identity.
+/// The table of an operator in a graph; null when it is not known for tensors. Those of varve go by name, others by
+/// identity.
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
   for (auto* e = first_table(); e; e = e->next) {

@@ -23,7 +23,8 @@ tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
 }
 
-/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
+/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as
+/// a factory's.
 inline dispatch_key_set keys_of_call(boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included;
@@ -48,8 +49,8 @@ VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x)
 /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
 inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
 
-/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`? Then the kernel may run at once on what the operands hold
-/// below it, which `x` becomes.
+/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
+/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
 VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   thread_state const& s = this_thread_state;
   constexpr unsigned history = dispatch_key_set::history_bit;
@@ -69,17 +70,23 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   return true;
 }
 /// Has the one recorder write down what was done.
-VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int n) {
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
+                              int n) {
   if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
   l.record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
-VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
-VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
+VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+  return op.table->eval(*op.at, x);
+}
+VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+  return op.table->meta(*op.at, x);
+}
 
-/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8, MD-10). Undefined when all decline.
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
+/// MD-10). Undefined when all decline.
 inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
@@ -97,14 +104,19 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   };
   add(s.modes);
   for (layer_stack const& slot : s.infra) add(slot);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried + "), and no operand is of a subclass that could accept; let the process of one of them return a tensor, for instance op(args)").c_str());
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried +
+                        "), and no operand is of a subclass that could accept; let the process of one of them return a "
+                        "tensor, for instance op(args)")
+                           .c_str());
 }
-/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses among the operands, who find all modes back (MD-10, MD-11).
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
+/// among the operands, who find all modes back (MD-10, MD-11).
 VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
-    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above =
+        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
     tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
@@ -144,14 +156,17 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
   if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
   for (int k = 0; k < n; ++k) {
     thread_state const& s = this_thread_state;
-    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above =
+        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
     tensor y = order[k]->dispatch(op, x);
     if (y.defined()) return y;
   }
   std::string tried;
   for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried + "; let the dispatch of one of them return a tensor").c_str());
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " +
+                        tried + "; let the dispatch of one of them return a tensor")
+                           .c_str());
 }
 } // namespace detail
 
@@ -202,7 +217,8 @@ private:
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
-    if (!(x.defined() && ...)) [[unlikely]] detail::refuse_undefined(tag::op_name);
+    if (!(x.defined() && ...)) [[unlikely]]
+      detail::refuse_undefined(tag::op_name);
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
     bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
     if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
@@ -212,7 +228,9 @@ private:
       if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
         tensor const* const of[] = {&x...};
         constexpr int n = sizeof...(X);
-        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
+        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
+          return evaluate_tensor(op, *below[K]...);
+        }(std::index_sequence_for<X...>{});
         with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
         return y;
       }

@@ -9,9 +9,12 @@ namespace varve {
 
 namespace detail {
 /// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
-inline kernel::operand operand_of(tensor const& t, index_t const* strides) { return {t.raw(), strides, itemsize(t.dtype())}; }
+inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
+  return {t.raw(), strides, itemsize(t.dtype())};
+}
 
-/// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the conversions of all pairs of dtypes.)
+/// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the
+/// conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
@@ -47,7 +50,8 @@ constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
   if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
   else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
-  else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
+  else if constexpr (R::promote == promotion::comparison)
+    return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }
 template <class Tag>
@@ -56,8 +60,10 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::conditions,
                                         rules<Tag>::promote == promotion::floating,
                                         rules<Tag>::promote == promotion::comparison,
-                                        {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(), pointwise_loop<Tag, std::int32_t>(),
-                                         pointwise_loop<Tag, std::int64_t>(), nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(), nullptr, nullptr}};
+                                        {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
+                                         pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
+                                         nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
+                                         nullptr, nullptr}};
 
 VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
   meta const first = meta_of(*x[f.conditions]);
@@ -80,7 +86,8 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     in[k] = x[k];
     number = number && x[k]->is_number();
     if (x[k]->dtype() != t) {
-      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k], t); // a condition of 0.5 holds among integers as well
+      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
+                            t); // a condition of 0.5 holds among integers as well
       in[k] = &copies[k];
     }
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
@@ -106,14 +113,17 @@ inline bool repeats_one_element(tensor const& t, tensor const& other) {
     if (s != 0) return false;
   return t.numel() > 0;
 }
-/// A small floating tensor beside one element: that is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
+/// A small floating tensor beside one element: that is repeated in a buffer, and the kernel called once. Undefined when
+/// that does not fit.
 template <class = void>
 VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor const* const* x) {
   constexpr index_t most = 512; // bytes
   for (int at = 1; at >= 0; --at) {
     tensor const &one = *x[at], &other = *x[1 - at];
     dtype const t = other.dtype();
-    if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() || !repeats_one_element(one, other)) continue;
+    if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() ||
+        !repeats_one_element(one, other))
+      continue;
     index_t const n = other.numel();
     kernel::loop const loop = f.loops[static_cast<int>(t)];
     if (n * itemsize(t) > most || !loop) continue;
@@ -121,7 +131,8 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
     auto const repeat = [&]<class E>(E v) {
       for (index_t k = 0; k < n; ++k) reinterpret_cast<E*>(repeated)[k] = v;
     };
-    if (t == dtype::float32) repeat(one.is_number() ? static_cast<float>(one.item<double>()) : *static_cast<float const*>(one.raw(4)));
+    if (t == dtype::float32)
+      repeat(one.is_number() ? static_cast<float>(one.item<double>()) : *static_cast<float const*>(one.raw(4)));
     else repeat(one.is_number() ? one.item<double>() : *static_cast<double const*>(one.raw(8)));
     void const* p[2];
     p[at] = repeated;
@@ -192,14 +203,16 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
   tensor out = tensor::empty(m.sizes, m.type);
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
-      R::compute(at, strided_of<typename result_element<R, T>::type>(out), strided_of<typename operand_element<R, T, K>::type const>(x)...);
+      R::compute(at, strided_of<typename result_element<R, T>::type>(out),
+                 strided_of<typename operand_element<R, T, K>::type const>(x)...);
     });
     return out;
   }(std::index_sequence_for<X...>{});
 }
 } // namespace detail
 
-/// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by sharing storage, all others by `compute`.
+/// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
+/// sharing storage, all others by `compute`.
 template <class Op, class... X>
 tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;

@@ -5,9 +5,10 @@
 
 namespace varve {
 
-/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored` (`ThreadLocalState`, DK-10): included and excluded keys,
-/// transforms, modes of all stacks, grad and inference mode. It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers stay the other
-/// thread's own.
+/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored`
+/// (`ThreadLocalState`, DK-10): included and excluded keys, transforms, modes of all stacks, grad and inference mode.
+/// It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers
+/// stay the other thread's own.
 class thread_snapshot {
 public:
   thread_snapshot() : state_(this_thread_state) {}
@@ -25,7 +26,8 @@ private:
   bool inference_ = this_thread_inference;
 };
 
-/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception too.
+/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception
+/// too.
 class restored {
 public:
   explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
@@ -52,7 +54,8 @@ private:
   bool inference_ = this_thread_inference;
 };
 
-/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and `std::async`.
+/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and
+/// `std::async`.
 template <class F>
 auto carry(F f) {
   return [f = static_cast<F&&>(f), s = thread_snapshot()](auto&&... x) mutable -> decltype(auto) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
-#include <cstdint>
 #include <varve/core/dispatch_key.hpp>
 #include <varve/dispatch/boxed.hpp>
+
+#include <atomic>
+#include <cstdint>
 
 namespace varve {
 
@@ -18,7 +19,8 @@ struct randomness {
   static constexpr randomness_t<random_policy::different> different{};
 };
 
-/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
+/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and
+/// links to the one below.
 struct layer {
   layer* below = nullptr;
   /// Position in its stack, from 1.
@@ -28,11 +30,14 @@ struct layer {
   /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
-  /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
+  /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of
+  /// that becomes a value of the level. Null of others.
+  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
+                 int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
-  /// What it does with a custom function, erased (`detail::custom_function_ptr`), where that is not as `grad`, `jvp` and `vmap` do.
+  /// What it does with a custom function, erased (`detail::custom_function_ptr`), where that is not as `grad`, `jvp`
+  /// and `vmap` do.
   boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
@@ -73,8 +78,9 @@ protected:
   ~saved_hooks_scope() = default;
 };
 
-/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5). `fake` has its place among the modes,
-/// `schema_check` among the pre-dispatch modes, the other two in one of both (MD-18).
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes,
+/// whatever was entered first (MD-5). `fake` has its place among the modes, `schema_check` among the pre-dispatch
+/// modes, the other two in one of both (MD-18).
 enum class infra_mode : unsigned char { functional, proxy, fake, schema_check };
 constexpr char const* name(infra_mode m) {
   constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
@@ -82,17 +88,24 @@ constexpr char const* name(infra_mode m) {
 }
 inline constexpr int infra_modes = 4;
 
-/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
+/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it
+/// costs one load.
 struct thread_state {
   dispatch_key_set included, excluded;
   /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
   layer_stack transforms{nullptr, dispatch_key::transform};
   /// Modes switched on by `mode_guard`, last first; below them the infra slots.
   layer_stack modes{nullptr, dispatch_key::dispatch_mode};
-  layer_stack infra[infra_modes]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  layer_stack infra[infra_modes]{{nullptr, dispatch_key::dispatch_mode},
+                                 {nullptr, dispatch_key::dispatch_mode},
+                                 {nullptr, dispatch_key::dispatch_mode},
+                                 {nullptr, dispatch_key::dispatch_mode}};
   /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
   layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
-  layer_stack pre_infra[infra_modes]{{nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}};
+  layer_stack pre_infra[infra_modes]{{nullptr, dispatch_key::pre_dispatch},
+                                     {nullptr, dispatch_key::pre_dispatch},
+                                     {nullptr, dispatch_key::pre_dispatch},
+                                     {nullptr, dispatch_key::pre_dispatch}};
   layer_stack functions{nullptr, dispatch_key::function_mode};
   /// An `enable_mode` is on: it refuses a second one (MD-1).
   bool single_mode = false;
@@ -135,7 +148,8 @@ inline std::uint64_t next_layer_id() {
   constexpr int block_bits = 20;
   static std::atomic<std::uint64_t> blocks{0};
   std::uint64_t& next = this_thread_state.next_id;
-  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
+  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0)
+    next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
   return next++;
 }
 
@@ -162,7 +176,9 @@ VARVE_COLD inline bool is_traced(std::uint64_t id) {
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
   stack.top = l;
-  bool const any = stack.key == dispatch_key::dispatch_mode ? s.next_mode() != nullptr : stack.key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() != nullptr : l != nullptr;
+  bool const any = stack.key == dispatch_key::dispatch_mode  ? s.next_mode() != nullptr
+                   : stack.key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() != nullptr
+                                                             : l != nullptr;
   s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
 }
 } // namespace detail
@@ -202,10 +218,12 @@ private:
   layer* saved_;
 };
 
-/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before (DK-9).
+/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before
+/// (DK-9).
 class key_guard {
 public:
-  key_guard(dispatch_key_set include, dispatch_key_set exclude) : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+  key_guard(dispatch_key_set include, dispatch_key_set exclude)
+      : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
     this_thread_state.included = include;
     this_thread_state.excluded = exclude;
   }

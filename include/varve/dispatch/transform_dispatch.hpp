@@ -6,7 +6,8 @@
 #include <varve/dispatch/transform_keys.hpp>
 
 /// @file
-/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread processes it.
+/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread
+/// processes it.
 namespace varve::detail {
 
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
@@ -19,10 +20,12 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   return transforms;
 }
 [[noreturn]] VARVE_COLD inline void refuse_elsewhere() {
-  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
+  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
+                        "that thread; hand the function over by carry, or restore a thread_snapshot");
 }
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at
-/// work on another thread: what is done to it here would be missing there.
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension:
+/// `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at work on another thread: what is
+/// done to it here would be missing there.
 VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
   for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
@@ -34,16 +37,19 @@ VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t
     bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
     if (!constant && working_layers::elsewhere(p->layer())) refuse_elsewhere();
     if (!(p->sizes() == p->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
+      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the "
+                            "mapped function instead of storing it");
   }
   return *p;
 }
 inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 VARVE_COLD inline bool is_mapped(tensor const& t) {
-  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
+  return t.is_wrapped() &&
+         ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
 
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
+/// is refused by one that has.
 VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
     if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
@@ -60,16 +66,21 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
-      throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
+      throw transform_error(
+          (std::string("varve: ") + kind + ": " + op.name() +
+           ": a captured tensor cannot be written with a value of the transform; pass it as an argument")
+              .c_str());
     inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind + " is a leaf and cannot be written into; write into a value computed from it").c_str());
+    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind +
+                          " is a leaf and cannot be written into; write into a value computed from it")
+                             .c_str());
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3). The bit of a history says that autograd is the
-/// layer's own, so that the call stops there.
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
+/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
 VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.keys;
@@ -93,10 +104,12 @@ struct kernels_below {
   dispatch_key_set keys;
   boxed_args const& x;
 };
-/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below autograd for eager tensors: what they do is not recorded.
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
+/// autograd for eager tensors: what they do is not recorded.
 VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   processing_layer const* const here = processing_layer::of(top);
-  kernels_below const rest{here->working_for(), keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
+  kernels_below const rest{here->working_for(),
+                           keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
   bool const any = table_of(op).stops.has_any(rest.keys.above(dispatch_key::transform_back));
   popped const off(this_thread_state.transforms);
   return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
@@ -116,7 +129,8 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   tensor const y = redispatch(op, rest.keys, rest.x);
   return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.current() : y;
 }
-/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
+/// kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
@@ -127,13 +141,15 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
   // Without rules the layer has nothing of its own to do: only a kernel can have done it.
-  bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call ||
+                                   this_thread_state.excluded.has_any(own));
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
 
-/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform` and `transform_back` as far as they concern it, by the composite
-/// that the operator is, or by the operator's rules (FS-3, FS-14).
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
+/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
+/// (FS-3, FS-14).
 VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   bool dead = false;
@@ -147,7 +163,8 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
       if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x);
+        t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
       processing_layer const here(*s.transforms.top);
       return redispatch(op, at, x);

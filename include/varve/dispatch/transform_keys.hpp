@@ -11,8 +11,10 @@ constexpr char const* name(transform_type t) {
   return names[static_cast<int>(t)];
 }
 
-/// The keys between `transform` and `transform_back` that implement a kind of transform: a kernel that a program registers there is part of what the transform does, and sees each
-/// call at each such layer (FS-3). `vmap` has none: its kernels are the `batch` rules. Functionalities only, whatever the backend. Constant time, usable in constant expressions.
+/// The keys between `transform` and `transform_back` that implement a kind of transform: a kernel that a program
+/// registers there is part of what the transform does, and sees each call at each such layer (FS-3). `vmap` has none:
+/// its kernels are the `batch` rules. Functionalities only, whatever the backend. Constant time, usable in constant
+/// expressions.
 constexpr dispatch_key_set transform_keys(transform_type t) {
   switch (t) {
   case transform_type::grad:
@@ -24,26 +26,34 @@ constexpr dispatch_key_set transform_keys(transform_type t) {
     return {};
   }
 }
-/// Keys that a call passes over while a layer processes it: all between `transform` and `transform_back` but the layer's own, and autocast, which every layer leaves on.
+/// Keys that a call passes over while a layer processes it: all between `transform` and `transform_back` but the
+/// layer's own, and autocast, which every layer leaves on.
 constexpr dispatch_key_set passed_over(dispatch_key_set own) {
-  return dispatch_key_set::full().below(dispatch_key::transform).above(dispatch_key::transform_back) - own - dispatch_key_set(dispatch_key::autocast);
+  return dispatch_key_set::full().below(dispatch_key::transform).above(dispatch_key::transform_back) - own -
+         dispatch_key_set(dispatch_key::autocast);
 }
 
 namespace detail {
-/// Of the keys of a layer the one whose kernel the layer itself is, unless a program registers another: autograd, functionalize.
-constexpr dispatch_key_set implementing(dispatch_key_set own) { return own - dispatch_key_set(dispatch_key::inplace_or_view); }
+/// Of the keys of a layer the one whose kernel the layer itself is, unless a program registers another: autograd,
+/// functionalize.
+constexpr dispatch_key_set implementing(dispatch_key_set own) {
+  return own - dispatch_key_set(dispatch_key::inplace_or_view);
+}
 
-/// Stands for a layer on the stack while a kernel that a program registered works for it, and keeps the keys that the caller included and excluded: what the layer hands down meets
-/// these again (FS-4). Only calls that have such a kernel make one.
+/// Stands for a layer on the stack while a kernel that a program registered works for it, and keeps the keys that the
+/// caller included and excluded: what the layer hands down meets these again (FS-4). Only calls that have such a kernel
+/// make one.
 class processing_layer : layer {
 public:
-  explicit processing_layer(layer& l) : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+  explicit processing_layer(layer& l)
+      : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
     process = &run;
     record = nullptr; // calls go the long way
     if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
     set_top(this_thread_state.transforms, this);
     this_thread_state.included |= dispatch_key::transform_back;
-    this_thread_state.excluded = (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
+    this_thread_state.excluded =
+        (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
   }
   processing_layer(processing_layer const&) = delete;
   processing_layer& operator=(processing_layer const&) = delete;
@@ -54,15 +64,19 @@ public:
   }
 
   /// Null when none stands for the layer.
-  static processing_layer const* of(layer const& l) { return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr; }
+  static processing_layer const* of(layer const& l) {
+    return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr;
+  }
   /// The caller's keys, but those of stacks, which are as full as they are now.
   dispatch_key_set included() const {
-    constexpr dispatch_key_set stacks{dispatch_key::transform, dispatch_key::dispatch_mode, dispatch_key::pre_dispatch, dispatch_key::function_mode};
+    constexpr dispatch_key_set stacks{dispatch_key::transform, dispatch_key::dispatch_mode, dispatch_key::pre_dispatch,
+                                      dispatch_key::function_mode};
     return (included_ - stacks) | (this_thread_state.included & stacks);
   }
   dispatch_key_set excluded() const { return excluded_; }
   layer& working_for() const { return of_; }
-  /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
+  /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place
+  /// of its own, nothing but lowering.
   tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
 
 private:
@@ -75,14 +89,17 @@ private:
 };
 } // namespace detail
 
-/// Takes the top transform off the stack, with the keys of the thread as they were when it was given the call (FS-4); on every exit all is put back (FS-5).
+/// Takes the top transform off the stack, with the keys of the thread as they were when it was given the call (FS-4);
+/// on every exit all is put back (FS-5).
 class lowered {
 public:
   lowered() : lowered(detail::processing_layer::of(*this_thread_state.transforms.top)) {}
   layer& top() const { return off_.top(); }
 
 private:
-  explicit lowered(detail::processing_layer const* p) : keys_(p ? p->included() : this_thread_state.included, p ? p->excluded() : this_thread_state.excluded), off_(this_thread_state.transforms) {}
+  explicit lowered(detail::processing_layer const* p)
+      : keys_(p ? p->included() : this_thread_state.included, p ? p->excluded() : this_thread_state.excluded),
+        off_(this_thread_state.transforms) {}
   key_guard keys_;
   popped off_;
 };

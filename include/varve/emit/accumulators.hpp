@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/emit/step.hpp>
+
 #include <array>
 #include <bit>
 #include <limits>
-#include <varve/emit/step.hpp>
 
 /// @file
-/// Partial results of the reductions of a loop body: in registers, one in each lane, and as numbers. By kind and lane type, not by sink: a program may have a thousand sinks.
+/// Partial results of the reductions of a loop body: in registers, one in each lane, and as numbers. By kind and lane
+/// type, not by sink: a program may have a thousand sinks.
 namespace varve::loop {
 
 /// What a reduction begins with.
@@ -90,11 +92,13 @@ VARVE_PART V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unuse
 template <class M, bool Accumulate, class X, class V>
 VARVE_PART void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
   auto const n = counts_of(x);
-  for (index_t l = M::first < 0 ? i[max_rank] : M::first; l < live_lanes<M, V>(i); ++l) p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
+  for (index_t l = M::first < 0 ? i[max_rank] : M::first; l < live_lanes<M, V>(i); ++l)
+    p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
 }
 
-/// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a function for each would take the compiler's time: values that are all
-/// summed up (or compared) over the whole nest, each into a temporary of its own.
+/// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a
+/// function for each would take the compiler's time: values that are all summed up (or compared) over the whole nest,
+/// each into a temporary of its own.
 template <class P, int B>
 struct sink_table {
   static constexpr body b = P::value.bodies[B];
@@ -102,7 +106,7 @@ struct sink_table {
   static constexpr sink_kind kind = kind_of<P, B>(first);
   static constexpr dtype type = P::value.buffers[P::value.accesses[first.access].buffer].type;
   int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of what is summed up
-  index_t byte[b.sink_count]; // in the arena
+  index_t byte[b.sink_count];                  // in the arena
 
   static consteval bool alike() {
     if (first.kind == sink_kind::store || first.level != 0) return false;
@@ -110,7 +114,10 @@ struct sink_table {
       sink const& s = P::value.sinks[k];
       access const& a = P::value.accesses[s.access];
       buffer const& to = P::value.buffers[a.buffer];
-      if (s.kind != first.kind || kind_of<P, B>(s) != kind || s.product != first.product || s.minus != first.minus || s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type || is_run_time(a.offset)) return false;
+      if (s.kind != first.kind || kind_of<P, B>(s) != kind || s.product != first.product || s.minus != first.minus ||
+          s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type ||
+          is_run_time(a.offset))
+        return false;
     }
     return true;
   }
@@ -118,7 +125,8 @@ struct sink_table {
     for (int k = 0; k < b.sink_count; ++k) {
       sink const& s = P::value.sinks[b.sink_first + k];
       access const& a = P::value.accesses[s.access];
-      slot[k] = s.a, other[k] = s.product ? s.b : s.a, byte[k] = P::value.buffers[a.buffer].number + a.offset * itemsize(type);
+      slot[k] = s.a, other[k] = s.product ? s.b : s.a,
+      byte[k] = P::value.buffers[a.buffer].number + a.offset * itemsize(type);
     }
   }
 };

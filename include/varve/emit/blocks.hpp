@@ -11,13 +11,19 @@ namespace varve::loop {
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
 VARVE_PART void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
-  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P, First + From, From, sizeof...(K)>.at[K]), ...);
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now,
+                                                       places_of<P, First + From, From, sizeof...(K)>.at[K]),
+   ...);
 }
 template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_PART void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
-  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+VARVE_PART void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now,
+                                  std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(
+       mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}),
+   ...);
 }
-/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
+/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one
+/// share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE VARVE_WHOLE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
@@ -32,8 +38,11 @@ VARVE_PART void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer
 
 /// Computes steps `[First, First + Count)` into `now`, all in the caller.
 template <class P, int First, int Count, int Vector, class M, class V>
-VARVE_PART void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
-  if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+VARVE_PART void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i,
+                          [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
+  if constexpr (Count > 0)
+    detail::run_rows_of_steps<P, First, Count, Vector, M>(
+        mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
 }
 
 namespace detail {
@@ -50,11 +59,13 @@ VARVE_PART void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
 }
 } // namespace detail
 
-/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own, too, when the body is cut into blocks.
+/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own,
+/// too, when the body is cut into blocks.
 template <class P, int B, class M, class Mem, class V>
 VARVE_PART void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
   constexpr body b = P::value.bodies[B];
-  if constexpr (b.block_count > 0) detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
+  if constexpr (b.block_count > 0)
+    detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
   else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
 }
 

@@ -14,8 +14,11 @@ namespace varve::loop {
 struct slice_backward_facts {
   index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
   index_t start, step, count, total;
-  constexpr explicit slice_backward_facts(call_info const& c) : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]), total(numel(c.out.sizes)) {
-    for (int k = 0; k < c.out.sizes.n; ++k) (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
+  constexpr explicit slice_backward_facts(call_info const& c)
+      : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]),
+        total(numel(c.out.sizes)) {
+    for (int k = 0; k < c.out.sizes.n; ++k)
+      (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
   }
 };
 struct gather_facts {
@@ -23,23 +26,29 @@ struct gather_facts {
   index_t total, size; // size: how many elements an index may choose from
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
-      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
+        size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)),
+        in_stride(contiguous_strides(c.in[0].sizes)) {}
 };
 struct scatter_add_facts {
   int rank, axis;
-  index_t total, count, size; // size: as of gather
+  index_t total, count, size;                    // size: as of gather
   dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
-      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
-        stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
+        count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
+        stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)),
+        out_stride(contiguous_strides(c.out.sizes)) {}
 };
 struct convolution_facts : kernel::convolution_sizes {
-  constexpr explicit convolution_facts(call_info const& c) : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
+  constexpr explicit convolution_facts(call_info const& c)
+      : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
 };
 struct argmax_facts {
   index_t outer = 1, size = 1, inner = 1;
   constexpr explicit argmax_facts(call_info const& c) {
-    for (int k = 0; k < c.in[0].sizes.n; ++k) (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
+    for (int k = 0; k < c.in[0].sizes.n; ++k)
+      (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
   }
 };
 
@@ -49,12 +58,16 @@ VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* o
   for (index_t e = 0; e < x.total; ++e) out[e] = T(0);
   for (index_t o = 0; o < x.outer; ++o)
     for (index_t q = 0; q < x.count; ++q)
-      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
+      for (index_t i = 0; i < x.inner; ++i)
+        out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
 }
-/// Refuses indices out of range as the operators do, before any of them addresses memory; a pass of its own, which compilers vectorize.
+/// Refuses indices out of range as the operators do, before any of them addresses memory; a pass of its own, which
+/// compilers vectorize.
 template <class I>
 VARVE_INLINE void check_indices(char const* op, I const* index, index_t count, index_t size) {
-  auto const outside = [&](index_t e) { return static_cast<std::uint64_t>(index[e]) >= static_cast<std::uint64_t>(size); }; // negative ones too
+  auto const outside = [&](index_t e) {
+    return static_cast<std::uint64_t>(index[e]) >= static_cast<std::uint64_t>(size);
+  }; // negative ones too
   bool any = false;
   for (index_t e = 0; e < count; ++e) any |= outside(e);
   for (index_t e = 0; any && e < count; ++e)
@@ -99,15 +112,18 @@ VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
 }
 } // namespace detail
 
-/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
+/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to
+/// the blocked kernel.
 template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
 VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
-  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
+  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18)
+    kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
-/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the number of rows alone, blocks of them are products of fixed size.
+/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the
+/// number of rows alone, blocks of them are products of fixed size.
 template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
 VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
@@ -115,10 +131,12 @@ VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c
   constexpr bool by_rows = std::is_floating_point_v<T> && is_run_time(M) && !is_run_time(K) && !is_run_time(N) && !TA;
   for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
     index_t row = 0;
-    constexpr index_t some = TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+    constexpr index_t some =
+        TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
     if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
       for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
-    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e + row * n, n, 1});
+    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1},
+                      {c + e + row * n, n, 1});
   }
 }
 
@@ -159,14 +177,18 @@ VARVE_INLINE void call(auto const& mem) {
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
-    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+    if constexpr (sized<P>)
+      multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
+    else
+      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e)
+        multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == operator_class::slice_backward) {
     detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
   } else if constexpr (c.what == operator_class::gather) {
     detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == operator_class::scatter_add) {
-    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem),
+                        address<P, s.in[2]>(mem), out);
   } else if constexpr (c.what == operator_class::convolution) {
     kernel::convolve<T>(detail::facts_of<convolution_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == operator_class::argmax) {

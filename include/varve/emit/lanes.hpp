@@ -12,7 +12,8 @@ template <int Live, int First = 0>
 struct lanes_in_use {
   static constexpr int live = Live, first = First;
 };
-/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop indices.
+/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop
+/// indices.
 using lanes_counted = lanes_in_use<0>;
 template <int Live>
 using lanes_overlapping = lanes_in_use<Live, -1>;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/emit/blocks.hpp>
 #include <varve/emit/accumulators.hpp>
+#include <varve/emit/blocks.hpp>
 #include <varve/plan/threads.hpp>
 
 namespace varve::loop {
 
-/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time sizes.
+/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time
+/// sizes.
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
@@ -17,7 +18,8 @@ struct nest {
   static constexpr int inner = b.rank - 1;
   static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
   /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
-  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  static constexpr int side_by_side =
+      vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
   /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
   static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
   /// Whether threads share the outermost loop.
@@ -49,12 +51,15 @@ private:
   template <int L>
   static constexpr bool any_accumulates = [] {
     bool any = false;
-    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
+    for (int s = b.sink_first; s < b.sink_first + sinks; ++s)
+      any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
     return any;
   }();
-  /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become results.
+  /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become
+  /// results.
   enum class act : unsigned char { start, leave, finish };
-  /// Sinks in one function: many of them are several, as many steps are; those of blocks find their values in memory in any case.
+  /// Sinks in one function: many of them are several, as many steps are; those of blocks find their values in memory in
+  /// any case.
   static constexpr int at_once = sinks <= (b.block_count > 0 ? 32 : 128) ? sinks : 32;
   static constexpr bool alike = [] {
     if constexpr (sinks > at_once) return sink_table<P, B>::alike();
@@ -67,15 +72,18 @@ private:
   using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
   static VARVE_PART void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
-    loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
+    loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1,
+                           (number_of<b.extent[L]>(mem) * ...));
     constexpr bool sums = any_accumulates<0>;
     number partial[sums ? loop_parts::most : 1][sinks];
-    for_each_part(parts.count, [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
+    for_each_part(parts.count,
+                  [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
     if constexpr (sums) put_together(mem, partial, parts.count, row<0>{});
   }
   static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
   template <class Mem, int... S>
-  static VARVE_NOINLINE VARVE_WHOLE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
+  static VARVE_NOINLINE VARVE_WHOLE void run_part(Mem const& mem, index_t begin, index_t end,
+                                                  [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
     Mem const own = mem; // nobody else sees it, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
@@ -86,16 +94,26 @@ private:
     ((accumulates<0, S> ? void(partial[S] = static_cast<number>(across<kind_at<S>>(total<S>(sum)))) : void()), ...);
   }
   template <class Mem, int... S>
-  static VARVE_PART void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+  static VARVE_PART void put_together(Mem const& mem, number (*partial)[sinks], int parts,
+                                      std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
-    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
-    ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
+    for (int k = 1; k < parts; ++k)
+      ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
+    ((accumulates<0, S>
+          ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i),
+                            partial[0][S])
+          : void()),
+     ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
   template <int L>
-  static VARVE_PART index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
+  static VARVE_PART index_t begins(index_t const* i) {
+    return shared && L == 0 ? i[part_begin] : 0;
+  }
   template <int L>
-  static VARVE_PART index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
+  static VARVE_PART index_t ends(index_t const* i, index_t limit) {
+    return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit;
+  }
 
   template <int L, class M, class Mem>
   static VARVE_PART void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
@@ -126,7 +144,8 @@ private:
       i[L] = 0;
     } else if constexpr (L == b.vector) {
       constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side),
+                        blocks = whole / block * block;
       if constexpr (blocks > 0)
         for (i[L] = begins<L>(i); i[L] < ends<L>(i, blocks); i[L] += block) {
           if constexpr (paired) pair<M>(mem, i, sum, fixed);
@@ -145,13 +164,16 @@ private:
       }
       i[L] = 0;
     } else {
-      for (i[L] = begins<L>(i); i[L] < ends<L>(i, number_of<b.extent[L]>(mem)); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      for (i[L] = begins<L>(i); i[L] < ends<L>(i, number_of<b.extent[L]>(mem)); ++i[L])
+        level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
     if constexpr (any_accumulates<L> && !(shared && L == 0)) all_sinks<act::finish, L, 0, M>(mem, i, sum, fixed, fixed);
   }
   template <int L, class M, class Mem, int... U>
-  static VARVE_PART void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+  static VARVE_PART void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i,
+                                         [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed,
+                                         std::integer_sequence<int, U...>) {
     index_t const start = i[L];
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
@@ -170,7 +192,9 @@ private:
     } else {
       V now[b.step_count + 1];
       if constexpr (b.ordered) step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now});
-      else run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
+      else
+        run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now),
+            all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
     }
   }
   template <class M, class Mem>
@@ -179,11 +203,16 @@ private:
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
     step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now}, vector_at{j, next});
-    if constexpr (!b.ordered) all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
+    if constexpr (!b.ordered)
+      all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
   template <class M, int... C, class... At>
-  static VARVE_PART void step_by_step(std::integer_sequence<int, C...>, [[maybe_unused]] auto const& mem, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] At... at) {
-    (row_of_steps<C * 64, M>(std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}, mem, sum, fixed, at...), ...);
+  static VARVE_PART void step_by_step(std::integer_sequence<int, C...>, [[maybe_unused]] auto const& mem,
+                                      [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] At... at) {
+    (row_of_steps<C * 64, M>(
+         std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}, mem, sum, fixed,
+         at...),
+     ...);
   }
   template <int From, class M, int... K, class... At>
   static VARVE_PART void row_of_steps(std::integer_sequence<int, K...>, auto const& mem, V* sum, V* fixed, At... at) {
@@ -192,11 +221,17 @@ private:
   /// One step of the body, for one vector or two: a value, or what a sink does with one.
   template <int K, class M, class Mem, class... At>
   static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] V* sum, V* fixed, At... at) {
-    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) (leave<s.slot, M>(mem, at.i, sum, fixed, at.now), ...);
-    else (compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, at.i, fixed, at.now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), ...);
+    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave)
+      (leave<s.slot, M>(mem, at.i, sum, fixed, at.now), ...);
+    else
+      (compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(
+           mem, at.i, fixed, at.now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]),
+       ...);
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i,
+                                   [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed,
+                                   [[maybe_unused]] V const* now) {
     if constexpr (alike) {
       sinks_alike<A, M>(mem, i, sum, fixed, now);
     } else {
@@ -206,27 +241,35 @@ private:
     }
   }
   template <act A, class M, class Mem>
-  static VARVE_NOINLINE VARVE_WHOLE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i,
+                                                     V* sum, [[maybe_unused]] V const* fixed,
+                                                     [[maybe_unused]] V const* now) {
     using table = sink_table<P, B>;
     for (int s = 0; s < sinks; ++s) {
       if constexpr (A == act::start) {
         for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<table::kind, T>());
       } else if constexpr (A == act::leave) {
-        V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
-        sum[s] = masked<M, true>(i, with_one_more<table::kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+        V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]),
+                &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
+        sum[s] = masked<M, true>(i, with_one_more<table::kind, table::first.product, table::first.minus>(sum[s], x, y),
+                                 sum[s]);
       } else {
         V all = sum[s];
         for (int u = 1; u < side_by_side; ++u) all = merged<table::kind>(all, sum[u * sinks + s]);
-        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<table::kind>(all));
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]),
+                        across<table::kind>(all));
       }
     }
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_NOINLINE VARVE_WHOLE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed,
+                                                     V const* now) {
     some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
   }
   template <act A, int L, int From, class M, class Mem, int... S>
-  static VARVE_PART void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+  static VARVE_PART void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i,
+                                    [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed,
+                                    [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
     if constexpr (A == act::leave) (leave<From + S, M>(mem, i, sum, fixed, now), ...);
     else if constexpr (A == act::start) (start<L, From + S>(sum), ...);
     else (finish<L, From + S, M>(mem, i, sum), ...);
@@ -241,12 +284,14 @@ private:
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<kind_at<S>, s.product, s.minus>(sum[S], a, c), sum[S]);
+        sum[S] =
+            masked<M, (b.vector >= s.level)>(i, with_one_more<kind_at<S>, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
         auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
           V const zero = V(neutral<s.kind, T>());
-          leave_number<S>(p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
+          leave_number<S>(
+              p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
         } else {
           V const old = held<S, M>(mem, i, p);
           hold<S, M>(mem, i, p, masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(old, a, c), old));
@@ -271,13 +316,15 @@ private:
       for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<kind_at<S>, T>());
   }
   template <int L, int S, class M, class Mem>
-  static VARVE_PART void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
+  static VARVE_PART void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i,
+                                [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
       V const r = total<S>(sum);
       auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
       if constexpr (b.vector >= s.level) leave_number<S>(p, across<kind_at<S>>(r));
-      else if constexpr (kind_at<S> == sink_kind::count) leave_counts<M, s.accumulate>(i, p, number_of<target_stride<S>>(mem), r);
+      else if constexpr (kind_at<S> == sink_kind::count)
+        leave_counts<M, s.accumulate>(i, p, number_of<target_stride<S>>(mem), r);
       else if constexpr (s.accumulate) hold<S, M>(mem, i, p, merged<s.kind>(held<S, M>(mem, i, p), r));
       else hold<S, M>(mem, i, p, r);
     }

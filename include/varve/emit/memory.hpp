@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <utility>
 #include <varve/plan/sized_program.hpp>
+
+#include <utility>
 
 /// @file
 /// Where a program's buffers lie while it runs: every index and stride is a constant.
@@ -22,7 +23,8 @@ struct table {
   static constexpr buffer b = P::value.buffers[Buffer];
   type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
   constexpr table() : elements{} {
-    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+    for (index_t k = 0; k < b.elements; ++k)
+      elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
   }
 };
 template <class P, int Buffer>
@@ -56,9 +58,11 @@ constexpr int depth_of(index_t const* stride) {
   return n;
 }
 template <class P, int A, int... L>
-VARVE_PART index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
+VARVE_PART index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i,
+                            std::integer_sequence<int, L...>) {
   constexpr access a = P::value.accesses[A];
-  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
+  if constexpr (sized<P>)
+    return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
   else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
 }
 template <class P, int A>

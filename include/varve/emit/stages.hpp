@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstring>
-#include <varve/graph/builder.hpp>
+#include <varve/core/scratch_memory.hpp>
 #include <varve/emit/call.hpp>
 #include <varve/emit/loop_nest.hpp>
-#include <varve/plan/planner.hpp>
+#include <varve/graph/builder.hpp>
 #include <varve/pass/prepare.hpp>
+#include <varve/plan/planner.hpp>
 #include <varve/plan/schedule.hpp>
-#include <varve/core/scratch_memory.hpp>
+
+#include <cstring>
 
 namespace varve::loop {
 
@@ -48,10 +49,13 @@ namespace detail {
 template <class P, int Arguments, int Results>
 VARVE_PART void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
   if constexpr (sized<P>) {
-    static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
+    static_assert(P::value.problem == sized_problem::none,
+                  "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
     size_values<P> const sizes(mem.size); // the first of which are the symbols
     for (int k = 0; k < P::value.guard_count; ++k)
-      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis; pass an argument that is long enough there, or slice outside of the body");
+      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0)
+        refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis; pass an "
+                                            "argument that is long enough there, or slice outside of the body");
     run_sized<P>(given, sizes);
   } else {
     run<P>(given);
@@ -64,7 +68,9 @@ template <class P, int S, int R, int... A, int... Q>
 VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
-  run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+  run_inner<sub, sizeof...(A), sizeof...(Q)>(
+      mem,
+      {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
@@ -82,29 +88,36 @@ constexpr bool is_short() {
     if (P::value.stages[k].kind != stage_kind::loops) return false;
   return P::value.used.steps <= 256;
 }
-/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
+/// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
-  constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]),
+                results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
   index_t const n = number_of<c.at[1][0]>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
   index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
-  memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
+  memory<sizeof...(A), sizeof...(Q)> const all{
+      {address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
   if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A],
+                                   static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem))))
+                : void()),
+   ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) VARVE_PART {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
-      run_inner<condition, sizeof...(A), 1>(mem, {{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      run_inner<condition, sizeof...(A), 1>(
+          mem, {{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
       if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
       return *go;
     } else {
@@ -114,13 +127,14 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   auto const step = [&](void* const* from, void* const* to, index_t k) VARVE_PART {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
     run_inner<sub, sizeof...(A), sizeof...(Q)>(
-        mem,
-        {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
-         {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
-         nullptr});
+        mem, {{(A < carried ? from[A < carried ? A : 0]
+                            : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+              {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+              nullptr});
   };
   index_t k = 0;
-  if constexpr (open || counted) { // written twice: with places that are constants what is carried may stay in registers
+  if constexpr (open ||
+                counted) { // written twice: with places that are constants what is carried may stay in registers
     while (goes_on(here, k)) {
       step(here, there, k++);
       if (!goes_on(there, k)) break;
@@ -139,8 +153,14 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
     }
   }
   if constexpr (open || counted) {
-    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem)))) : void()), ...);
-    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
+    if (k % 2)
+      ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
+                    : void()),
+       ...);
+    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0,
+                                      static_cast<std::size_t>((n - k) * result_step[Q])))
+                   : void()),
+     ...);
   }
 }
 } // namespace detail
@@ -153,7 +173,8 @@ VARVE_PART void run_stage(auto const& mem) {
     nest<P, s.number>::run(mem);
   } else if constexpr (s.kind == stage_kind::fill) {
     auto* p = address<P, s.out>(mem);
-    for (index_t k = 0; k < number_of<P::value.buffers[s.out].elements>(mem); ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+    for (index_t k = 0; k < number_of<P::value.buffers[s.out].elements>(mem); ++k)
+      p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
   } else if constexpr (s.kind == stage_kind::branch) {
     constexpr call_info c = P::value.calls[s.number];
     using operands = std::make_integer_sequence<int, c.operands>;
@@ -162,7 +183,8 @@ VARVE_PART void run_stage(auto const& mem) {
     else detail::run_region<P, S, c.region + 1>(mem, operands{}, results{});
   } else if constexpr (s.kind == stage_kind::scan) {
     constexpr call_info c = P::value.calls[s.number];
-    detail::run_scan<P, S>(mem, std::make_integer_sequence<int, c.operands>{}, std::make_integer_sequence<int, c.results>{});
+    detail::run_scan<P, S>(mem, std::make_integer_sequence<int, c.operands>{},
+                           std::make_integer_sequence<int, c.results>{});
   } else {
     call<P, S>(mem);
   }
@@ -177,7 +199,8 @@ template <class P, int From, int Count, class Mem>
 VARVE_NOINLINE VARVE_WHOLE void run_stages_apart(Mem const& mem) {
   run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
 }
-/// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256 elements.
+/// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256
+/// elements.
 template <class P, int From, int Stages, class Mem>
 VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
   if constexpr (Stages <= 64 && From == 0) {
@@ -190,7 +213,8 @@ VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
 }
 } // namespace detail
 
-/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack, where they are no more than `most_on_stack`.
+/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack, where they are no
+/// more than `most_on_stack`.
 template <class P, int Arguments, int Results>
 VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
@@ -238,7 +262,8 @@ struct built {
     }
     return static_program<S>(p);
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
+                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 /// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
@@ -253,7 +278,8 @@ struct built<Make, S> {
       return {p, sizes, guards, 0, sized_problem::writes};
     }
     graph const better[] = {prepare(traced[0]), prepare(traced[1])};
-    if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
+    if (better[0].nodes.size() != better[1].nodes.size())
+      return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
     schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
@@ -262,19 +288,21 @@ struct built<Make, S> {
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
+                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
 } // namespace detail
 
-/// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual size, else twice; what is not used of
-/// the size is zeros, which cost nothing.
+/// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual
+/// size, else twice; what is not used of the size is zeros, which cost nothing.
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
-  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  static_assert(!compiled::value.writes_arguments,
+                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {

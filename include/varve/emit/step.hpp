@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/emit/memory.hpp>
 #include <varve/emit/lanes.hpp>
+#include <varve/emit/memory.hpp>
 #include <varve/emit/step_form.hpp>
 #include <varve/kernel/records.hpp>
 
 /// @file
-/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
-/// `P` is a type with `static constexpr auto value`, a `static_program`.
+/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its
+/// instruction. `P` is a type with `static constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
 namespace detail {
 /// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
 VARVE_PART V load_sized(auto const& mem, index_t const* i, T const* p) {
-  if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
+  if constexpr (M::live == 0 || is_run_time(Stride))
+    return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
   else return load_lanes<V, M, Stride>(p);
 }
 template <class M, index_t Stride, bool Fits, class T, class V>
 VARVE_PART void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
-  if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
+  if constexpr (M::live == 0 || is_run_time(Stride))
+    store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
   else store_lanes<M, Stride, Fits>(p, v);
 }
 
@@ -85,7 +87,8 @@ VARVE_PART V converted(V const& x) {
 } // namespace detail
 
 namespace detail {
-/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
+/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step
+/// is written thousands of times.
 template <class V>
 VARVE_PART V const& pick(V const* fixed, V const* now, int slot) {
   return slot >= 0 ? now[slot] : fixed[~slot];
@@ -101,7 +104,7 @@ VARVE_PART V arithmetic(V const& a, V const& b) {
     else return V(a.data / b.data);
   } else
 #endif
-  if constexpr (std::is_integral_v<kernel::element_t<V>>) {
+      if constexpr (std::is_integral_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return kernel::add(a, b);
     else if constexpr (Kind == step_kind::sub) return kernel::sub(a, b);
     else return kernel::mul(a, b);
@@ -165,10 +168,12 @@ VARVE_PART void take_product(V* r, V const& a, V const& b) {
   else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
 }
 template <class P, int S, class V, int... K>
-VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now,
+                      std::integer_sequence<int, K...>) {
   constexpr step_kind kind = P::value.steps[S].kind;
   V r[2];
-  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
+  if constexpr (kind == step_kind::dot)
+    (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
   else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
   if constexpr (sizeof...(K) > 1) {
     if constexpr (kind == step_kind::sum || kind == step_kind::dot) return arithmetic<step_kind::add>(r[0], r[1]);
@@ -183,14 +188,17 @@ VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const*
 namespace detail {
 /// A load of form `S`.
 template <step_form S, int Vector, class M, class V, int... L>
-VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
+VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at,
+                    std::integer_sequence<int, L...>) {
   auto const* const p = base<S.where, type_of<S.from>>(mem, at.from);
-  return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
+  return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(
+      p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
 /// A step by itself: what it reads depends on the indices, or its operands are many.
 template <class P, int S, int Vector, class M, class V>
-VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
+VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i,
+                              [[maybe_unused]] V const* fixed, V* now, int slot) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index) {
@@ -204,7 +212,8 @@ VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]]
     } else if constexpr (s.kind == step_kind::records) {
       E const* p = address<P, a.buffer>(mem) + at;
       if constexpr (M::live == 0 || is_run_time(stride)) {
-        for (int q = 0; q < fields_at_once<E>; ++q) now[slot + q] = load_counted<V, stride>(p + q, number_of<stride>(mem), live_lanes<M, V>(i));
+        for (int q = 0; q < fields_at_once<E>; ++q)
+          now[slot + q] = load_counted<V, stride>(p + q, number_of<stride>(mem), live_lanes<M, V>(i));
       } else {
         load_fields<E>(p, stride, now + slot);
       }
@@ -218,26 +227,34 @@ VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]]
   } else if constexpr (s.kind == step_kind::op) {
     now[slot] = apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else {
-    now[slot] = gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+    now[slot] = gathered<P, S>(fixed, now,
+                               std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
 }
 } // namespace detail
 
-/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`); what other blocks look for, beside the former too.
+/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration
+/// (`now`); what other blocks look for, beside the former too.
 template <step_form S, class P, int Vector, class M, class V>
-VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed,
+                        [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
   using detail::pick;
   if constexpr (S.number >= 0) {
     detail::compute_alone<P, S.number, Vector, M>(mem, i, static_cast<V const*>(fixed), now, at.slot);
   } else if constexpr (S.kind == step_kind::load) {
-    now[at.slot] = detail::loaded<S, Vector, M, V>(mem, i, at, std::make_integer_sequence<int, detail::depth_of(S.stride)>{});
+    now[at.slot] =
+        detail::loaded<S, Vector, M, V>(mem, i, at, std::make_integer_sequence<int, detail::depth_of(S.stride)>{});
   } else if constexpr (S.kind >= step_kind::add && S.kind <= step_kind::div) {
-    if constexpr (S.wraps && S.kind == step_kind::mul) now[at.slot] = kernel::wrapped_product<type_of<S.type>>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
+    if constexpr (S.wraps && S.kind == step_kind::mul)
+      now[at.slot] = kernel::wrapped_product<type_of<S.type>>(
+          pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
     else now[at.slot] = detail::arithmetic<S.kind>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]));
   } else if constexpr (S.kind == step_kind::fma) {
-    now[at.slot] = detail::multiply_add<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+    now[at.slot] =
+        detail::multiply_add<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
   } else if constexpr (S.kind == step_kind::fnma) {
-    now[at.slot] = detail::subtract_product<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+    now[at.slot] =
+        detail::subtract_product<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
   } else if constexpr (S.kind == step_kind::op && S.count == 1) {
     constexpr auto k = detail::kernel_of<V>(*S.op);
     if constexpr (S.apart) now[at.slot] = detail::call_apart<k, V>(pick(fixed, now, at.in[0]));
@@ -253,7 +270,8 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
     now[at.slot] = detail::converted<S.type, S.from>(pick(fixed, now, at.in[0]));
   }
   if constexpr (S.wraps) {
-    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == operator_class::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
+    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == operator_class::pointwise))
+      now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
     else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
   if constexpr (S.kept) fixed[at.kept] = now[at.slot];

@@ -7,7 +7,8 @@
 /// `P` is a type with `static constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
-/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
+/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time
+/// over every function that a template makes.
 struct step_form {
   step_kind kind;
   dtype type, from; // `from` of a load: what the memory holds
@@ -18,7 +19,8 @@ struct step_form {
   index_t stride[max_rank];
   int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
 };
-/// Where a step leaves its value and finds its first operands; the value of a constant; the number of the buffer that is loaded from, and its first element.
+/// Where a step leaves its value and finds its first operands; the value of a constant; the number of the buffer that
+/// is loaded from, and its first element.
 struct step_places {
   int slot, kept, in[3];
   double value;
@@ -26,7 +28,8 @@ struct step_places {
 };
 
 namespace detail {
-/// Is the code of a load shared with others? What lies in the program, or where run-time sizes say, is addressed by code of its own.
+/// Is the code of a load shared with others? What lies in the program, or where run-time sizes say, is addressed by
+/// code of its own.
 template <class P>
 constexpr bool loads_alike(access const& a) {
   place const where = P::value.buffers[a.buffer].where;
@@ -42,7 +45,10 @@ consteval step_form form_of(int number) {
     for (int l = 0; l < max_rank; ++l) f.stride[l] = a.stride[l];
     return f;
   }
-  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
+  bool const own = s.kind == step_kind::op
+                       ? s.count < 1 || s.count > 2 || s.wide
+                       : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index ||
+                             (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
   if (own) f.number = number;
   return f;
 }
@@ -54,7 +60,9 @@ struct row_of_places {
     for (int k = 0; k < Count; ++k) {
       step const& s = P::value.steps[First + k];
       at[k] = {Slot + k, s.kept, {s.in[0], s.in[1], s.in[2]}, s.value, 0, 0};
-      if (s.kind == step_kind::load) at[k].from = P::value.buffers[P::value.accesses[s.access].buffer].number, at[k].offset = P::value.accesses[s.access].offset;
+      if (s.kind == step_kind::load)
+        at[k].from = P::value.buffers[P::value.accesses[s.access].buffer].number,
+        at[k].offset = P::value.accesses[s.access].offset;
     }
   }
 };

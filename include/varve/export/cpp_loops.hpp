@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/export/cpp_text.hpp>
+
+#include <vector>
 
 namespace varve::cpp {
 
@@ -15,7 +16,8 @@ VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
 }
 inline std::string text(index_t n) { return std::to_string(n); }
 
-/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension computes each value in its own type, others in batches.
+/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension
+/// computes each value in its own type, others in batches.
 class loop_writer {
 public:
   /// Writes loop nest `b` of program `p`.
@@ -37,19 +39,29 @@ private:
   std::vector<int> taken; // nodes whose names are in use
 
   loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
-      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : b_.type == loop::lane::i32 ? dtype::int32 : b_.type == loop::lane::i64 ? dtype::int64 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
+      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32   ? dtype::float32
+                                                                    : b_.type == loop::lane::i32 ? dtype::int32
+                                                                    : b_.type == loop::lane::i64 ? dtype::int64
+                                                                                                 : dtype::float64),
+        lane(type_text(lane_type)), V("batch<" + lane + ">") {
     fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
     used_fixed.resize(fixed.size()), used_now.resize(now.size());
   }
   loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
   loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
-  loop::step const& step_of(int s) const { return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s)); }
+  loop::step const& step_of(int s) const {
+    return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s));
+  }
   loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
-  std::string const& value(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  std::string const& value(int s) const {
+    return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)];
+  }
   int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.slots[s.args + k]; }
 
   void find_used() {
-    auto use = [&](int s) { (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1; };
+    auto use = [&](int s) {
+      (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1;
+    };
     for (int k = 0; k < b.sink_count; ++k) {
       use(sink(k).a);
       if (sink(k).product) use(sink(k).b);
@@ -65,7 +77,8 @@ private:
   std::string index(loop::access const& a) const {
     std::string s;
     for (int l = 0; l < b.rank; ++l)
-      if (a.stride[l] != 0 && b.extent[l] != 1) s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
+      if (a.stride[l] != 0 && b.extent[l] != 1)
+        s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
     if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
     return s;
   }
@@ -80,7 +93,8 @@ private:
     loop::access const& a = p.accesses[s.access];
     dtype const t = p.buffers[a.buffer].type;
     if (!batches) return element(a);
-    if (stride(a) == 0) return V + "(" + (t == lane_type ? element(a) : "static_cast<" + lane + ">(" + element(a) + ")") + ")";
+    if (stride(a) == 0)
+      return V + "(" + (t == lane_type ? element(a) : "static_cast<" + lane + ">(" + element(a) + ")") + ")";
     if (stride(a) == 1 && t == lane_type) return "kernel::load(" + pointer(a) + ", live)";
     return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
   }
@@ -90,17 +104,24 @@ private:
     std::string i = "static_cast<" + type + ">(" + index(a) + ")";
     if (batches) i = stride(a) ? "kernel::ramp<" + lane + ">(" + i + ", " + text(stride(a)) + ")" : V + "(" + i + ")";
     if (s.count == 0) return i;
-    return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")" : value(s.in[0]) + " == " + i;
+    return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")"
+                   : value(s.in[0]) + " == " + i;
   }
   std::string converted(loop::step const& s) const {
     std::string const x = value(s.in[0]);
-    if (!batches) return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
-    if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 || (is_floating(s.type) && lane_type == dtype::float32)) return x;
+    if (!batches)
+      return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
+    if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 ||
+        (is_floating(s.type) && lane_type == dtype::float32))
+      return x;
     if (s.type == dtype::bool_) return "kernel::ne(" + x + ", " + V + "(0))";
-    return (is_floating(s.from) || is_floating(s.type) ? "kernel::through<" : "kernel::wrapped<") + std::string(type_text(s.type)) + ">(" + x + ")";
+    return (is_floating(s.from) || is_floating(s.type) ? "kernel::through<" : "kernel::wrapped<") +
+           std::string(type_text(s.type)) + ">(" + x + ")";
   }
-  std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t, bool minus = false) const {
-    if (batches) return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
+  std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t,
+                          bool minus = false) const {
+    if (batches)
+      return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
     return combined(minus ? "sub" : "add", c, combined("mul", a, b_, t), t);
   }
   std::string combined(char const* op, std::string const& x, std::string const& y, dtype t) const {
@@ -109,10 +130,14 @@ private:
   /// Many terms: two partial results, each of every other term.
   std::string gathered(loop::step const& s) const {
     bool const dot = s.kind == loop::step_kind::dot;
-    char const* const op = s.kind == loop::step_kind::greatest ? "maximum" : s.kind == loop::step_kind::least ? "minimum" : "add";
+    char const* const op = s.kind == loop::step_kind::greatest ? "maximum"
+                           : s.kind == loop::step_kind::least  ? "minimum"
+                                                               : "add";
     int const terms = dot ? s.count / 2 : s.count;
     std::string part[2];
-    auto term = [&](int k) { return batches ? value(operand(s, k)) : as(s.type, step_of(operand(s, k)).type, value(operand(s, k))); }; // flags and small integers are summed as int64
+    auto term = [&](int k) {
+      return batches ? value(operand(s, k)) : as(s.type, step_of(operand(s, k)).type, value(operand(s, k)));
+    }; // flags and small integers are summed as int64
     for (int k = 0; k < terms; ++k) {
       std::string& r = part[k % 2];
       if (dot) {
@@ -131,28 +156,45 @@ private:
     switch (s.kind) {
     case none: // a field of a record
     case load:
-    case records: return loaded(s);
-    case constant: return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
-    case loop::step_kind::index: return counted(s);
-    case convert: return converted(s);
+    case records:
+      return loaded(s);
+    case constant:
+      return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
+    case loop::step_kind::index:
+      return counted(s);
+    case convert:
+      return converted(s);
     case fma:
-    case fnma: return product_sum(value(s.in[0]), value(s.in[1]), value(s.in[2]), s.type, s.kind == fnma);
+    case fnma:
+      return product_sum(value(s.in[0]), value(s.in[1]), value(s.in[2]), s.type, s.kind == fnma);
     case sum:
     case greatest:
     case least:
-    case dot: return batches && s.wraps ? wrapped(s.type, gathered(s), "_any") : gathered(s);
-    default: break;
+    case dot:
+      return batches && s.wraps ? wrapped(s.type, gathered(s), "_any") : gathered(s);
+    default:
+      break;
     }
     dtype const t = step_of(operand(s, s.count - 1)).type;
     std::string const form = s.op->own ? text_of_operator(s.op->name, t, batches, s.count) : "";
     if (form.empty())
-      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel in varve/kernel that emitted code could call; write it in other operators").c_str());
+      refuse::argument_is_invalid(
+          "emit_cpp", (std::string("operator ") + s.op->name +
+                       " has no kernel in varve/kernel that emitted code could call; write it in other operators")
+                          .c_str());
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
-    if (s.kind == loop::step_kind::mul) return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " + value(s.in[s.count - 1]) + ")";
-    return wrapped(s.type, y, s.kind == loop::step_kind::op && identify(*s.op) == operator_class::pointwise ? "_any" : ""); // a power has any magnitude
+    if (s.kind == loop::step_kind::mul)
+      return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " +
+             value(s.in[s.count - 1]) + ")";
+    return wrapped(s.type, y,
+                   s.kind == loop::step_kind::op && identify(*s.op) == operator_class::pointwise
+                       ? "_any"
+                       : ""); // a power has any magnitude
   }
-  static std::string wrapped(dtype t, std::string const& x, char const* how = "") { return std::string("kernel::wrapped") + how + "<" + std::string(type_text(t)) + ">(" + x + ")"; }
+  static std::string wrapped(dtype t, std::string const& x, char const* how = "") {
+    return std::string("kernel::wrapped") + how + "<" + std::string(type_text(t)) + ">(" + x + ")";
+  }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
     for (std::size_t k = 0; k < names.size(); ++k) {
       loop::step const& s = p.steps[first + static_cast<int>(k)];
@@ -165,7 +207,9 @@ private:
     }
   }
 
-  static char const* fold(loop::sink const& s) { return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum"; }
+  static char const* fold(loop::sink const& s) {
+    return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum";
+  }
   dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
   std::string neutral(loop::sink const& s, dtype t) const {
     std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
@@ -173,9 +217,13 @@ private:
     if (is_floating(t)) return (s.kind == loop::sink_kind::greatest ? "-" : "") + limits + "infinity()";
     return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
   }
-  std::string as(dtype t, dtype from, std::string const& x) const { return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")"; }
+  std::string as(dtype t, dtype from, std::string const& x) const {
+    return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")";
+  }
   /// Whether lanes of floats would not count far enough.
-  bool counts(loop::sink const& s) const { return batches && b.vector >= s.level && loop::counts(b, s, target_type(s)); }
+  bool counts(loop::sink const& s) const {
+    return batches && b.vector >= s.level && loop::counts(b, s, target_type(s));
+  }
   /// `r` with the value of a sink folded in.
   std::string folded(loop::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
@@ -185,11 +233,13 @@ private:
   }
   std::string across(loop::sink const& s, std::string const& x) const {
     if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
-    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) + "(a, b); })";
+    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) +
+           "(a, b); })";
   }
   void assign(loop::sink const& s, std::string const& x) {
     dtype const t = target_type(s);
-    out.line(element(p.accesses[s.access]) + " = " + (batches && !is_floating(t) ? wrapped(t, x) : as(t, batches ? lane_type : t, x)) + ";");
+    out.line(element(p.accesses[s.access]) + " = " +
+             (batches && !is_floating(t) ? wrapped(t, x) : as(t, batches ? lane_type : t, x)) + ";");
   }
   void store(loop::sink const& s, std::string const& x) {
     loop::access const& a = p.accesses[s.access];
@@ -208,14 +258,20 @@ private:
       if (batches) store(s, value(s.a));
       else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
     } else if (counts(s)) {
-      out.line(acc + " += static_cast<std::int64_t>(kernel::reduce_sum(kernel::keep(" + (s.product ? value(s.a) + " * " + value(s.b) : value(s.a)) + ", " + V + "(0), live)));");
+      out.line(acc + " += static_cast<std::int64_t>(kernel::reduce_sum(kernel::keep(" +
+               (s.product ? value(s.a) + " * " + value(s.b) : value(s.a)) + ", " + V + "(0), live)));");
     } else if (s.level >= 0) {
-      out.line(acc + " = " + (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)" : folded(s, acc)) + ";");
+      out.line(acc + " = " +
+               (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)"
+                                               : folded(s, acc)) +
+               ";");
     } else if (!batches) {
       assign(s, folded(s, element(p.accesses[s.access])));
     } else if (stride(p.accesses[s.access]) == 0) {
       std::string const none = V + "(" + neutral(s, lane_type) + ")";
-      std::string const old = target_type(s) == lane_type ? element(p.accesses[s.access]) : "static_cast<" + lane + ">(" + element(p.accesses[s.access]) + ")";
+      std::string const old = target_type(s) == lane_type
+                                  ? element(p.accesses[s.access])
+                                  : "static_cast<" + lane + ">(" + element(p.accesses[s.access]) + ")";
       assign(s, combined_scalar(s, old, across(s, "kernel::keep(" + folded(s, none) + ", " + none + ", live)")));
     } else {
       store(s, folded(s, stored(s)));
@@ -244,18 +300,22 @@ private:
       if (accumulates(k)) {
         if (counts(sink(k))) out.line("std::int64_t r" + text(k) + " = 0;");
         else if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
-        else out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " + neutral(sink(k), target_type(sink(k))) + ";");
+        else
+          out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " +
+                   neutral(sink(k), target_type(sink(k))) + ";");
       }
     if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);
     if (l == b.rank) {
       steps(now, used_now, b.step_first);
       for (int k = 0; k < b.sink_count; ++k) leave(k);
     } else if (l == b.vector) {
-      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) + ", auto live) {");
+      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) +
+               ", auto live) {");
       level(l + 1, true);
       out.close("});");
     } else {
-      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) + ") {");
+      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) +
+               ") {");
       level(l + 1, within);
       out.close();
     }

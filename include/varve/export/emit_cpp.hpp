@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/export/cpp_calls.hpp>
-#include <varve/pass/written_conversions.hpp>
-#include <varve/pass/optimize.hpp>
-#include <varve/plan/planner.hpp>
 #include <varve/kernel/vector_loop.hpp> // what emitted code is written with
+#include <varve/pass/optimize.hpp>
+#include <varve/pass/written_conversions.hpp>
+#include <varve/plan/planner.hpp>
 
 /// @file
 /// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
@@ -18,7 +18,9 @@ public:
   VARVE_COLD static std::string write(graph const& g, std::string const& name) {
     file_writer w(g);
     w.function(0, "run", "");
-    std::string s = "// " + name + ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code carry. Change the graph, not this file.\n//\n";
+    std::string s = "// " + name +
+                    ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code "
+                    "carry. Change the graph, not this file.\n//\n";
     graph numbered = g; // names stand beside the shapes of `run`
     numbered.names = {};
     std::string const graph_text = to_string(numbered);
@@ -35,7 +37,8 @@ public:
     include("std::memcpy", "cstring");
     include("std::numeric_limits", "limits");
     include("std::make_unique", "memory");
-    include(w.all.text.find("std::runtime_error") != std::string::npos ? "std::runtime_error" : "std::out_of_range", "stdexcept");
+    include(w.all.text.find("std::runtime_error") != std::string::npos ? "std::runtime_error" : "std::out_of_range",
+            "stdexcept");
     include("std::swap", "utility");
     s += "#include <varve/core/dims.hpp>\n";
     include("kernel::cast", "varve/kernel/convert.hpp");
@@ -45,7 +48,8 @@ public:
     include("kernel::convolve<", "varve/kernel/convolution.hpp");
     include("batch<", "varve/kernel/vector_loop.hpp");
     s += "\nnamespace " + name + " {\nusing varve::index_t;\n";
-    if (w.all.text.find("kernel::") != std::string::npos || w.all.text.find("batch<") != std::string::npos) s += "namespace kernel = varve::kernel;\n";
+    if (w.all.text.find("kernel::") != std::string::npos || w.all.text.find("batch<") != std::string::npos)
+      s += "namespace kernel = varve::kernel;\n";
     if (w.all.text.find("batch<") != std::string::npos) s += "using kernel::batch;\n";
     return s + "\n" + w.all.text + "} // namespace " + name + "\n";
   }
@@ -66,24 +70,32 @@ private:
   /// The parameters of a function with this body, which need not use all.
   static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
     std::string s;
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(mentions(body, "x" + text(k)) ? "" : "[[maybe_unused]] ") + type_text(f.nodes[k].out.type) + " const* x" + text(k);
-    for (std::size_t k = 0; k < p.results.size(); ++k) s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) + "* __restrict y" + std::to_string(k);
+    for (int k = 0; k < f.regions[0].inputs; ++k)
+      s += (k ? ", " : "") + std::string(mentions(body, "x" + text(k)) ? "" : "[[maybe_unused]] ") +
+           type_text(f.nodes[k].out.type) + " const* x" + text(k);
+    for (std::size_t k = 0; k < p.results.size(); ++k)
+      s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) +
+           "* __restrict y" + std::to_string(k);
     return s;
   }
   static std::string metas(graph const& f, loop::program const& p) {
     std::string s = "/// (";
     auto called = [](char const* name) { return name ? std::string(name) + ": " : ""; };
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f.nodes[k].out);
+    for (int k = 0; k < f.regions[0].inputs; ++k)
+      s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f.nodes[k].out);
     s += ") -> (";
-    for (int k = 0; k < static_cast<int>(p.results.size()); ++k) s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(p.results[k]);
+    for (int k = 0; k < static_cast<int>(p.results.size()); ++k)
+      s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(p.results[k]);
     return s + "), row-major; results may not overlap arguments.";
   }
   /// The constants and temporaries that a body mentions.
   static void constants(loop::program const& p, std::string const& body, writer& out) {
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::constant || b.elements == 0 || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
-      std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " + buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
+      if (b.where != loop::place::constant || b.elements == 0 || !mentions(body, buffer_name(p, static_cast<int>(k))))
+        continue;
+      std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " +
+                         buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
       for (index_t e = 0; e < b.elements; ++e) line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]);
       out.line(line + "};");
     }
@@ -94,10 +106,14 @@ private:
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
       if (b.where != loop::place::arena || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
-      std::string const type = type_text(b.type), bytes = text(p.workspace ? p.workspace : 1); // temporaries without elements have names too
-      if (!opened) out.line(on_stack ? "alignas(64) std::byte workspace[" + bytes + "];" : "auto const workspace = std::make_unique<std::byte[]>(" + bytes + ");");
+      std::string const type = type_text(b.type),
+                        bytes = text(p.workspace ? p.workspace : 1); // temporaries without elements have names too
+      if (!opened)
+        out.line(on_stack ? "alignas(64) std::byte workspace[" + bytes + "];"
+                          : "auto const workspace = std::make_unique<std::byte[]>(" + bytes + ");");
       opened = true;
-      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
+      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" +
+               (on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
     }
     if (opened) out.line("");
   }
@@ -107,7 +123,9 @@ private:
     for (int k = 0; k < b.sink_count; ++k) {
       loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
       std::string const node = "%" + text(to.node);
-      if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node)) s += (s.empty() ? "// " : ", ") + node;
+      if (s.find(node + ",") == std::string::npos &&
+          (s.size() < node.size() || s.substr(s.size() - node.size()) != node))
+        s += (s.empty() ? "// " : ", ") + node;
     }
     for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
     return s;
@@ -131,8 +149,11 @@ private:
       } else if (s.kind == loop::stage_kind::fill) {
         loop::buffer const& b = p.buffers[s.out];
         std::string const limits = "std::numeric_limits<" + std::string(type_text(b.type)) + ">::";
-        std::string const x = s.value == 0 ? "0" : is_floating(b.type) ? literal(b.type, s.value) : limits + (s.value < 0 ? "lowest()" : "max()");
-        body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x + ";");
+        std::string const x = s.value == 0          ? "0"
+                              : is_floating(b.type) ? literal(b.type, s.value)
+                                                    : limits + (s.value < 0 ? "lowest()" : "max()");
+        body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x +
+                  ";");
       } else if (s.kind == loop::stage_kind::branch) {
         branch(p, s, name, body);
       } else if (s.kind == loop::stage_kind::scan) {
@@ -165,7 +186,8 @@ private:
     body.line("if (*" + buffer_name(p, s.in[0]) + ") " + then + "(" + arguments + ");");
     body.line("else " + otherwise + "(" + arguments + ");");
   }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two
+  /// places in turn. Outputs of steps that were not made are 0.
   void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
     loop::call_info const& c = p.calls[s.number];
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
@@ -177,21 +199,27 @@ private:
     auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.slots[slot]]; };
     auto first = [&](int slot) { return buffer_name(p, p.slots[slot]); };
     auto row = [&](int slot) { return first(slot) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
-    auto bytes = [&](int slot) { return text(buffer(slot).elements) + " * sizeof(" + type_text(buffer(slot).type) + ")"; };
-    body.line(open ? "// a while_loop" : counted ? "// a scan of as many steps as a value says" : "// a scan of " + text(n) + " steps");
+    auto bytes = [&](int slot) {
+      return text(buffer(slot).elements) + " * sizeof(" + type_text(buffer(slot).type) + ")";
+    };
+    body.line(open      ? "// a while_loop"
+              : counted ? "// a scan of as many steps as a value says"
+                        : "// a scan of " + text(n) + " steps");
     body.open("{");
     std::string in, now;
     for (int k = 0; k < carried; ++k) {
       std::string here = first(s.in[2] + k), there = first(s.in[2] + c.results + k);
       if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-      body.line(std::string(type_text(buffer(s.in[2] + k).type)) + " *here" + text(k) + " = " + here + ", *there" + text(k) + " = " + there + ";");
+      body.line(std::string(type_text(buffer(s.in[2] + k).type)) + " *here" + text(k) + " = " + here + ", *there" +
+                text(k) + " = " + there + ";");
       body.line("std::memcpy(here" + text(k) + ", " + first(s.in[1] + k) + ", " + bytes(s.in[1] + k) + ");");
     }
     for (int k = 0; k < c.operands; ++k) {
       in += (k ? ", " : "") + (k < carried ? "here" + text(k) : k < walked ? row(s.in[1] + k) : first(s.in[1] + k));
       now += (k < carried ? "here" + text(k) : first(s.in[1] + k)) + ", ";
     }
-    for (int k = 0; k < c.results; ++k) in += (in.empty() ? "" : ", ") + (k < carried ? "there" + text(k) : row(s.in[2] + k));
+    for (int k = 0; k < c.results; ++k)
+      in += (in.empty() ? "" : ", ") + (k < carried ? "there" + text(k) : row(s.in[2] + k));
     std::string const steps = counted ? "static_cast<index_t>(*" + first(s.in[1] + walked) + ")" : text(n);
     body.line("index_t step = 0;");
     body.open(open ? "for (;; ++step) {" : "for (; step < " + steps + "; ++step) {");
@@ -199,34 +227,47 @@ private:
       std::string const go = buffer_name(p, s.in[0]);
       body.line(goes_on + "(" + now + go + ");");
       body.line("if (!*" + go + ") break;");
-      if (n > 0) body.line("if (step == " + text(n) + ") throw std::runtime_error(\"" + name + ": the while_loop takes more steps than its bound of " + text(n) + "\");");
+      if (n > 0)
+        body.line("if (step == " + text(n) + ") throw std::runtime_error(\"" + name +
+                  ": the while_loop takes more steps than its bound of " + text(n) + "\");");
     }
-    if (in.find(" * row") != std::string::npos) body.line("index_t const row = " + (c.at[0][2] ? steps + " - 1 - step;" : std::string("step;")));
+    if (in.find(" * row") != std::string::npos)
+      body.line("index_t const row = " + (c.at[0][2] ? steps + " - 1 - step;" : std::string("step;")));
     body.line(step + "(" + in + ");");
     for (int k = 0; k < carried; ++k) body.line("std::swap(here" + text(k) + ", there" + text(k) + ");");
     body.close();
     for (int k = 0; k < c.results && (open || counted); ++k) {
       std::string const to = first(s.in[2] + k), total = text(buffer(s.in[2] + k).elements);
-      if (k < carried) body.line("if (here" + text(k) + " != " + to + ") std::memcpy(" + to + ", here" + text(k) + ", " + bytes(s.in[2] + k) + ");");
-      else body.line("for (index_t e = " + text(buffer(s.in[2] + k).elements / (n ? n : 1)) + " * step; e < " + total + "; ++e) " + to + "[e] = 0;");
+      if (k < carried)
+        body.line("if (here" + text(k) + " != " + to + ") std::memcpy(" + to + ", here" + text(k) + ", " +
+                  bytes(s.in[2] + k) + ");");
+      else
+        body.line("for (index_t e = " + text(buffer(s.in[2] + k).elements / (n ? n : 1)) + " * step; e < " + total +
+                  "; ++e) " + to + "[e] = 0;");
     }
     body.close();
   }
 };
 } // namespace cpp
 
-/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ..., y0, ...)`, the program that `fuse` would make of it, as loops over
-/// SIMD batches that can be read, with the graph as a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no dispatcher; its
-/// temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but for the order of sums, and products of sums that are rounded once.
-/// Errors: `value_error` for symbolic sizes, for graphs that write into their arguments, and for operators without a kernel of their name.
+/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ...,
+/// y0, ...)`, the program that `fuse` would make of it, as loops over SIMD batches that can be read, with the graph as
+/// a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no
+/// dispatcher; its temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but
+/// for the order of sums, and products of sums that are rounded once. Errors: `value_error` for symbolic sizes, for
+/// graphs that write into their arguments, and for operators without a kernel of their name.
 template <class G>
   requires std::is_same_v<G, graph>
 std::string emit_cpp(G const& g, std::string const& name) {
   for (node const& n : g)
     for (index_t d : n.out.sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+      if (is_symbol(d))
+        refuse::argument_is_invalid("emit_cpp",
+                                    "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const pure = functionalize(g);
-  if (has_mutation(pure)) refuse::argument_is_invalid("emit_cpp", "the graph writes into its argument; write into a clone of it, and return that");
+  if (has_mutation(pure))
+    refuse::argument_is_invalid("emit_cpp",
+                                "the graph writes into its argument; write into a clone of it, and return that");
   G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return cpp::file_writer::write(better, name);

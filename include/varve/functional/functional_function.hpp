@@ -8,7 +8,8 @@
 
 namespace varve::detail {
 
-/// Tensors of a custom function none of whose parts writes below: by a `functionalize` of its own, since a backward pass may come when that of the call has ended.
+/// Tensors of a custom function none of whose parts writes below: by a `functionalize` of its own, since a backward
+/// pass may come when that of the call has ended.
 struct own_functional_run {
   template <class S>
   struct opened {
@@ -64,7 +65,9 @@ public:
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as_.jvp(c, t); }
 
   /// The operand that result k is, written into; -1: none.
-  int written_operand(int k) const { return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1; }
+  int written_operand(int k) const {
+    return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1;
+  }
 
 private:
   boxed_custom_function const& f() const { return *as_.f.f; }
@@ -78,7 +81,10 @@ private:
         bool returned = false;
         for (int k = 0; k < y.size(); ++k)
           if (y[k].is(in[i])) written_[static_cast<std::size_t>(k)] = i, returned = true;
-        if (!returned) throw transform_error((std::string("varve: functionalize: ") + name() + " writes into an argument that it does not return; return it, marked dirty").c_str());
+        if (!returned)
+          throw transform_error((std::string("varve: functionalize: ") + name() +
+                                 " writes into an argument that it does not return; return it, marked dirty")
+                                    .c_str());
       }
       return b.open(y);
     });
@@ -102,7 +108,10 @@ boxed_args functionalized_custom(layer& l, void const* function, boxed_args cons
     int same = written;
     for (int i = 0; same < 0 && i < x.size(); ++i)
       if (y[k].defined() && y[k].is(plain[i])) same = i;
-    if (written >= 0 && !in.mine(x[written])) throw transform_error((std::string("varve: functionalize: ") + f->name() + " writes into a captured tensor; pass it as an argument").c_str());
+    if (written >= 0 && !in.mine(x[written]))
+      throw transform_error(
+          (std::string("varve: functionalize: ") + f->name() + " writes into a captured tensor; pass it as an argument")
+              .c_str());
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
     if (same >= 0) r.push_back(x[same]);
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain) : y[k]);

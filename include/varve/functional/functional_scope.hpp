@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <algorithm>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/functionalize.hpp>
 #include <varve/transform/dynamic_scope.hpp>
+
+#include <algorithm>
 
 /// @file
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
@@ -16,7 +17,9 @@ struct boxed_functional_fn {
   layer* self;
   boxed_function f;
   char const* who;
-  static level const& level_of(layer const& l) { return static_cast<level const&>(*static_cast<dynamic_level*>(l.object)); }
+  static level const& level_of(layer const& l) {
+    return static_cast<level const&>(*static_cast<dynamic_level*>(l.object));
+  }
   template <class P>
   P operator()(P const& x) const {
     reentered const on(this_thread_state.transforms, *self);
@@ -25,7 +28,10 @@ struct boxed_functional_fn {
     P const closed = in.wrap(x), y = f(closed);
     for (auto const& t : closed)
       if (t.defined() && in.is_written(t))
-        throw transform_error((std::string("varve: ") + who + ": the function writes into one of its operands, or a view of it; return the new value instead").c_str());
+        throw transform_error(
+            (std::string("varve: ") + who +
+             ": the function writes into one of its operands, or a view of it; return the new value instead")
+                .c_str());
     lowered const off;
     return in.open_functional(y);
   }
@@ -72,7 +78,8 @@ public:
     return body();
   }
   T result(T const& y) const { return level().mine(y) ? y.current() : y; }
-  /// What the function wrote into its arguments is written there, once (FN-39), when it is known that all of it can be; unseen by autograd where all that the function wrote was (FN-15).
+  /// What the function wrote into its arguments is written there, once (FN-39), when it is known that all of it can be;
+  /// unseen by autograd where all that the function wrote was (FN-15).
   void write_back() const {
     struct write {
       T into, value;
@@ -83,7 +90,8 @@ public:
       if (!level().is_written(seen)) continue;
       for (auto const& [other, _] : arguments_)
         if (!other.is(x) && other.shares_storage(x))
-          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with another one; pass one of them, and make views of it inside");
+          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with "
+                                "another one; pass one of them, and make views of it inside");
       bool const recorded = level().writes_recorded(seen);
       set_grad_enabled const as_written(recorded && this_thread_state.grad_mode);
       all.push_back({x, seen.current(), recorded});
@@ -103,7 +111,9 @@ private:
       std::uint64_t const id = std::max(x.layer(), y.layer());
       bool const into = x.layer() == id, from = y.layer() == id;
       bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
-      if (holds && !into) throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that has no part in it; use the functional operator");
+      if (holds && !into)
+        throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that "
+                              "has no part in it; use the functional operator");
       if (into && recorded && (x.history() || (from && y.history()))) check_write("copy_", x);
       if (into) x = x.current();
       if (from) y = y.current();

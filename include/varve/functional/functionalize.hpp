@@ -57,12 +57,15 @@ private:
   }
 };
 
-/// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f` writes into values that it made becomes new values, through views; what it
-/// writes into its arguments is written by one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing into captured tensors, into
-/// arguments that share memory, or by an operator without functional form is refused (`transform_error`, `missing_rule`); then arguments are as they were. So is reading, where it has a
-/// derivative inside of the transform that is around, what was written in no_grad mode or through `detach`: what was written has no derivative, and the program's value keeps that of before.
-/// Captured tensors that share memory with an argument do not show what is written there until `f` has returned. Static values, and numbers, are passed to `f` as they are. FN-1 to FN-13, FN-15, FN-36,
-/// FN-39, FN-40.
+/// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f`
+/// writes into values that it made becomes new values, through views; what it writes into its arguments is written by
+/// one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing
+/// into captured tensors, into arguments that share memory, or by an operator without functional form is refused
+/// (`transform_error`, `missing_rule`); then arguments are as they were. So is reading, where it has a derivative
+/// inside of the transform that is around, what was written in no_grad mode or through `detach`: what was written has
+/// no derivative, and the program's value keeps that of before. Captured tensors that share memory with an argument do
+/// not show what is written there until `f` has returned. Static values, and numbers, are passed to `f` as they are.
+/// FN-1 to FN-13, FN-15, FN-36, FN-39, FN-40.
 template <class F>
 constexpr auto functionalize(F const& f) {
   return functionalize_function<F>{f};

@@ -2,10 +2,10 @@
 #pragma once
 #include <varve/fuse/graph.hpp>
 #include <varve/fuse/sized.hpp>
-#include <varve/pass/real_arithmetic.hpp>
 #include <varve/fuse/table_driven.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/mul.hpp>
+#include <varve/pass/real_arithmetic.hpp>
 
 namespace varve {
 
@@ -37,12 +37,14 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
 
 /// The type of `fast_math`.
 struct fast_math_t {};
-/// `fuse(f, fast_math)`, `fuse(f, table_driven, fast_math)`, `fuse<spec<float, dim<"n">>>(f, fast_math)`: the program may compute what is equal in
-/// real arithmetic instead of what IEEE arithmetic says operation by operation: sums and products in another order, reciprocals, 0 for products with
-/// 0, what cancels left out. It takes for granted that no operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign
-/// of a zero does not matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
-/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once. Constants that agree to 12 digits are
-/// taken for equal. Compilers need two to three times the time (g++ 12: 3.5 ms more for each node of thousands).
+/// `fuse(f, fast_math)`, `fuse(f, table_driven, fast_math)`, `fuse<spec<float, dim<"n">>>(f, fast_math)`: the program
+/// may compute what is equal in real arithmetic instead of what IEEE arithmetic says operation by operation: sums and
+/// products in another order, reciprocals, 0 for products with 0, what cancels left out. It takes for granted that no
+/// operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign of a zero does not
+/// matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
+/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once.
+/// Constants that agree to 12 digits are taken for equal. Compilers need two to three times the time (g++ 12: 3.5 ms
+/// more for each node of thousands).
 inline constexpr fast_math_t fast_math{};
 
 template <class F>
@@ -54,14 +56,16 @@ namespace detail {
 /// Makes the operators that `relax` writes with known to tensors: the program may call none of them.
 template <class G>
 void relaxed_operators() {
-  (void)registered_table<dependent<add_t, G>, 0>(), (void)registered_table<dependent<sub_t, G>, 0>(), (void)registered_table<dependent<mul_t, G>, 0>(),
-      (void)registered_table<dependent<div_t, G>, 0>(), (void)registered_table<dependent<neg_t, G>, 0>(), (void)registered_table<dependent<expand_t, G>, 1>();
+  (void)registered_table<dependent<add_t, G>, 0>(), (void)registered_table<dependent<sub_t, G>, 0>(),
+      (void)registered_table<dependent<mul_t, G>, 0>(), (void)registered_table<dependent<div_t, G>, 0>(),
+      (void)registered_table<dependent<neg_t, G>, 0>(), (void)registered_table<dependent<expand_t, G>, 1>();
 }
 } // namespace detail
 
 /// A graph made at run time.
 template <class G>
-requires std::is_same_v<G, graph> fused_graph fuse(G const& g, fast_math_t) {
+  requires std::is_same_v<G, graph>
+fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
   G const relaxed = detail::relaxed<>(better);
@@ -72,10 +76,14 @@ constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
   return {};
 }
 template <auto First, auto... Rest, class F>
-requires loop::specs<First, Rest...>
-constexpr auto fuse(F const& f, fast_math_t) { return fuse<First, Rest...>(loop::relaxed<F>{f}); }
+  requires loop::specs<First, Rest...>
+constexpr auto fuse(F const& f, fast_math_t) {
+  return fuse<First, Rest...>(loop::relaxed<F>{f});
+}
 template <auto First, auto... Rest, class F, class How>
-requires loop::specs<First, Rest...>
-constexpr auto fuse(F const& f, How how, fast_math_t) { return fuse<First, Rest...>(loop::relaxed<F>{f}, how); }
+  requires loop::specs<First, Rest...>
+constexpr auto fuse(F const& f, How how, fast_math_t) {
+  return fuse<First, Rest...>(loop::relaxed<F>{f}, how);
+}
 
 } // namespace varve

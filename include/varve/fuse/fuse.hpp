@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <tuple>
 #include <varve/emit/stages.hpp>
 #include <varve/value/tensor_ref.hpp>
+
+#include <tuple>
 
 namespace varve {
 namespace loop {
@@ -13,7 +14,8 @@ inline constexpr meta meta_of{dtype_of_type<A>(), {}, true};
 template <class T, index_t... D>
 inline constexpr meta meta_of<array<T, D...>>{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 
-/// The static value that an argument of a fused function is: itself, or what a `tensor_ref` of static extents views. `none_t` for all else.
+/// The static value that an argument of a fused function is: itself, or what a `tensor_ref` of static extents views.
+/// `none_t` for all else.
 template <class A>
 struct argument_type {
   using type = std::conditional_t<std::is_arithmetic_v<A> || is_array<A>, A, none_t>;
@@ -30,11 +32,13 @@ inline constexpr bool can_fuse = !is_none<argument<A>>;
 
 template <class... A>
 constexpr bool accept_arguments() {
-  static_assert((can_fuse<A> && ...), "varve: fuse: arguments are numbers, vv::array, and tensor_ref with extents known to the compiler; for tensors declare specs: fuse<spec<float, 3, 4>>(f)");
+  static_assert((can_fuse<A> && ...), "varve: fuse: arguments are numbers, vv::array, and tensor_ref with extents "
+                                      "known to the compiler; for tensors declare specs: fuse<spec<float, 3, 4>>(f)");
   return (can_fuse<A> && ...);
 }
 
-/// The static value that is written through what `into` was given: a variable, or the memory that a `tensor_ref` views. `none_t` for all else.
+/// The static value that is written through what `into` was given: a variable, or the memory that a `tensor_ref` views.
+/// `none_t` for all else.
 template <class R>
 consteval auto target_of() {
   using X = std::remove_cvref_t<R>;
@@ -42,15 +46,20 @@ consteval auto target_of() {
   else if constexpr (!std::is_same_v<argument<X>, X>) {
     using pointee = std::remove_pointer_t<decltype(data_of(std::declval<X const&>()))>;
     return std::type_identity<std::conditional_t<std::is_const_v<pointee>, none_t, argument<X>>>{};
-  } else return std::type_identity<std::conditional_t<std::is_lvalue_reference_v<R> && !std::is_const_v<std::remove_reference_t<R>>, X, none_t>>{};
+  } else
+    return std::type_identity<
+        std::conditional_t<std::is_lvalue_reference_v<R> && !std::is_const_v<std::remove_reference_t<R>>, X, none_t>>{};
 }
 template <class R, class Result>
-inline constexpr bool can_take = std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
+inline constexpr bool can_take =
+    std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
 /// The graph of `F` for arguments `A...`, for `compiled`.
 template <class F, class... A>
 struct traced {
-  constexpr graph operator()() const { return trace_graph(F{}, meta_of<A>...); } // found by argument-dependent lookup: the tracer is above this layer
+  constexpr graph operator()() const {
+    return trace_graph(F{}, meta_of<A>...);
+  } // found by argument-dependent lookup: the tracer is above this layer
 };
 
 /// Type of the `K`-th result of a program.
@@ -106,7 +115,8 @@ struct writer {
   VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
-      static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
+      static_assert(P::value.used.results == sizeof...(R),
+                    "varve: fuse: into(...) needs as many values as the function has results");
       write<P>(std::index_sequence_for<R...>{}, a...);
     }
   }
@@ -115,7 +125,8 @@ private:
   template <class P, std::size_t... K, class... A>
   VARVE_PART void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
-                  "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
+                  "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the "
+                  "function's results");
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
@@ -124,8 +135,10 @@ private:
 /// A function compiled as a whole: see `fuse`.
 template <class F, class How = loop::unrolled>
 struct fused {
-  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or include <varve/compile/compile.hpp> for calls on tensors");
+  static_assert(loop::execution<How>,
+                "varve: fuse: the second argument says how the function is executed: table_driven");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or "
+                                    "include <varve/compile/compile.hpp> for calls on tensors");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
@@ -134,26 +147,31 @@ struct fused {
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
 
-  /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a plain number, others are arrays, several a `std::tuple`;
-  /// for several large ones prefer `into`.
+  /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a
+  /// plain number, others are arrays, several a `std::tuple`; for several large ones prefer `into`.
   template <class... A>
   VARVE_WHOLE auto operator()(A const&... a) const {
-    if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+    if constexpr (loop::execution<How> && std::is_empty_v<F> &&
+                  loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
     }
   }
-  /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
+  /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No
+  /// result may overlap an argument.
   template <class... R>
   constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
 };
 
-/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
-/// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
-/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for
-/// tensors, at run time (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`; what was to be written may hold some of it then. `one_hot` makes zeros of them.
+/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers),
+/// for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD
+/// registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included,
+/// becomes part of the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3,
+/// 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for tensors, at run time
+/// (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`;
+/// what was to be written may hold some of it then. `one_hot` makes zeros of them.
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};

@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <vector>
+#include <varve/block/kernels.hpp>
+#include <varve/block/run_graph.hpp>
 #include <varve/dispatch/table.hpp>
+#include <varve/fuse/tensors.hpp>
+#include <varve/kernel/matmul.hpp>
+#include <varve/pass/functionalize.hpp>
+#include <varve/pass/inline_calls.hpp>
 #include <varve/pass/written_conversions.hpp>
 #include <varve/plan/tables_of_graph.hpp>
-#include <varve/block/run_graph.hpp>
-#include <varve/block/kernels.hpp>
-#include <varve/pass/functionalize.hpp>
-#include <varve/fuse/tensors.hpp>
-#include <varve/pass/inline_calls.hpp>
-#include <varve/kernel/matmul.hpp>
+
+#include <memory>
+#include <vector>
 
 /// @file
-/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by kernels that exist.
+/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by
+/// kernels that exist.
 namespace varve {
 namespace loop {
 
-/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is of its own dtype, so that integers are exact.
+/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is
+/// of its own dtype, so that integers are exact.
 class tensor_kernels : public kernel_numbers {
 public:
   using kernel_numbers::kernel_numbers;
   static constexpr bool exact_dtypes = true;
   static varve::detail::pointwise_info const& info(op_handle const& op) {
     op_table const* const table = varve::detail::table_of(op);
-    if (!table || !table->pointwise) throw missing_rule((std::string("varve: fuse: operator ") + op.name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    if (!table || !table->pointwise)
+      throw missing_rule((std::string("varve: fuse: operator ") + op.name +
+                          " is not known for tensors; call it on a tensor anywhere in the program")
+                             .c_str());
     return *table->pointwise;
   }
   block_operation operation(step const& s, dtype const* in) {
@@ -43,8 +49,9 @@ struct prepared {
   std::vector<block_callee> callees;
 
   block_view view() const {
-    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.groups.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
-            kernels.data(), folds.data(), callees.data()};
+    return {p.buffers.data(),   p.slots.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
+            p.groups.data(),    p.accesses.data(),  p.places.data(), p.steps.data(), p.sinks.data(),
+            p.functions.data(), p.constants.data(), kernels.data(),  folds.data(),   callees.data()};
   }
 };
 
@@ -54,36 +61,48 @@ struct any_call {
   static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
     int const rank = c.out.sizes.n;
     bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
+                  size = itemsize(c.out.type);
     index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
     for (index_t e = 0; e < count; ++e)
-      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
+      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
+                       {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
   }
   static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
     boxed_args x;
-    for (int k = 0; k < c.operands; ++k) x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    for (int k = 0; k < c.operands; ++k)
+      x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
     tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
     dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)},
+                         varve::detail::operand_of(y, y.strides().v));
   }
 };
 
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
+/// what writes into arguments.
 template <class Kernels = tensor_kernels>
 VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   auto r = std::make_shared<dependent<prepared, Kernels>>();
   r->p = plan_blocks<Kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
     if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type, k.single));
+    else
+      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
+                                                               : block_loop<>(k.arithmetic, k.type, k.single));
   }
   for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
   for (block_call const& c : r->p.calls)
-    if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
+    if (c.callee >= 0 && c.info.operands > 3)
+      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
+                                           " has more than three operands; call it outside of the fused function")
+                                              .c_str());
   for (callee_key const& k : r->p.keys.callees) {
     op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
     if (k.what != operator_class::mm && (!table || !table->eval))
-      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
+                          " is not known for tensors; call it on a tensor anywhere in the program")
+                             .c_str());
     r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
@@ -94,7 +113,8 @@ template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
   for (node const& n : g)
     for (index_t d : n.out.sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+      if (is_symbol(d))
+        refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const flat = inline_calls(g);
   G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
@@ -126,11 +146,14 @@ public:
   list<meta> const& results() const { return plan_->p.results; }
   /// What the planner made of the graph.
   loop::block_program const& program() const { return plan_->p; }
-  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
-  /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
+  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`,
+  /// `shape_error`: its number, expected and found), and that no transform or autograd would miss the call
+  /// (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
-    if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
+    if (x.size() != static_cast<int>(arguments().size()))
+      refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()},
+                                  dims{static_cast<index_t>(arguments().size())});
     std::vector<dependent<void const*, T>> in;
     std::vector<dependent<void*, T>> out;
     boxed_args kept, y;
@@ -152,10 +175,13 @@ private:
   std::shared_ptr<loop::prepared const> plan_;
 };
 
-/// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
-/// functions that the compiler fuses; what checkpoints compute is kept or not as the plan has it; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
-/// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
-/// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
+/// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y =
+/// run(boxed_args(x))[0];`. The same optimization and plan as of functions that the compiler fuses; what checkpoints
+/// compute is kept or not as the plan has it; its loops run in blocks that stay in the first cache, elementwise
+/// operators by the kernels of tensors. Products of sums may be rounded once where operator by operator they are
+/// rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not
+/// asked. Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for
+/// operators that tensors do not know.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {

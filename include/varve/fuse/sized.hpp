@@ -54,14 +54,18 @@ VARVE_COLD std::string text_of_term(Names const& names, int k) {
   if (t.inner >= 0) s += " * (" + text_of_term<P>(names, t.inner) + ")";
   else if (t.scale != 1) s = std::to_string(t.scale) + " * " + s;
   if (t.plus >= 0) s += " + " + text_of_term<P>(names, t.plus);
-  return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant) : s;
+  return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant)
+                    : s;
 }
 /// Refuses sizes for which the plan does not hold.
 template <class P, class Names>
 void check_guards(Names const& names, size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
-    if (int const term = term_of(P::value.guards[k].size); sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
-      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
+    if (int const term = term_of(P::value.guards[k].size);
+        sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
+      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " +
+                         text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term]))
+                            .c_str());
 }
 
 /// All that one call knows: its arguments and sizes.
@@ -73,13 +77,18 @@ struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
   std::tuple<sized_argument<symbols_of<S...>, S, K>...> all;
   size_values<P> sizes;
   template <class... X>
-  explicit sized_call(X const&... x) : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
+  explicit sized_call(X const&... x)
+      : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
     if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
   }
   meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }
   template <class... R>
   void run(R*... out) const {
-    std::apply([&](auto const&... a) { run_sized<P>(memory<sizeof...(S), sizeof...(R)>{{a.data()...}, {out...}, nullptr}, sizes); }, all);
+    std::apply(
+        [&](auto const&... a) {
+          run_sized<P>(memory<sizeof...(S), sizeof...(R)>{{a.data()...}, {out...}, nullptr}, sizes);
+        },
+        all);
   }
 };
 
@@ -96,7 +105,9 @@ private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, Call const& call) const {
     memory_range taken[sizeof...(K) + 1]{};
-    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, plain_tensor(std::get<K>(out)), call.all, taken)), ...);
+    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))},
+                              plain_tensor(std::get<K>(out)), call.all, taken)),
+     ...);
     call.run(std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
   }
@@ -106,10 +117,15 @@ private:
 template <class P>
 constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
-  static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
-  static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
-  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products, constants and sums of two; give one of the symbols a number in the specs");
-  static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
+  static_assert(
+      p != sized_problem::value,
+      "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
+  static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use "
+                                               "one that does not branch on sizes, or a spec of numbers");
+  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products, "
+                                          "constants and sums of two; give one of the symbols a number in the specs");
+  static_assert(p != sized_problem::many,
+                "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
 }
 /// Can the function be traced? Asked before it is planned, so that a mistake is told once.
@@ -124,7 +140,8 @@ struct sampled_trace {
 template <class Make>
 constexpr bool accept_plan() {
   constexpr bool traces = evaluates<sampled_trace<Make>>;
-  static_assert(traces, "varve: fuse: this function cannot be traced with symbolic sizes, none of which equals a number or another symbol; trace(f, spec<...>...) tells where");
+  static_assert(traces, "varve: fuse: this function cannot be traced with symbolic sizes, none of which equals a "
+                        "number or another symbol; trace(f, spec<...>...) tells where");
   if constexpr (traces) return same_plans<compiled<Make>>();
   else return false;
 }
@@ -133,29 +150,34 @@ constexpr bool accept_plan() {
 /// A function compiled as a whole for declared arguments some of whose sizes are symbols: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
-  static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
+  static_assert(std::is_empty_v<F>,
+                "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
+  static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols,
+                "varve: fuse: the specs have too many symbols; give some of them numbers");
 
   using make = loop::traced_for_samples<F, S...>;
   /// The program, as a constant: numbers of it that are `is_run_time` stand for expressions.
   using program = loop::compiled<make>;
 
-  /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name them: on the stack, and, where sizes matter, in scratch memory
-  /// that each thread keeps.
+  /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name
+  /// them: on the stack, and, where sizes matter, in scratch memory that each thread keeps.
   template <std::convertible_to<index_t>... N>
   static index_t workspace_bytes(N... sizes) {
-    static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count, "varve: fuse: workspace_bytes needs a size for each symbol of the specs");
+    static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count,
+                  "varve: fuse: workspace_bytes needs a size for each symbol of the specs");
     index_t const symbols[] = {static_cast<index_t>(sizes)...};
     index_t piece[program::value.pieces + 1];
     return program::value.workspace + loop::size_values<program>(symbols).lay_out(piece);
   }
 
-  /// As `fused_for`: tensors, numbers for rank 0, static values, and `tensor_ref`s with run-time extents. The first argument that has a symbol says what size it is; `shape_error` where
-  /// another disagrees, or where a slice of a symbolic axis would leave it.
+  /// As `fused_for`: tensors, numbers for rank 0, static values, and `tensor_ref`s with run-time extents. The first
+  /// argument that has a symbol says what size it is; `shape_error` where another disagrees, or where a slice of a
+  /// symbolic axis would leave it.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && loop::symbols_of<S...>{}.count <= loop::max_symbols) {
+    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) &&
+                  loop::symbols_of<S...>{}.count <= loop::max_symbols) {
       if constexpr (loop::accept_plan<make>()) {
         call const c(x...);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -178,7 +200,8 @@ struct fused_sized_for {
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
     if constexpr (loop::accept_plan<make>()) {
-      static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
+      static_assert(program::value.used.results == sizeof...(R),
+                    "varve: fuse: into(...) needs as many tensors as the function has results");
       return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
@@ -187,12 +210,15 @@ private:
   using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
-/// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float, dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and
-/// planned in the compiler; loops over symbolic sizes run as often as the arguments say, temporaries of symbolic size lie in scratch memory that a thread keeps. A symbol is 0 or more,
-/// differs from every number and other symbol while tracing, and is never taken for 1, so that nothing is broadcast along it but what has size 1 in its spec.
+/// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float,
+/// dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and planned in the compiler; loops over symbolic sizes
+/// run as often as the arguments say, temporaries of symbolic size lie in scratch memory that a thread keeps. A symbol
+/// is 0 or more, differs from every number and other symbol while tracing, and is never taken for 1, so that nothing is
+/// broadcast along it but what has size 1 in its spec.
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && !loop::fixed_specs<First, Rest...>)
-constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
+fuse(F const&) {
   return {};
 }
 

@@ -20,14 +20,18 @@ struct bound_symbols {
   template <class Declared>
   VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
     if (Declared::expected.sizes.n != found.n) return false;
-    return [&]<int... D>(std::integer_sequence<int, D...>) { return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...); }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
+    return [&]<int... D>(std::integer_sequence<int, D...>) {
+      return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...);
+    }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
   }
   /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
   VARVE_COLD std::string text(int argument, dims const& declared) const {
     std::string s;
     for (index_t d : declared)
-      if (int const k = is_symbol(d) ? names.find(d) : names.count; k < names.count && from[k] >= 0 && from[k] != argument)
-        s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " + std::to_string(from[k]) + ")";
+      if (int const k = is_symbol(d) ? names.find(d) : names.count;
+          k < names.count && from[k] >= 0 && from[k] != argument)
+        s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " +
+             std::to_string(from[k]) + ")";
     return s;
   }
 
@@ -43,7 +47,9 @@ private:
 };
 
 /// An extent of a view or `array` that may stand where a spec says `declared`.
-constexpr bool may_be(index_t declared, index_t extent) { return is_symbol(declared) || extent == declared || extent == dyn; }
+constexpr bool may_be(index_t declared, index_t extent) {
+  return is_symbol(declared) || extent == declared || extent == dyn;
+}
 
 /// Element type and extents of memory that is no tensor; `none_t` for other types.
 template <class X>
@@ -69,7 +75,8 @@ struct sized_argument {
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  sized_argument(bound_symbols<Names>& symbols, tensor const& given) : sizes_(given.defined() ? given.sizes() : dims{}) {
+  sized_argument(bound_symbols<Names>& symbols, tensor const& given)
+      : sizes_(given.defined() ? given.sizes() : dims{}) {
     tensor const& t = plain_tensor(given);
     bool const fits = symbols.template fit<sized_argument>(K, sizes_);
     tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
@@ -83,7 +90,9 @@ struct sized_argument {
   sized_argument(bound_symbols<Names>& symbols, X const& x) {
     constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
     constexpr bool fits = number || accepts<X>();
-    static_assert(fits, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
+    static_assert(
+        fits,
+        "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
     if constexpr (number) {
       number_ = static_cast<element>(x);
     } else if constexpr (fits) {
@@ -112,7 +121,9 @@ private:
     memory_ = copy_.defined() ? copy_.raw() : data;
   }
   [[noreturn]] VARVE_COLD void refuse_sizes(std::string const& why) const {
-    throw shape_error((text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why).c_str());
+    throw shape_error(
+        (text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why)
+            .c_str());
   }
   dims sizes_;
   void const* memory_ = nullptr;

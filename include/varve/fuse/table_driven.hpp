@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/plan/tables_of_graph.hpp>
-#include <varve/block/run_graph.hpp>
 #include <varve/block/kernels.hpp>
+#include <varve/block/run_graph.hpp>
+#include <varve/core/scratch_memory.hpp>
 #include <varve/fuse/fuse.hpp>
 #include <varve/pass/join_slices.hpp>
-#include <varve/core/scratch_memory.hpp>
+#include <varve/plan/tables_of_graph.hpp>
 
 /// @file
-/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
+/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single
+/// operations.
 namespace varve {
 namespace loop {
 
 /// Array sizes of frozen tables.
 struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
+      arguments, results, kernels, folds, callees;
   static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.groups.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
-            p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
+    return {p.buffers.size(),    p.slots.size(),       p.stages.size(),    p.calls.size(),   p.bodies.size(),
+            p.groups.size(),     p.accesses.size(),    p.places.size(),    p.steps.size(),   p.sinks.size(),
+            p.functions.size(),  p.constants.size(),   p.arguments.size(), p.results.size(), p.keys.kernels.size(),
+            p.keys.folds.size(), p.keys.callees.size()};
   }
   constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
-           sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
-           callees >= o.callees;
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies &&
+           groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps && sinks >= o.sinks &&
+           functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results &&
+           kernels >= o.kernels && folds >= o.folds && callees >= o.callees;
   }
 };
 
-/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a table names it.
+/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a
+/// table names it.
 template <block_sizes S>
 struct static_block_keys {
   kernel_key kernels[S.kernels + 1]{};
@@ -70,11 +76,15 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   static_block_program<S> r;
   r.used = n;
   if (!S.holds(n)) return r;
-  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
-  copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
-  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
+  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages),
+      copy(r.calls, p.calls, n.calls);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses),
+      copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions),
+      copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
-  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
+  for (std::size_t k = 0; k < n.calls; ++k)
+    r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
   r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
   return r;
 }
@@ -107,9 +117,13 @@ struct planned_blocks {
   }
   static constexpr both value = build();
 };
-inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 256, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
+inline constexpr block_sizes usual_blocks{
+    4096, 4096, 4096,  128, 1024, 256,  32768, 32768, 32768,
+    4096, 256,  65536, 64,  128,  1024, 64,    64}; // few calls and results: an empty one is not zeros, so that each
+                                                    // costs the compiler something
 template <class Make, class First = planned_blocks<Make, usual_blocks>>
-using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
+using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First,
+                                                 planned_blocks<Make, First::value.program.used>>;
 
 template <class T>
 void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
@@ -124,10 +138,15 @@ void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* 
 template <operator_class What, class T, class O>
 void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
   auto* const r = reinterpret_cast<T*>(out);
-  if constexpr (What == operator_class::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
-  else if constexpr (What == operator_class::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
-  else if constexpr (What == operator_class::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
-  else if constexpr (What == operator_class::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
+  if constexpr (What == operator_class::slice_backward)
+    detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
+  else if constexpr (What == operator_class::gather)
+    detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
+  else if constexpr (What == operator_class::scatter_add)
+    detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]),
+                        reinterpret_cast<T const*>(in[2]), r);
+  else if constexpr (What == operator_class::convolution)
+    kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
   else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
 }
 /// Callee `K` of the keys of `P`.
@@ -138,7 +157,9 @@ constexpr block_callee linked_callee() {
   if constexpr (k.what == operator_class::mm) {
     static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
     return {&multiply_blocks<T>, nullptr};
-  } else if constexpr (k.what == operator_class::slice_backward || k.what == operator_class::gather || k.what == operator_class::scatter_add || k.what == operator_class::convolution || k.what == operator_class::argmax) {
+  } else if constexpr (k.what == operator_class::slice_backward || k.what == operator_class::gather ||
+                       k.what == operator_class::scatter_add || k.what == operator_class::convolution ||
+                       k.what == operator_class::argmax) {
     return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
   } else {
     static_assert(k.what == operator_class::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
@@ -147,7 +168,8 @@ constexpr block_callee linked_callee() {
 }
 } // namespace detail
 
-/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that is named is instantiated, once.
+/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that
+/// is named is instantiated, once.
 template <class Make>
 struct tabulated {
 private:
@@ -158,7 +180,8 @@ public:
   static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
   static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
 
-  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  static_assert(!value.writes_arguments,
+                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
   /// Executes the program; temporaries live on the stack, where they are no more than `most_on_stack`.
   template <int Arguments, int Results>
@@ -176,9 +199,11 @@ private:
     static constexpr kernel::detail::reducer folds[sizeof...(F) + 1]{linked_fold<tabulated, static_cast<int>(F)>()...};
     static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
   };
-  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.groups,    value.accesses, value.places,
-                                   value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
+  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>,
+                          std::make_index_sequence<sizes.callees>>;
+  static constexpr block_view view{value.buffers,   value.slots,     value.stages,    value.calls,   value.bodies,
+                                   value.groups,    value.accesses,  value.places,    value.steps,   value.sinks,
+                                   value.functions, value.constants, linked::kernels, linked::folds, linked::callees};
 };
 
 } // namespace loop
@@ -188,9 +213,11 @@ struct table_driven_t {
   template <class Make>
   using program = loop::tabulated<Make>;
 };
-/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of run-time fusion, on blocks that stay in the first cache. The compiler
-/// writes no code for single operations, so that a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
-/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those of `fuse(f)`, sums in another order.
+/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of
+/// run-time fusion, on blocks that stay in the first cache. The compiler writes no code for single operations, so that
+/// a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
+/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those
+/// of `fuse(f)`, sums in another order.
 inline constexpr table_driven_t table_driven{};
 
 } // namespace varve

@@ -2,8 +2,8 @@
 #pragma once
 #include <varve/core/message.hpp>
 #include <varve/fuse/fuse.hpp>
-#include <varve/trace/trace.hpp>
 #include <varve/interpreter/grad_mode.hpp>
+#include <varve/trace/trace.hpp>
 
 /// @file
 /// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
@@ -39,33 +39,50 @@ struct tensor_role {
   meta expected;
 };
 VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_string(m.sizes); }
-VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " "; }
+VARVE_COLD inline std::string text_of(tensor_role const& r) {
+  return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " ";
+}
 /// `sizes`: those that would do, in the place of the declared ones, and why.
-[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes, std::string const& why = {}) {
+[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
+                                                  std::string const& why = {}) {
   std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
   if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
-  if (t.is_wrapped()) throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the transformed function: fuse<...>(grad(f))").c_str());
-  if (!t.has_data()) throw transform_error((start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
-  if (!t.keys().has(dispatch_key::cpu)) throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
+  if (t.is_wrapped())
+    throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the "
+                                   "transformed function: fuse<...>(grad(f))")
+                              .c_str());
+  if (!t.has_data())
+    throw transform_error(
+        (start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
+  if (!t.keys().has(dispatch_key::cpu))
+    throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
   std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
   if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
   if (!(t.sizes() == sizes)) throw shape_error((start + found + end).c_str());
-  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
+  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under "
+                                "no_grad, or fuse<...>(grad(f)) for its gradient")
+                           .c_str());
 }
 /// ... a tensor that is as declared, but cannot be written to.
 [[noreturn]] VARVE_COLD inline void refuse_target(tensor_role const& r, tensor const& t) {
-  if (!t.is_contiguous()) throw value_error((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
-  throw autograd_error((text_of(r) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
+  if (!t.is_contiguous())
+    throw value_error((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+  throw autograd_error(
+      (text_of(r) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
-  throw value_error((text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
+  throw value_error(
+      (text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
 /// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).
-VARVE_INLINE tensor const& plain_tensor(tensor const& t) { return t.defined() && t.is_wrapped() ? varve::detail::left_in(this_thread_state.transforms.top, t) : t; }
+VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
+  return t.defined() && t.is_wrapped() ? varve::detail::left_in(this_thread_state.transforms.top, t) : t;
+}
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
-  if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
-      (t.requires_grad() && is_grad_enabled())) [[unlikely]]
+  if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
+      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()))
+      [[unlikely]]
     refuse_tensor(r, t, r.expected.sizes);
 }
 
@@ -109,8 +126,11 @@ struct checked_argument {
   template <class X>
     requires(!std::is_same_v<X, tensor> && !requires { typename X::tensor_type; })
   explicit checked_argument(X const& x) {
-    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0 && (std::is_floating_point_v<element> || std::is_integral_v<X>); // a fraction is no integer
-    static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
+    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0 &&
+                            (std::is_floating_point_v<element> || std::is_integral_v<X>); // a fraction is no integer
+    static_assert(
+        number || std::is_same_v<argument<X>, declared<S>>,
+        "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
     if constexpr (number) number_ = static_cast<element>(x);
     else if constexpr (std::is_same_v<argument<X>, declared<S>>) memory_ = data_of(x);
   }
@@ -136,15 +156,18 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
 VARVE_WHOLE void run_checked(std::tuple<A...> const& in, R*... out) {
-  std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+  std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); },
+             in);
 }
 
 template <class P, int K>
 inline constexpr tensor_role result_role{"result", K, P::value.results[K]};
 
-/// Checks what a tensor must be before it is written to: `before` are the bytes of the results before it. Its own bytes.
+/// Checks what a tensor must be before it is written to: `before` are the bytes of the results before it. Its own
+/// bytes.
 template <class... A>
-memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A...> const& in, memory_range const* before) {
+memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A...> const& in,
+                          memory_range const* before) {
   check_tensor(role, t);
   if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
     refuse_target(role, t);
@@ -167,7 +190,9 @@ struct tensor_writer<P, std::tuple<S...>, R...> {
   template <class... X>
   void operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (sizeof...(X) == sizeof...(S)) write(std::index_sequence_for<R...>{}, checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...>(x...).all);
+    if constexpr (sizeof...(X) == sizeof...(S))
+      write(std::index_sequence_for<R...>{},
+            checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...>(x...).all);
   }
 
 private:
@@ -184,17 +209,22 @@ private:
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
 template <class F, class How, class... S>
 struct fused_for {
-  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
+  static_assert(loop::execution<How>,
+                "varve: fuse: the second argument says how the function is executed: table_driven");
+  static_assert(std::is_empty_v<F>,
+                "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
-  /// Runs on tensors; where a spec has rank 0 a number may stand for one (an integer for one of integers), and static values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that they are. Results are fresh tensors,
-  /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
-  /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one (an integer for one of integers), and static
+  /// values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that
+  /// they are. Results are fresh tensors, several a `std::tuple`. Tensors whose elements are not in row-major order are
+  /// copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found), `transform_error`
+  /// for values seen through a transform that is at work, `autograd_error` for those that require grad while it is
+  /// enabled.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
@@ -214,29 +244,36 @@ struct fused_for {
       }(std::make_index_sequence<program::value.used.results>{});
     }
   }
-  /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous and overlap neither an argument nor each other (`value_error`).
-  /// Nothing is written when a check fails. Their version counters go up by one.
+  /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous
+  /// and overlap neither an argument nor each other (`value_error`). Nothing is written when a check fails. Their
+  /// version counters go up by one.
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
+    static_assert(program::value.used.results == sizeof...(R),
+                  "varve: fuse: into(...) needs as many tensors as the function has results");
     return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
   }
 };
 
-/// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x, 0.5);`. dtype, rank and sizes of each argument are checked
-/// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
+/// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x,
+/// 0.5);`. dtype, rank and sizes of each argument are checked once at entry; then the program of `fuse` runs on the
+/// memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
+fuse(F const&) {
   return {};
 }
 /// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
   requires loop::specs<First, Rest...>
 constexpr auto fuse(F const&, How) {
-  static_assert(loop::fixed_specs<First, Rest...>, "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
-  if constexpr (loop::fixed_specs<First, Rest...>) return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
+  static_assert(
+      loop::fixed_specs<First, Rest...>,
+      "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
+  if constexpr (loop::fixed_specs<First, Rest...>)
+    return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
 }
 
 } // namespace varve

@@ -14,7 +14,8 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 /// One of several results of a higher-order node; attribute {k}.
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
-/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for sample sizes have it (`shape/sample.hpp`).
+/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
+/// sample sizes have it (`shape/sample.hpp`).
 inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
 
 namespace detail {
@@ -24,7 +25,8 @@ constexpr double held(T v) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
     std::uint64_t n = v < 0 ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
     while (n > std::uint64_t{1} << 53 && n % 2 == 0) n /= 2;
-    if (n > std::uint64_t{1} << 53) refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
+    if (n > std::uint64_t{1} << 53)
+      refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
   }
   return static_cast<double>(v);
 }
@@ -34,7 +36,8 @@ constexpr void take_constants(graph& into, graph const& from, node& n) {
   n.value = static_cast<double>(into.constants.size());
   for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
 }
-/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
+/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
+/// keeps all numbers.
 constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
   for (int r = from; r < to; ++r) {
     region g_r = g.regions[static_cast<std::size_t>(r)];
@@ -49,7 +52,8 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
       into.nodes.push_back(nd);
     }
     int const result = static_cast<int>(into.results.size());
-    for (int k = 0; k < g_r.result_count; ++k) into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
+    for (int k = 0; k < g_r.result_count; ++k)
+      into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
     g_r.node_first += shift;
     g_r.result_first = result;
     into.regions.push_back(g_r);
@@ -65,11 +69,13 @@ constexpr graph function_of(graph const& g, int r) {
   return out;
 }
 
-/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
-/// becomes an extra input of it, once (lifting, SL-3, SL-4).
+/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a
+/// stack; a value of an outer function used in an inner one becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
 public:
-  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) { root_->current_ = this; }
+  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) {
+    root_->current_ = this;
+  }
   graph_builder(graph_builder const&) = delete;
   graph_builder& operator=(graph_builder const&) = delete;
   constexpr ~graph_builder() { root_->current_ = outer_; }
@@ -149,8 +155,10 @@ public:
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
-  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the union in order of first use. Results are as those of the first.
-  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count, graph_builder& a, graph_builder* b = nullptr) {
+  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the
+  /// union in order of first use. Results are as those of the first.
+  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count,
+                               graph_builder& a, graph_builder* b = nullptr) {
     list<int> all(operands, operands + count), lifted;
     int const functions = b ? 2 : 1;
     graph_builder* const inner[] = {&a, b};
@@ -163,7 +171,8 @@ public:
     for (int id : lifted) all.push_back(id);
     for (int q = 0; q < functions; ++q) inner[q]->take_inputs(lifted, *this);
     graph const ga = a.finish();
-    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions, inside_a = static_cast<int>(ga.regions.size());
+    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions,
+              inside_a = static_cast<int>(ga.regions.size());
     detail::append(inner_, ga, 0, 1, rest);
     if (b) { // a named graph: g++ 12 loses temporaries that hold storage
       graph const gb = b->finish();
@@ -199,7 +208,8 @@ public:
   }
   constexpr graph finish() && {
     graph g;
-    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_), g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
+    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_),
+    g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
     end(g);
     return g;
   }
@@ -212,7 +222,8 @@ private:
     g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
     detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
   }
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before
+  /// the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {

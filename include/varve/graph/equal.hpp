@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/graph.hpp>
+
 #include <bit>
 #include <string_view>
-#include <varve/graph/graph.hpp>
 
 namespace varve {
 
@@ -12,7 +13,8 @@ struct matching {
   graph_view const &a, &b;
   list<int> to, from, pending{};
 
-  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+  constexpr matching(graph_view const& x, graph_view const& y)
+      : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
 
   /// Takes two nodes for one; false when one of them has another partner already.
   constexpr bool pair(int x, int y) {
@@ -25,13 +27,20 @@ struct matching {
   static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
     return &x == &y || (x.own && y.own && x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
   }
-  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+  static constexpr bool same_bits(double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  }
 
   /// Two nodes without what they are computed from, which is paired.
   constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count ||
+        x.regions_count != y.regions_count)
+      return false;
     if (is_array_constant(x)) {
-      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q =
+                                                                                      b.constants +
+                                                                                      static_cast<std::ptrdiff_t>(
+                                                                                          y.value);
       for (index_t e = 0; e < numel(x.out.sizes); ++e)
         if (!same_bits(p[e], q[e])) return false;
     } else if (!same_bits(x.value, y.value)) {
@@ -62,8 +71,9 @@ struct matching {
 };
 } // namespace detail
 
-/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
-/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes,
+/// dtypes, shapes, constants and functions inside, on the same operands in the same order, from the same inputs to the
+/// same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
 /// compared in their order. Linear in the size of the graphs.
 constexpr bool equal(graph_view const& g, graph_view const& h) {
   if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;

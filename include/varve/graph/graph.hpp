@@ -2,19 +2,21 @@
 #pragma once
 #include <varve/core/attributes.hpp>
 #include <varve/core/dtype.hpp>
-#include <varve/dispatch/handle.hpp>
 #include <varve/core/list.hpp>
+#include <varve/dispatch/handle.hpp>
 
 namespace varve {
 
-/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than the node's own.
+/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
+/// the node's own.
 struct node {
   op_handle const* op = nullptr;
   attributes at{};
   meta out{};
   int first = 0;
   int count = 0;
-  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the number of a `placeholder`.
+  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the
+  /// number of a `placeholder`.
   double value = 0;
   /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
   int regions_first = 0;
@@ -37,7 +39,8 @@ struct graph_sizes {
   std::size_t nodes, edges, results, regions, constants;
 };
 
-/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives them.
+/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives
+/// them.
 struct graph_names {
   char const* const* text = nullptr;
   int count = 0;
@@ -67,7 +70,10 @@ struct graph_questions {
   /// Number of nodes of an operator, all functions included.
   template <class Op>
   constexpr int count(Op const&) const {
-    static_assert(requires { sizeof(rules<Op>); }, "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
+    static_assert(
+        requires { sizeof(rules<Op>); },
+        "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and "
+        "sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
     int n = 0;
     if constexpr (requires { sizeof(rules<Op>); })
       for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
@@ -81,19 +87,26 @@ struct graph_questions {
   }
 };
 
-/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
-/// Usable in constant expressions; `static_graph` is the form that outlives them.
+/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order
+/// operators as further regions. Usable in constant expressions; `static_graph` is the form that outlives them.
 struct graph : graph_questions<graph> {
   list<node> nodes;
   list<int> edges;
   list<int> results;
   list<region> regions;
-  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place here and are refused while tracing.
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place
+  /// here and are refused while tracing.
   list<double> constants;
   graph_names names{};
 
   constexpr graph_view view() const {
-    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}, names};
+    return {nodes.data(),
+            edges.data(),
+            results.data(),
+            regions.data(),
+            constants.data(),
+            {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()},
+            names};
   }
   constexpr operator graph_view() const { return view(); }
 };
@@ -122,8 +135,10 @@ struct static_graph : graph_questions<static_graph<S>> {
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
     graph g;
-    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges), g.results = list<int>(results, results + S.results);
-    g.regions = list<region>(regions, regions + S.regions), g.constants = list<double>(constants, constants + S.constants);
+    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges),
+    g.results = list<int>(results, results + S.results);
+    g.regions = list<region>(regions, regions + S.regions),
+    g.constants = list<double>(constants, constants + S.constants);
     g.names = names;
     return g;
   }
@@ -150,7 +165,9 @@ struct frozen_sizes {
 template <class Make>
 constexpr auto freeze(Make) {
   if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
+    static_assert((detail::frozen_sizes<Make>::compute(), true),
+                  "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
+                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
     return static_graph<graph_sizes{}>{};
   } else {
     constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();

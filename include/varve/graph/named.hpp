@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <string_view>
 #include <varve/core/error.hpp>
 #include <varve/graph/graph.hpp>
+
+#include <string_view>
 
 namespace varve {
 
@@ -33,16 +34,20 @@ constexpr bool are_distinct() {
 }
 } // namespace detail
 
-/// A graph of either form whose arguments, and then results, have names: `named<"w", "x", "loss">(trace(f, spec<float, 8>, spec<float, 8>))` prints `%w: float32[8] = placeholder(0)` and
-/// `return loss = %12`. Fewer names are those of the first. Passes keep names; `equal` does not look at them. Errors: `value_error` for more names than arguments and results.
+/// A graph of either form whose arguments, and then results, have names: `named<"w", "x", "loss">(trace(f, spec<float,
+/// 8>, spec<float, 8>))` prints `%w: float32[8] = placeholder(0)` and `return loss = %12`. Fewer names are those of the
+/// first. Passes keep names; `equal` does not look at them. Errors: `value_error` for more names than arguments and
+/// results.
 template <value_name... N, class G>
   requires(sizeof...(N) > 0) && std::is_base_of_v<graph_questions<G>, G>
 constexpr G named(G g) {
-  static_assert((N.is_identifier() && ...), "varve: named: a name is letters, digits and underscores, and does not begin with a digit");
+  static_assert((N.is_identifier() && ...),
+                "varve: named: a name is letters, digits and underscores, and does not begin with a digit");
   static_assert(detail::are_distinct<N...>(), "varve: named: two values have one name; give each its own");
   graph_view const v = g.view();
   int const values = v.sizes.regions ? v.regions[0].inputs + v.regions[0].result_count : 0;
-  if (static_cast<int>(sizeof...(N)) > values) refuse::argument_is_invalid("named", "there are more names than arguments and results");
+  if (static_cast<int>(sizeof...(N)) > values)
+    refuse::argument_is_invalid("named", "there are more names than arguments and results");
   g.names = {detail::name_table<N...>, sizeof...(N)};
   return g;
 }

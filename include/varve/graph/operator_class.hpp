@@ -1,15 +1,48 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <string_view>
 #include <varve/graph/graph.hpp>
+
+#include <string_view>
 
 namespace varve {
 
-/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
+/// pointwise operator is `pointwise`: its lane kernels say all there is to know.
 enum class operator_class : unsigned char {
-  placeholder, constant, data, pointwise, add, sub, mul, div, neg, abs, square, cheap, convert,
-  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
+  placeholder,
+  constant,
+  data,
+  pointwise,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  square,
+  cheap,
+  convert,
+  sum,
+  amax,
+  amin,
+  argmax,
+  mm,
+  reshape,
+  permute,
+  expand,
+  slice,
+  slice_backward,
+  cat,
+  gather,
+  scatter_add,
+  convolution,
+  one_hot,
+  arange,
+  count,
+  cond,
+  scan,
+  getitem,
+  other
 };
 
 namespace detail {
@@ -18,16 +51,37 @@ struct known_name {
   operator_class what;
 };
 inline constexpr known_name known_pointwise[] = {
-    {"add", operator_class::add}, {"sub", operator_class::sub}, {"mul", operator_class::mul}, {"div", operator_class::div}, {"neg", operator_class::neg}, {"abs", operator_class::abs},
-    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap}, {"sign", operator_class::cheap}, {"relu", operator_class::cheap},
-    {"square", operator_class::square}, {"lt", operator_class::cheap}, {"le", operator_class::cheap}, {"gt", operator_class::cheap}, {"ge", operator_class::cheap}, {"eq", operator_class::cheap},
-    {"ne", operator_class::cheap}};
+    {"add", operator_class::add},       {"sub", operator_class::sub},       {"mul", operator_class::mul},
+    {"div", operator_class::div},       {"neg", operator_class::neg},       {"abs", operator_class::abs},
+    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap},
+    {"sign", operator_class::cheap},    {"relu", operator_class::cheap},    {"square", operator_class::square},
+    {"lt", operator_class::cheap},      {"le", operator_class::cheap},      {"gt", operator_class::cheap},
+    {"ge", operator_class::cheap},      {"eq", operator_class::cheap},      {"ne", operator_class::cheap}};
 /// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
-inline constexpr known_name known_others[] = {
-    {"sum", operator_class::sum}, {"amax", operator_class::amax}, {"amin", operator_class::amin}, {"argmax", operator_class::argmax}, {"mm", operator_class::mm}, {"reshape", operator_class::reshape},
-    {"permute", operator_class::permute}, {"expand", operator_class::expand}, {"slice", operator_class::slice}, {"slice_backward", operator_class::slice_backward}, {"cat", operator_class::cat},
-    {"gather", operator_class::gather}, {"scatter_add", operator_class::scatter_add}, {"convolution", operator_class::convolution}, {"one_hot", operator_class::one_hot}, {"arange", operator_class::arange}, {"sym_numel", operator_class::count}, {"cond", operator_class::cond}, {"scan", operator_class::scan}, {"map", operator_class::scan}, {"while_loop", operator_class::scan}, {"getitem", operator_class::getitem},
-    {"clone", operator_class::expand}, {"detach", operator_class::expand}};
+inline constexpr known_name known_others[] = {{"sum", operator_class::sum},
+                                              {"amax", operator_class::amax},
+                                              {"amin", operator_class::amin},
+                                              {"argmax", operator_class::argmax},
+                                              {"mm", operator_class::mm},
+                                              {"reshape", operator_class::reshape},
+                                              {"permute", operator_class::permute},
+                                              {"expand", operator_class::expand},
+                                              {"slice", operator_class::slice},
+                                              {"slice_backward", operator_class::slice_backward},
+                                              {"cat", operator_class::cat},
+                                              {"gather", operator_class::gather},
+                                              {"scatter_add", operator_class::scatter_add},
+                                              {"convolution", operator_class::convolution},
+                                              {"one_hot", operator_class::one_hot},
+                                              {"arange", operator_class::arange},
+                                              {"sym_numel", operator_class::count},
+                                              {"cond", operator_class::cond},
+                                              {"scan", operator_class::scan},
+                                              {"map", operator_class::scan},
+                                              {"while_loop", operator_class::scan},
+                                              {"getitem", operator_class::getitem},
+                                              {"clone", operator_class::expand},
+                                              {"detach", operator_class::expand}};
 } // namespace detail
 
 /// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.

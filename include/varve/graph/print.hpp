@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/message.hpp>
+#include <varve/graph/graph.hpp>
+
 #include <cstdio>
 #include <cstdlib>
 #include <iosfwd>
 #include <string>
-#include <varve/core/message.hpp>
-#include <varve/graph/graph.hpp>
 
 namespace varve {
 namespace detail {
 
 /// A number as short as it can be read back.
 VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 && !(x == 0 && __builtin_signbit(x))) return std::to_string(static_cast<long long>(x));
+  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 &&
+      !(x == 0 && __builtin_signbit(x)))
+    return std::to_string(static_cast<long long>(x));
   char text[40];
   for (int digits = 6; digits <= 17; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, x);
@@ -22,7 +25,9 @@ VARVE_COLD inline std::string number_text(double x) {
 }
 
 /// `float32[8, 3]`; a plain `float32` for rank 0.
-VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
+VARVE_COLD inline std::string meta_text(meta const& m) {
+  return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : "");
+}
 
 /// The number in a placeholder or constant; of an array constant the elements, of many the first.
 VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
@@ -30,7 +35,8 @@ VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
   constexpr index_t shown = 16;
   std::string s = "[";
   index_t const count = numel(n.out.sizes);
-  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
+  for (index_t e = 0; e < count && e < shown; ++e)
+    s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
   return s += count > shown ? ", ...]" : "]";
 }
 
@@ -50,7 +56,8 @@ VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
   return "%" + (name ? name : std::to_string(n));
 }
 
-/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
+/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`,
+/// `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
   s += '(';
@@ -87,13 +94,18 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
     node const& nd = g.nodes[n];
     bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
     char const* const name = argument_name(g, n);
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (name ? std::string(" ") + name : leaf ? " " + leaf_text(g, nd) : "");
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name +
+         (name   ? std::string(" ") + name
+          : leaf ? " " + leaf_text(g, nd)
+                 : "");
     for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
     s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
+    for (int k = 0; k < nd.count; ++k)
+      s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
     for (int k = 0; k < nd.regions_count; ++k) {
       int const sub = nd.regions_first + k;
-      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
+      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " +
+           std::to_string(k) + "\";\n";
       dot_region(s, g, sub, indent + "  ");
       s += indent + "}\n";
     }
@@ -107,7 +119,8 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
 }
 } // namespace detail
 
-/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
+/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the
+/// functions of higher-order operators indented under it, `return` last.
 VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");

@@ -5,13 +5,18 @@
 
 namespace varve {
 
-/// The schema of a recorded call of a higher-order operator: `schema_of(g, node)`, as of the call itself. Its results are those of its function, getitem nodes name them.
-/// `value_error` for other nodes, whose operators have one schema for all calls (`op_table::schema`).
+/// The schema of a recorded call of a higher-order operator: `schema_of(g, node)`, as of the call itself. Its results
+/// are those of its function, getitem nodes name them. `value_error` for other nodes, whose operators have one schema
+/// for all calls (`op_table::schema`).
 template <class N>
   requires std::is_same_v<N, node>
 operator_schema schema_of(graph_view const& g, N const& n) {
-  if (!n.regions_count) throw value_error((std::string("varve: schema_of: ") + n.op->name + " is no higher-order operator; ops::find(name)->schema is the schema of all its calls").c_str());
-  return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count, g.regions[n.regions_first].result_count);
+  if (!n.regions_count)
+    throw value_error((std::string("varve: schema_of: ") + n.op->name +
+                       " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
+                          .c_str());
+  return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count,
+                                  g.regions[n.regions_first].result_count);
 }
 
 } // namespace varve

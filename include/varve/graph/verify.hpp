@@ -6,7 +6,18 @@
 namespace varve {
 
 /// What is wrong with a graph; `fine` converts to true.
-enum class flaw : unsigned char { fine, operator_missing, operand_out_of_range, operand_count, operand_of_another_region, placeholder_after_operation, meta_differs, result_out_of_range, region_out_of_range, constant_out_of_range };
+enum class flaw : unsigned char {
+  fine,
+  operator_missing,
+  operand_out_of_range,
+  operand_count,
+  operand_of_another_region,
+  placeholder_after_operation,
+  meta_differs,
+  result_out_of_range,
+  region_out_of_range,
+  constant_out_of_range
+};
 
 /// Verdict on a graph: the flaw and the node it was found at.
 struct verdict {
@@ -15,15 +26,17 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are, constants have elements.
-/// `static_assert(verify(g))` is an ordinary test.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
+/// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
+/// constants have elements. `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
   list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
-    if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.sizes.results))
+    if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 ||
+        r.result_first + r.result_count > static_cast<int>(g.sizes.results))
       return {flaw::region_out_of_range, -1};
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
       node const& nd = g.nodes[n];
@@ -32,7 +45,8 @@ constexpr verdict verify(graph_view g) {
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
       if (input && !(nd.value >= 0 && nd.value < r.inputs)) return {flaw::operand_out_of_range, n};
       if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
-      if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges)) return {flaw::operand_out_of_range, n};
+      if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges))
+        return {flaw::operand_out_of_range, n};
       in.clear();
       bool numbers = nd.op->kind == op_kind::constant ? nd.out.sizes.n == 0 : nd.op->kind == op_kind::pointwise;
       for (int k = 0; k < nd.count; ++k) {
@@ -44,10 +58,14 @@ constexpr verdict verify(graph_view g) {
         numbers = numbers && number[o];
       }
       number[n] = numbers;
-      if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions)) return {flaw::region_out_of_range, n};
-      if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants))) return {flaw::constant_out_of_range, n};
+      if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions))
+        return {flaw::region_out_of_range, n};
+      if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
+                                                          static_cast<double>(g.sizes.constants)))
+        return {flaw::constant_out_of_range, n};
       op_kind const k = nd.op->kind;
-      if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop && !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
+      if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
+          !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
         return {flaw::meta_differs, n};
     }
     for (int k = 0; k < r.result_count; ++k) {

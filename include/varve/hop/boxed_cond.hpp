@@ -4,7 +4,8 @@
 #include <varve/hop/cond.hpp>
 
 /// @file
-/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of `rules<cond_t>`.
+/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of
+/// `rules<cond_t>`.
 namespace varve {
 
 namespace detail {
@@ -24,7 +25,8 @@ struct boxed_cond : boxed_forms {
   boxed_function on_true, on_false;
   layer* self = nullptr;
 
-  boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr) : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
+  boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr)
+      : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class... P>
@@ -39,9 +41,15 @@ class boxed_cond_operator : public higher_order_operator {
 public:
   boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
     using pack = boxed_args;
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::vmap(in, op, p, x); });
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
+      return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size()));
+    });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<cond_t>::jvp(in, op, p, x);
+    });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<cond_t>::vmap(in, op, p, x);
+    });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
@@ -56,13 +64,14 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {}, [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
-        require_alike(on_true, on_false);
-        if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-        lowered const off; // a predicate that a transform below the trace maps
-        temporarily_popped const further(around.hidden);
-        return where(p, on_true, on_false);
-      });
+      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {},
+                                    [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+                                      require_alike(on_true, on_false);
+                                      if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+                                      lowered const off; // a predicate that a transform below the trace maps
+                                      temporarily_popped const further(around.hidden);
+                                      return where(p, on_true, on_false);
+                                    });
     }
   };
   template <class R>
@@ -85,7 +94,8 @@ higher_order_operator& cond_operator() {
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (std::strcmp(l->kind, "trace") == 0) return false;
-  return this_thread_state.excluded.empty() && (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
+  return this_thread_state.excluded.empty() &&
+         (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
 }
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
@@ -95,14 +105,20 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
   };
   (look(x), ...);
-  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
+  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass))
+    return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
   if constexpr (seen_statically) {
     return true_fn(x...);
   } else {
     using Y = decltype(true_fn(as_tensor(plain(x))...));
-    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>, "varve: cond: both functions must return the same tree of values");
+    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>,
+                  "varve: cond: both functions must return the same tree of values");
     auto const box = []<class G>(G const& f) -> boxed_function {
-      return [&f](boxed_args const& a) { return [&]<std::size_t... K>(std::index_sequence<K...>) { return flatten(f(a[static_cast<int>(K)]...)); }(std::index_sequence_for<X...>{}); };
+      return [&f](boxed_args const& a) {
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          return flatten(f(a[static_cast<int>(K)]...));
+        }(std::index_sequence_for<X...>{});
+      };
     };
     boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
     int k = 0;

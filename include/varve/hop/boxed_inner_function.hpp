@@ -2,18 +2,20 @@
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/graph/interpret.hpp>
-#include <varve/trace/make_fx.hpp>
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>
+#include <varve/trace/make_fx.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 
 /// @file
-/// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of such calls.
+/// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of
+/// such calls.
 namespace varve {
 
 namespace detail {
-/// Runs a function on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what it captures of it is alive.
+/// Runs a function on duals: (primals..., tangents...) to the same of its results. The layer is put back around what
+/// runs, so that what it captures of it is alive.
 struct boxed_dual_fn {
   layer* self;
   boxed_function f;
@@ -22,14 +24,16 @@ struct boxed_dual_fn {
     reentered const on(this_thread_state.transforms, *self);
     auto const& in = *static_cast<dynamic_level*>(self->object);
     int const n = x.size() / 2;
-    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    boxed_dual const d = in.open_dual(f(tree_map(
+        [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
     lowered const off;
     return joined(d.primal, full(d));
   }
   /// Tangents, zeros where there are none.
   template <class D>
   static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); }, d.primal, d.tangent);
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); },
+                    d.primal, d.tangent);
   }
 };
 /// Runs a function on operands some of which are mapped; every result comes out mapped.
@@ -42,23 +46,28 @@ struct boxed_batched_fn {
     reentered const on(this_thread_state.transforms, *self);
     auto const& in = *static_cast<dynamic_level*>(self->object);
     P closed;
-    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
+    for (int k = 0; k < x.size(); ++k)
+      closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
     P const y = f(closed);
     lowered const off;
     P r;
     using T = std::remove_cvref_t<decltype(x[0])>;
-    for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
+    for (auto const& t : y)
+      r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false},
+                              dims{self->batch_size}));
     return r;
   }
 };
-/// (operands, cotangents of the results, of which those of floating ones are read) to the cotangents of the operands, by running the function again in reverse mode.
+/// (operands, cotangents of the results, of which those of floating ones are read) to the cotangents of the operands,
+/// by running the function again in reverse mode.
 struct boxed_pull_fn {
   boxed_function f;
   int operands;
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
-    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const in =
+        tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
     P const y = scope.run([&] { return f(in); });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
@@ -67,7 +76,11 @@ struct boxed_pull_fn {
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
+    return tree_map(
+        [&](auto const& t, auto const& v) {
+          return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+        },
+        in, part(x, 0, operands));
   }
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
@@ -108,9 +121,9 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
-/// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
-/// What the function captures joins `captures`, which stand behind the operands of the graph's function.
-/// `hidden` layers see nothing of it.
+/// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
+/// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
+/// behind the operands of the graph's function. `hidden` layers see nothing of it.
 template <class = void>
 boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
   trace_layer l;
@@ -141,7 +154,9 @@ struct boxed_hop_pull {
       g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
-    return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
+    return [&](auto const& o) -> boxed_args {
+      return rules<typename Op::tag>::pull(o, pred, operands, g);
+    }(op); // no return type to be deduced here
   }
   void release() { pred = y = operands = boxed_args(); }
   static constexpr bool released = true; // its values are freed
@@ -149,15 +164,22 @@ struct boxed_hop_pull {
 /// A run-time `grad` that records such calls.
 template <class = void>
 struct recording_level : dynamic_level {
-  template <class I, class Op, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+  template <class I, class Op,
+            class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
   boxed_args record_hop(I const&, Op op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
     if (!t.any || !records()) return y;
     std::vector<edge> edges;
     for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
     op.self = nullptr; // the pull runs when the layer is gone
-    edge const n = edge_to(record_function(boxed_hop_pull<Op>{op, p, y, t.primal}, std::move(edges), y.size(), Op::backward_name));
+    edge const n =
+        edge_to(record_function(boxed_hop_pull<Op>{op, p, y, t.primal}, std::move(edges), y.size(), Op::backward_name));
     std::uint32_t k = 0;
-    return tree_map([&](tensor const& v) { edge const e(n.to(), k++); return is_floating(v.dtype()) ? tracked_value(v, e) : v; }, y);
+    return tree_map(
+        [&](tensor const& v) {
+          edge const e(n.to(), k++);
+          return is_floating(v.dtype()) ? tracked_value(v, e) : v;
+        },
+        y);
   }
 };
 /// The leaves of a tree as operands.

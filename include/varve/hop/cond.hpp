@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/trace/region.hpp>
 #include <varve/hop/inner_function.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/where.hpp>
+#include <varve/trace/region.hpp>
 
 namespace varve {
 
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
-  static constexpr hop_signature signature{"(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
+  static constexpr hop_signature signature{
+      "(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
 };
 
 namespace detail {
@@ -18,14 +19,17 @@ namespace detail {
 template <class U, class V>
 constexpr void require_alike(U const& u, V const& v) {
   if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
-    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>, "varve: cond: both functions must return values of one shape and dtype");
+    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> &&
+                      std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>,
+                  "varve: cond: both functions must return values of one shape and dtype");
   } else {
     require_alike(meta{dtype_of(u), to_dims(shape_of(u))}, meta{dtype_of(v), to_dims(shape_of(v))});
   }
 }
 } // namespace detail
 
-/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
+/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one
+/// level below (HO-12).
 template <class T, class F>
 struct cond_call {
   using tag = cond_t;
@@ -69,7 +73,8 @@ struct cond_call {
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
-    if constexpr (top_level<P, X...> > 0 && detail::meets_trace<P, X...>) return (*this)(detail::beside_trace(p, p, x...), detail::beside_trace(x, p, x...)...);
+    if constexpr (top_level<P, X...> > 0 && detail::meets_trace<P, X...>)
+      return (*this)(detail::beside_trace(p, p, x...), detail::beside_trace(x, p, x...)...);
     else if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
     else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
     else return p ? on_true(x...) : on_false(x...);
@@ -78,14 +83,16 @@ struct cond_call {
 template <class T, class F>
 inline constexpr bool is_hop<cond_call<T, F>> = true;
 
-/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
-/// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
+/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both
+/// worlds: the functions are wrapped by `dual_fn`, `pull_fn` and `batched_fn`, of which tensors have their own forms
+/// (`boxed_cond.hpp`).
 template <>
 struct rules<cond_t> {
   template <class I, class Op, class P, class... X>
   static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
     return [&](auto const& pp, auto const&... d) {
-      auto const y = op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
+      auto const y =
+          op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
       return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
     }(in.open_dual(p), in.open_dual(x)...);
   }
@@ -99,16 +106,30 @@ struct rules<cond_t> {
   /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
   template <class Op, class P, class X, class... G>
   static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
-    return op.spread([&](auto const&... v) { return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...); }, x);
+    return op.spread(
+        [&](auto const&... v) {
+          return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...);
+        },
+        x);
   }
   template <class I, class Op, class P, class... X>
   static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
     return choose(
-        in.is_mapped(p), [&](auto const& q) { return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); }, op.on_true(x...), op.on_false(x...)); },
+        in.is_mapped(p),
+        [&](auto const& q) {
+          return tree_map(
+              [&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); },
+              op.on_true(x...), op.on_false(x...));
+        },
         [&](auto const& q) {
           return [&](auto const&... o) {
-            auto const y = op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
-            return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+            auto const y =
+                op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
+            return tree_map(
+                [&](auto const& v) {
+                  return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+                },
+                y);
           }(in.open_batched(x)...);
         },
         p);
@@ -117,7 +138,8 @@ struct rules<cond_t> {
   static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
     using T = detail::reentering_fn<I, decltype(op.on_true)>;
     using F = detail::reentering_fn<I, decltype(op.on_false)>;
-    auto const y = in.mode->process(cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}, in.open_plain(p), in.open_plain(x)...);
+    auto const y =
+        in.mode->process(cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}, in.open_plain(p), in.open_plain(x)...);
     return tree_map([&](auto const& v) { return in.close(in, v); }, y);
   }
 };
@@ -134,16 +156,22 @@ constexpr auto branch(bool p, T const& t, F const& f, X const&... x) {
     return p ? t(x...) : f(x...);
   } else {
     auto const all = with_captures_of(t, f, x...);
-    auto const tower = call_with([](auto const&... v) { return tower_of<1 + leaf_level<std::remove_const_t<decltype(all)>>()>(v...); }, tree_leaves(all));
+    auto const tower =
+        call_with([](auto const&... v) { return tower_of<1 + leaf_level<std::remove_const_t<decltype(all)>>()>(v...); },
+                  tree_leaves(all));
     auto const lift = [&](auto const& y) { return tree_map([&](auto const& v) { return lift_to_all(tower, v); }, y); };
-    static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>, "varve: cond: both functions must return values of one shape and dtype");
+    static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>,
+                  "varve: cond: both functions must return values of one shape and dtype");
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
 /// Is a mode at work on one of the leaves?
 template <class V>
 consteval bool is_watched() {
-  if constexpr (is_tree_node<V>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (is_watched<E>() || ...); }(std::type_identity<elements_of<V>>{});
+  if constexpr (is_tree_node<V>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (is_watched<E>() || ...);
+    }(std::type_identity<elements_of<V>>{});
   else if constexpr (value<V>) return contains_mode<V>();
   else return false;
 }
@@ -154,7 +182,8 @@ struct branch_on_captures {
   template <class... A>
   constexpr auto operator()(A const&... a) const {
     return [&]<std::size_t... K>(std::tuple<A const&...> const& all, std::index_sequence<K...>) {
-      return call_with([&](auto const&... c) { return f(std::get<K>(all)..., c...); }, tree_unflatten<C, N + From>(all));
+      return call_with([&](auto const&... c) { return f(std::get<K>(all)..., c...); },
+                       tree_unflatten<C, N + From>(all));
     }(std::tie(a...), std::make_index_sequence<N>{});
   }
 };
@@ -165,7 +194,10 @@ constexpr branch_on_captures<N, From, C, F> on_captures(F const& f) {
 /// Are all leaves of a tree values?
 template <class C>
 consteval bool holds_values() {
-  if constexpr (is_tree_node<C>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_values<E>() && ...); }(std::type_identity<elements_of<C>>{});
+  if constexpr (is_tree_node<C>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (holds_values<E>() && ...);
+    }(std::type_identity<elements_of<C>>{});
   else return value<C>;
 }
 /// What a `closure` of values, or of trees of them, captures; of other functions nothing that could be an operand.
@@ -174,7 +206,8 @@ constexpr auto captured_values(F const& f) {
   if constexpr (holds_values<decltype(captures_of(f))>()) return captures_of(f);
   else return std::tuple<>{};
 }
-/// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted, mapped, differentiated.
+/// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted,
+/// mapped, differentiated.
 template <class T, class F, class P, class... X>
 constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   using on_true = decltype(captured_values(true_fn));
@@ -183,14 +216,18 @@ constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& fals
   if constexpr (t + f == 0) {
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);
   } else {
-    auto const bare = []<class C>(auto const& g, std::type_identity<C>) -> auto const& { // what is no closure of values stays as it is
+    auto const bare = []<class C>(auto const& g,
+                                  std::type_identity<C>) -> auto const& { // what is no closure of values stays as it is
       if constexpr (leaf_count<C>() > 0) return without_captures(g);
       else return g;
     };
     auto const a = on_captures<n, 0, on_true>(bare(true_fn, std::type_identity<on_true>{}));
     auto const b = on_captures<n, t, on_false>(bare(false_fn, std::type_identity<on_false>{}));
-    return call_with([&](auto const&... c) { return cond_call<std::remove_const_t<decltype(a)>, std::remove_const_t<decltype(b)>>{a, b}(pred, x..., c...); },
-                     tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
+    return call_with(
+        [&](auto const&... c) {
+          return cond_call<std::remove_const_t<decltype(a)>, std::remove_const_t<decltype(b)>>{a, b}(pred, x..., c...);
+        },
+        tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
   }
 }
 /// The door to the boxed operator: defined in boxed_cond.hpp.
@@ -198,9 +235,12 @@ template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
-/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
-/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple
-/// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
+/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A
+/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16); a traced one becomes a
+/// node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions
+/// capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one shape and
+/// dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value.
+/// Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
 /// whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {

@@ -5,7 +5,8 @@
 #include <varve/transform/vjp.hpp>
 
 /// @file
-/// The functions of higher-order operators as interpreters hand them down: on duals, in reverse, on mapped values, with a mode put back around them.
+/// The functions of higher-order operators as interpreters hand them down: on duals, in reverse, on mapped values, with
+/// a mode put back around them.
 namespace varve::detail {
 
 template <class D>
@@ -34,7 +35,8 @@ struct dual_fn {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t n = sizeof...(K);
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
+      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
+                            as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
   }
   template <class Y>
@@ -53,12 +55,14 @@ struct dual_trees_fn {
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + sizeof...(K)>(x...))...);
-      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y), tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
+      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y),
+                       tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
   }
 };
 
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function again in reverse mode.
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
+/// again in reverse mode.
 template <std::size_t N, class F>
 struct pull_fn {
   [[no_unique_address]] F f;
@@ -73,7 +77,8 @@ struct pull_fn {
   }
   template <std::size_t M, class G, class... V>
   static constexpr auto first(G const& f, V const&... v) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
+    return
+        [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
   }
   template <class C, class X>
   static constexpr auto or_zeros(C const& c, X const& x) {
@@ -82,7 +87,8 @@ struct pull_fn {
   }
 };
 
-/// Runs a function on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
+/// Runs a function on values that an interpreter without payload closes, and opens its result: what a mode puts around
+/// the functions of a call.
 template <class I, class F>
 struct reentering_fn {
   I in;
@@ -100,10 +106,12 @@ struct batched_fn {
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     auto const close = [&](auto flag, auto const& v) {
-      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+      if constexpr (decltype(flag)::value)
+        return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
       else return v;
     };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); }, f(close(Flag{}, x)...));
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); },
+                    f(close(Flag{}, x)...));
   }
 };
 

@@ -4,15 +4,19 @@
 #include <varve/dispatch/boxed.hpp>
 
 /// @file
-/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a tuple of static values, whose
-/// counts are constants, or `boxed_args`, whose counts are numbers.
+/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a
+/// tuple of static values, whose counts are constants, or `boxed_args`, whose counts are numbers.
 namespace varve {
 
 /// A pack as a flat tree.
 template <class F, class... P>
-requires(std::is_same_v<P, boxed_args>&&...) boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
+  requires(std::is_same_v<P, boxed_args> && ...)
+boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
   boxed_args r;
-  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
+  ((p.size() == a.size()
+        ? void()
+        : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})),
+   ...);
   for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
   return r;
 }
@@ -63,13 +67,17 @@ constexpr First const& first_of(std::tuple<First, V...> const& x) {
   return std::get<0>(x);
 }
 template <class P>
-requires std::is_same_v<P, boxed_args> auto const& first_of(P const& x) { return x[0]; }
+  requires std::is_same_v<P, boxed_args>
+auto const& first_of(P const& x) {
+  return x[0];
+}
 
 /// Operands [from, to) of a call.
 template <class... V, int From, int To>
 constexpr auto part(std::tuple<V...> const& x, count_t<From>, count_t<To>) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return pack(std::get<From + K>(x)...); }
-  (std::make_index_sequence<static_cast<std::size_t>(To - From)>{});
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return pack(std::get<From + K>(x)...);
+  }(std::make_index_sequence<static_cast<std::size_t>(To - From)>{});
 }
 inline boxed_args part(boxed_args const& x, int from, int to) {
   boxed_args r;
@@ -82,7 +90,8 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
   return std::tuple_cat(x, y...);
 }
 template <class... P>
-requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
+  requires(std::is_same_v<P, boxed_args> && ...)
+boxed_args joined(boxed_args x, P const&... y) {
   [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };

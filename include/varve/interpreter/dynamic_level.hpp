@@ -9,7 +9,8 @@
 
 namespace varve {
 
-/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
+/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where
+/// it has none).
 struct boxed_dual {
   boxed_args primal;
   boxed_args tangent;
@@ -26,7 +27,8 @@ struct boxed_operands {
   layer const* of = nullptr;
 };
 
-/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
+/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the
+/// same.
 template <class T>
   requires std::is_same_v<T, tensor>
 T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
@@ -43,7 +45,10 @@ namespace detail {
 /// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
   if (o.of->random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
+    throw transform_error((std::string("varve: vmap: ") + op.name() +
+                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
+                           "randomness::different")
+                              .c_str());
   if (o.of->random == random_policy::same || op.at->count == 0) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);
@@ -88,8 +93,8 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
-  /// A result without history or tangent that was made at this level may be written into with values of the level (FS-7): it is one of them. What lies in the memory of an operand is as
-  /// that operand is.
+  /// A result without history or tangent that was made at this level may be written into with values of the level
+  /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
     if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
@@ -97,7 +102,8 @@ struct dynamic_level {
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
   }
-  /// ... of a higher-order operator or custom function, whose functions may also return what they captured: that others hold.
+  /// ... of a higher-order operator or custom function, whose functions may also return what they captured: that others
+  /// hold.
   template <class Y>
   Y own(Y y, boxed_args const& of) const {
     for (int k = 0; refresh && k < y.size(); ++k)
@@ -138,13 +144,15 @@ struct dynamic_level {
     }
     return r;
   }
-  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+  template <class I,
+            class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
   tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
     Y r = y;
     if (t.any && records()) write_down(op, r, *t.of, t.primal);
     return r;
   }
-  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
+  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one
+  /// level below.
   template <class Y, class X, class P>
   VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
     if (!op.table->differentiable || !is_floating(y.dtype())) return;
@@ -161,14 +169,16 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
+                          int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
     if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
     if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
     if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
   }
-  /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
+  /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history,
+  /// and may not be written into where something is (AG-16).
   template <class Y>
   void link(boxed_op const& op, Y& y, tensor const& of, bool recording) const {
     if (!mine(of) || !y.shares_storage(of)) return;
@@ -182,7 +192,9 @@ struct dynamic_level {
   }
   /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
   bool records() const { return self->grad_mode; }
-  tensor tracked_value(tensor const& y, edge history) const { return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes()); }
+  tensor tracked_value(tensor const& y, edge history) const {
+    return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes());
+  }
 };
 
 } // namespace varve

@@ -6,7 +6,8 @@
 namespace varve {
 
 namespace detail {
-/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds (AG-9).
+/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds
+/// (AG-9).
 VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
   edge const& old = t.history();
   bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
@@ -35,14 +36,16 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as seen below them.
+/// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as
+/// seen below them.
 inline tensor const& where_recorded(tensor const& t) {
   if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
   bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
   bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
   return constant || left_over ? where_recorded(t.inner()) : t;
 }
-/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
+/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned
+/// a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
   dispatch_key_set keys;
@@ -81,7 +84,8 @@ struct eager_level {
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
     if (!t.any || !records(op, y)) {
-      if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
+      if (y.base().defined() && t.any)
+        y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
       return y;
     }
     write_down(op, y, t.primal);
@@ -105,26 +109,41 @@ struct eager_level {
 };
 
 namespace detail {
-[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) { throw autograd_error((std::string("varve: ") + op + ": " + why).c_str()); }
+[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) {
+  throw autograd_error((std::string("varve: ") + op + ": " + why).c_str());
+}
 
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
 inline void check_write(char const* op, tensor const& x) {
   bool const leaf = x.history() && x.history().to()->type->is_leaf;
-  if (leaf) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (leaf)
+    refuse_write(
+        op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
   if (!x.base().defined()) return;
-  if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (x.base().history() && x.base().history().to()->type->is_leaf)
+    refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, "
+                     "or into a clone");
   switch (x.origin()) {
-    case view_origin::no_grad: refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view outside of no_grad, or write inside");
-    case view_origin::inference: refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
-    case view_origin::many: refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use the functional operator");
-    case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
-    default: break;
+  case view_origin::no_grad:
+    refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view "
+                     "outside of no_grad, or write inside");
+  case view_origin::inference:
+    refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
+  case view_origin::many:
+    refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use "
+                     "the functional operator");
+  case view_origin::custom:
+    refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+  default:
+    break;
   }
   tensor const* memory = &x.base();
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous())) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
+    refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15). `views` finds these.
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
+/// base's other views (AG-15). `views` finds these.
 template <class Views>
 void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
   tensor const& base = self.base();
@@ -151,7 +170,8 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
     if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original
+      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes
+                                         // on to the history of the original
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <vector>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/latest_first.hpp>
 #include <varve/interpreter/recorded_call.hpp>
@@ -9,11 +7,15 @@
 #include <varve/op/add.hpp>
 #include <varve/op/in_place.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace varve {
 
 namespace detail {
-/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that follow them have, later ones first (AG-5).
-/// Runs may nest and may share nodes between threads: what a run knows of a node is its own. (A template, so that the header alone instantiates no operator.)
+/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that
+/// follow them have, later ones first (AG-5). Runs may nest and may share nodes between threads: what a run knows of a
+/// node is its own. (A template, so that the header alone instantiates no operator.)
 template <class T = tensor>
 class backward_run {
 public:
@@ -134,8 +136,8 @@ private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct task {
     grad_node* at;
-    T first;                     // the cotangent of result 0
-    boxed_args* rest = nullptr;  // of the others, from 1 on
+    T first;                    // the cotangent of result 0
+    boxed_args* rest = nullptr; // of the others, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
     explicit task(grad_node* n) : at(n) {}
@@ -166,7 +168,9 @@ private:
     return index_[place_of(n)].task;
   }
   /// ... of one that is known to have one.
-  std::uint32_t place(grad_node* n) const { return owns_marks_ ? n->mark.load(std::memory_order_relaxed) : index_[place_of(n)].task; }
+  std::uint32_t place(grad_node* n) const {
+    return owns_marks_ ? n->mark.load(std::memory_order_relaxed) : index_[place_of(n)].task;
+  }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
     tasks_.emplace_back(n);
@@ -247,13 +251,16 @@ private:
     else join(*sum, g);
   }
   VARVE_NOINLINE static void join(T& sum, T const& g) {
-    if (sum.is_unique() && is_plain(sum) && is_plain(g) && sum.is_contiguous() && sum.dtype() == g.dtype() && sum.sizes() == g.sizes()) add_(sum, g); // nobody else sees it
+    if (sum.is_unique() && is_plain(sum) && is_plain(g) && sum.is_contiguous() && sum.dtype() == g.dtype() &&
+        sum.sizes() == g.sizes())
+      add_(sum, g); // nobody else sees it
     else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
   static void take_rest(task& t, boxed_args& g) {
     int const n = t.at->results - 1;
-    for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
+    for (int i = 0; i < n; ++i)
+      g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
     delete t.rest;
     t.rest = nullptr;
   }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/interpreter/recorded_call.hpp>
+
 #include <string>
 #include <vector>
-#include <varve/interpreter/recorded_call.hpp>
 
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
-  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name + ", which keeps values from below that transform; call grad of a function there").c_str());
+  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name +
+                         ", which keeps values from below that transform; call grad of a function there")
+                            .c_str());
 }
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no values of its own says so by a member `is_linear`.
+/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no
+/// values of its own says so by a member `is_linear`.
 template <class F>
 struct function_node : grad_node {
   F pullback;
@@ -17,7 +21,8 @@ struct function_node : grad_node {
   std::string label;
 
   static grad_node_type const type_;
-  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
+  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l)
+      : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
     next = edges.data();
     count = static_cast<std::uint16_t>(edges.size());
     results = n;
@@ -57,7 +62,9 @@ struct function_node : grad_node {
   }
 };
 template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
+inline constexpr grad_node_type function_node<F>::type_{
+    &function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false,
+    &function_node::saved_of};
 /// Records a function of operands with the given edges; the node is the caller's to share.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {

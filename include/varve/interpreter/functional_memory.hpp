@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <memory>
-#include <vector>
 #include <varve/core/owner_lock.hpp>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/clone.hpp>
@@ -9,8 +7,12 @@
 #include <varve/op/view_inverse.hpp>
 #include <varve/value/seen_state.hpp>
 
+#include <memory>
+#include <vector>
+
 /// @file
-/// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads (FN-1 to FN-8).
+/// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads
+/// (FN-1 to FN-8).
 namespace varve::detail {
 
 /// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).
@@ -22,7 +24,8 @@ struct view_step {
 };
 using view_chain = std::shared_ptr<view_step const>;
 
-/// Of one `functionalize` at work: memory is numbered, so that a function of a higher-order operator is told what was there before it.
+/// Of one `functionalize` at work: memory is numbered, so that a function of a higher-order operator is told what was
+/// there before it.
 struct functional_run {
   std::uint64_t layer = 0;
   std::uint64_t made = 0;
@@ -60,18 +63,22 @@ struct functional_memory {
   std::uint64_t generation = 0; // one for each write
   /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
   bool hidden = false;
-  bool writes_recorded = false; // were others recorded?
+  bool writes_recorded = false;      // were others recorded?
   char const* returned_by = nullptr; // the function that returned it in the memory of an operand
   std::vector<update> pending{};
   owner_lock reading{};
 
-  functional_memory(std::shared_ptr<functional_run> r, T const& t) : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++), recorded(this_thread_state.grad_mode) {}
+  functional_memory(std::shared_ptr<functional_run> r, T const& t)
+      : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++),
+        recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
-  /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was, which no value says that is made from what was written (FN-15).
+  /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
+  /// which no value says that is made from what was written (FN-15).
   void commit(T const& value, view_chain const& at) {
     bool const apart = is_detached(at.get());
-    if (apart && has_derivative(value, true)) refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
+    if (apart && has_derivative(value, true))
+      refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
     else writes_recorded = true;
     pending.push_back({value, at});
@@ -81,9 +88,12 @@ struct functional_memory {
   /// Before a read whose value has the gradient that was there before.
   void check_read(view_step const* at) const {
     if (hidden && is_grad_enabled() && !is_detached(at))
-      refuse_hidden("a value that has a derivative is read after it was written in no_grad mode or through detach, which left its derivative as it was; read a detached value, or call functionalize around the transform");
+      refuse_hidden(
+          "a value that has a derivative is read after it was written in no_grad mode or through detach, which left "
+          "its derivative as it was; read a detached value, or call functionalize around the transform");
   }
-  /// The value with all writes, which lie behind it from now on (FN-6). A function of a higher-order operator, that may be traced apart, leaves it as it was.
+  /// The value with all writes, which lie behind it from now on (FN-6). A function of a higher-order operator, that may
+  /// be traced apart, leaves it as it was.
   T applied() {
     T b = base;
     for (update const& u : pending) b = u.at ? put_through(b, u) : u.value;
@@ -108,10 +118,14 @@ private:
   /// Has any transform below a gradient of it, or, when `tangents` count too, a tangent?
   static bool has_derivative(tensor t, bool tangents) {
     for (; t.is_wrapped(); t = t.current())
-      if (t.history() || (t.base().defined() && t.base().history()) || (tangents && t.extra().defined() && is_floating(t.extra().dtype()))) return true;
+      if (t.history() || (t.base().defined() && t.base().history()) ||
+          (tangents && t.extra().defined() && is_floating(t.extra().dtype())))
+        return true;
     return t.requires_grad();
   }
-  [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) { throw transform_error((std::string("varve: functionalize: ") + why).c_str()); }
+  [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
+    throw transform_error((std::string("varve: functionalize: ") + why).c_str());
+  }
   static T put_through(T const& b, update const& u) {
     std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
@@ -125,12 +139,15 @@ private:
     };
     T v = u.value;
     tensor_writer<T> w;
-    for (std::size_t k = steps.size(); k-- > 0;) v = put_back(w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);
+    for (std::size_t k = steps.size(); k-- > 0;)
+      v = put_back(
+          w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);
     return v;
   }
 };
 
-/// Takes the transforms away that see more than a given one sees: the stack as it is below that. One that is off its stack has nothing above it; one that has ended was where later ones are.
+/// Takes the transforms away that see more than a given one sees: the stack as it is below that. One that is off its
+/// stack has nothing above it; one that has ended was where later ones are.
 class below_run {
 public:
   explicit below_run(functional_run const& run) : saved_(this_thread_state.transforms.top) {
@@ -155,11 +172,14 @@ struct functional_alias final : seen_state {
   view_chain at;
   std::uint64_t generation;
 
-  functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l) : memory(std::move(m)), at(std::move(a)), generation(memory->generation) { shown = l; }
+  functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l)
+      : memory(std::move(m)), at(std::move(a)), generation(memory->generation) {
+    shown = l;
+  }
   static functional_alias& of(tensor const& t) { return *static_cast<functional_alias*>(t.state()); }
 
-  /// Regenerated by replaying its views when something was written since (FN-6, FN-7); nothing is done otherwise (FN-10).
-  /// Threads that read what a run left behind do it one after the other.
+  /// Regenerated by replaying its views when something was written since (FN-6, FN-7); nothing is done otherwise
+  /// (FN-10). Threads that read what a run left behind do it one after the other.
   tensor current(tensor const& t) override {
     owner_lock::held const one(memory->reading);
     memory->check_read(at.get());
@@ -174,7 +194,9 @@ struct functional_alias final : seen_state {
   }
   void detach_(tensor const& t) override {
     if (at) refuse::argument_is_invalid("detach_", "a view cannot be detached in place; use detach");
-    if (!memory->is_writable()) throw transform_error("varve: functionalize: detach_: the function of a higher-order operator detaches what it captures; use detach");
+    if (!memory->is_writable())
+      throw transform_error("varve: functionalize: detach_: the function of a higher-order operator detaches what it "
+                            "captures; use detach");
     set_grad_enabled const off(false);
     T const now = current(t);
     below_run const lower(*memory->run);

@@ -6,8 +6,10 @@
 
 namespace varve {
 
-/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and becomes what that memory holds, and views are made anew when they are
-/// read after it. Below, no operator writes (FN-1 to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs when they are finished.
+/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and
+/// becomes what that memory holds, and views are made anew when they are read after it. Below, no operator writes (FN-1
+/// to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs
+/// when they are finished.
 template <class T>
 struct functionalize_interpreter : dynamic_level {
   static constexpr char const* kind = "functionalize";
@@ -18,7 +20,8 @@ struct functionalize_interpreter : dynamic_level {
   using alias = detail::functional_alias<T>;
 
   tensor process(boxed_op const& op, boxed_args const& x) const {
-    bool const looks = op.table->handle && detail::is_invertible_view(op.table->handle()); // a view is read when its elements are
+    bool const looks =
+        op.table->handle && detail::is_invertible_view(op.table->handle()); // a view is read when its elements are
     auto const opened = [&] {
       set_grad_enabled const as_read(this_thread_state.grad_mode && !looks);
       return open_functional(x);
@@ -48,7 +51,8 @@ struct functionalize_interpreter : dynamic_level {
       if (t.defined() && y.shares_storage(t)) alias::of(r).memory->returned_by = who;
     return r;
   }
-  /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of captured tensors is left there.
+  /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of
+  /// captured tensors is left there.
   tensor close_functional(boxed_op const& op, T const& y, boxed_args const& x, boxed_args const& plain) const {
     if (!y.defined()) return y;
     for (int k = 0; k < x.size(); ++k)
@@ -94,7 +98,9 @@ struct functionalize_interpreter : dynamic_level {
   /// While a function of a higher-order operator runs, what was there before it is only read.
   class inner_function {
   public:
-    explicit inner_function(functionalize_interpreter const& in) : run_(*in.run), before_(run_.writable_from) { run_.writable_from = run_.made; }
+    explicit inner_function(functionalize_interpreter const& in) : run_(*in.run), before_(run_.writable_from) {
+      run_.writable_from = run_.made;
+    }
     inner_function(inner_function const&) = delete;
     inner_function& operator=(inner_function const&) = delete;
     ~inner_function() { run_.writable_from = before_; }
@@ -105,7 +111,8 @@ struct functionalize_interpreter : dynamic_level {
   };
 
 private:
-  tensor seen(T const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown, tensor const& shares_with) const {
+  tensor seen(T const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown,
+              tensor const& shares_with) const {
     tensor r = tensor::wrap(y, self->id, self->level, {}, {}, y.sizes());
     r.set_state(new alias(std::move(m), std::move(at), shown), shares_with);
     return r;
@@ -113,24 +120,37 @@ private:
   /// What strides cannot say of the memory that the program sees, however it lies by now, is a copy.
   tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
     alias const& of = alias::of(x);
-    tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false), shown = op.table->meta(*op.at, boxed_args(shadow));
-    if (!shown.shares_storage(shadow)) return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
-    return seen(y, of.memory, std::make_shared<detail::view_step const>(detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}), shown.where(), x);
+    tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false),
+                 shown = op.table->meta(*op.at, boxed_args(shadow));
+    if (!shown.shares_storage(shadow))
+      return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
+    return seen(y, of.memory,
+                std::make_shared<detail::view_step const>(
+                    detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}),
+                shown.where(), x);
   }
   void check_writable(boxed_op const& op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
     if (char const* const who = of.memory->returned_by)
-      throw transform_error((std::string("varve: functionalize: ") + op.name() + " writes into a view of an operand that " + who + " returned; clone it there").c_str());
+      throw transform_error((std::string("varve: functionalize: ") + op.name() +
+                             " writes into a view of an operand that " + who + " returned; clone it there")
+                                .c_str());
     for (detail::view_step const* s = of.at.get(); s; s = s->before.get())
       if (!detail::is_invertible_view(s->op->handle()))
-        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " + s->op->name + ", whose inverse is not known; clone it first").c_str());
+        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " +
+                            s->op->name + ", whose inverse is not known; clone it first")
+                               .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
   T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
     T const& into = x[0];
     op_table const* const f = op.table->functional;
     bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
-    if (!copies && !f) throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into its operand and has no functional form; say `using functional = ...` in its rules").c_str());
+    if (!copies && !f)
+      throw missing_rule(
+          (std::string("varve: functionalize: ") + op.name() +
+           " writes into its operand and has no functional form; say `using functional = ...` in its rules")
+              .c_str());
     meta in[saved_values::most];
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
     meta const m = copies ? meta{dtype::bool_, x[1].sizes(), false} : f->handle()->shape(*op.at, in, x.size());
@@ -142,10 +162,16 @@ private:
     return fresh ? y : T(clone(y));
   }
   [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
-    throw transform_error((std::string("varve: functionalize: ") + who + ": the function of a higher-order operator writes into what it captures; pass it as an operand and return the new value").c_str());
+    throw transform_error((std::string("varve: functionalize: ") + who +
+                           ": the function of a higher-order operator writes into what it captures; pass it as an "
+                           "operand and return the new value")
+                              .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_alias(boxed_op const& op) {
-    throw transform_error((std::string("varve: functionalize: ") + op.name() + " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse is not known (FN-25)").c_str());
+    throw transform_error((std::string("varve: functionalize: ") + op.name() +
+                           " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
+                           "is not known (FN-25)")
+                              .c_str());
   }
 };
 

@@ -5,7 +5,8 @@
 
 namespace varve {
 
-/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
+/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through
+/// the `vjp` rules afterwards.
 template <class Lv>
 struct grad_interpreter : Lv {
   static constexpr char const* kind = "grad";

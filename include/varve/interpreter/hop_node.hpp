@@ -12,7 +12,8 @@ struct result_slots<std::tuple<Y const&...>, Level> {
   using type = std::tuple<typename Level::template slot_of<Y>...>;
 };
 
-/// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+/// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents
+/// of all operands at once. `E...` are the operands' slots.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
   typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;
@@ -23,12 +24,16 @@ struct hop_node : tape_node {
   X operands;
   std::tuple<E...> slots;
 
-  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
+  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e)
+      : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) {
+    act = &run;
+  }
 
   static constexpr void run(tape_node* n, action a) {
     auto* self = static_cast<hop_node*>(n);
     if (a == pull) {
-      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
+      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out))
+        self->pull_all(std::index_sequence_for<E...>{});
     } else if (a == clear) {
       std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
     } else if (std::is_constant_evaluated()) {
@@ -39,7 +44,9 @@ struct hop_node : tape_node {
   }
   template <std::size_t... I>
   constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
+    auto const cotangent = [&](auto const& s, auto const& v) {
+      return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v));
+    };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       [[maybe_unused]] auto const results = tree_leaves(y);
       return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);

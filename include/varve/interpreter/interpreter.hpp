@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/dispatch/library.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 #include <varve/interpreter/function_node.hpp>
 
+#include <vector>
+
 namespace varve {
 
-/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform is given. It borrows the layer, which lives as
-/// long as its transform runs.
+/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform
+/// is given. It borrows the layer, which lives as long as its transform runs.
 class interpreter {
 public:
   explicit interpreter(layer& l) : layer_(&l) {}
@@ -20,20 +21,25 @@ public:
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
   index_t batch_size() const { return layer_->batch_size; }
   random_policy randomness() const { return layer_->random; }
-  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between `transform` and `transform_back` do not, but those at
-  /// autocast (FS-3). A static interpreter says the same as `grad_interpreter<Lv>::keys`.
+  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
+  /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
+  /// `grad_interpreter<Lv>::keys`.
   dispatch_key_set keys() const { return layer_->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
+    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() &&
+           a.randomness() == b.randomness();
   }
 
-  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put back: calls in it go to the next interpreter. The layer must be
-  /// the top one.
+  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put
+  /// back: calls in it go to the next interpreter. The layer must be the top one.
   template <class F>
   auto lower(F const& body) const {
     layer const* const top = this_thread_state.transforms.top;
-    if (!top || top->id != layer_->id) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    if (!top || top->id != layer_->id)
+      throw transform_error(
+          (std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered")
+              .c_str());
     lowered const off;
     return body();
   }
@@ -58,20 +64,26 @@ public:
   }
   /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
   tensor tangent(tensor const& t) const { return owns(t) ? tensor(fresh(t).extra()) : tensor(); }
-  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y; }
-  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
-  /// not asked for; without any that it tracks, y comes back as it is.
+  tensor wrap(tensor const& y, tensor const& tangent) const {
+    return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y;
+  }
+  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is
+  /// none. Operands this layer does not track are not asked for; without any that it tracks, y comes back as it is.
   template <class F>
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
 private:
-  tensor const& fresh(tensor const& t) const { return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t; }
+  tensor const& fresh(tensor const& t) const {
+    return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t;
+  }
   layer* layer_;
 };
 
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
-  if (!layer_->records || !layer_->object) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
+  if (!layer_->records || !layer_->object)
+    throw transform_error(
+        (std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
   std::vector<edge> edges;
   bool any = false;
   for (auto const& t : operands) {
@@ -83,10 +95,15 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
   auto pull = [pullback = std::move(pullback), count](boxed_args const& g, bool const*) -> boxed_args {
     if (!g[0].defined()) return {};
     auto r = pullback(static_cast<tensor const&>(g[0]));
-    if (r.size() != count) throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " + std::to_string(count) + " operands").c_str());
+    if (r.size() != count)
+      throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " +
+                             std::to_string(count) + " operands")
+                                .c_str());
     return r;
   };
-  return tensor::wrap(y, layer_->id, layer_->level, {}, detail::edge_to(detail::record_function(std::move(pull), std::move(edges), 1, "CustomBackward")), y.sizes());
+  return tensor::wrap(y, layer_->id, layer_->level, {},
+                      detail::edge_to(detail::record_function(std::move(pull), std::move(edges), 1, "CustomBackward")),
+                      y.sizes());
 }
 
 /// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
@@ -97,7 +114,8 @@ std::vector<I> dynamic_layer_stack() {
   return r;
 }
 
-/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order (FS-20).
+/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order
+/// (FS-20).
 class temporarily_popped {
 public:
   explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {

@@ -5,8 +5,9 @@
 
 namespace varve {
 
-/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
-/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
+/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over
+/// the operands that have one. One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose
+/// `open_dual` and `close_dual` are all that differs.
 template <class Lv>
 struct jvp_interpreter : Lv {
   static constexpr char const* kind = "jvp";

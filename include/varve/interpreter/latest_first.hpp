@@ -5,7 +5,8 @@
 
 namespace varve::detail {
 
-/// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing more than its place.
+/// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing
+/// more than its place.
 template <class Task = std::uint32_t>
 class latest_first {
 public:
@@ -14,7 +15,8 @@ public:
   void push(std::uint64_t sequence, Task task) {
     std::size_t at = waiting_.size();
     waiting_.push_back({sequence, task});
-    for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2) waiting_[at] = waiting_[(at - 1) / 2];
+    for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2)
+      waiting_[at] = waiting_[(at - 1) / 2];
     waiting_[at] = {sequence, task};
   }
   Task take() {

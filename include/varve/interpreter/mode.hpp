@@ -5,13 +5,15 @@
 
 namespace varve {
 
-/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
-/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
-/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
+/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args)
+/// { ...; return op(args...); } };` `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)`
+/// visits the operands. One `process` serves both worlds: under `with(m, f, x...)` it is resolved by the compiler,
+/// `mode_guard on{m}` switches it on for this thread's tensors.
 template <class Derived>
 struct dispatch_mode {};
 
-/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
+/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the
+/// handler's return type is `tensor`.
 struct not_implemented_t {
   operator tensor() const { return {}; }
 };
@@ -30,8 +32,10 @@ struct mode_interpreter : Lv {
       return rules<typename Op::tag>::mode(*this, op, x...);
     } else {
       using Y = decltype(mode->process(op, this->open_plain(x)...));
-      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
-      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
+      if constexpr (!std::is_same_v<Y, not_implemented_t>)
+        return this->close(*this, mode->process(op, this->open_plain(x)...));
+      else if constexpr ((std::is_same_v<X, boxed_args> || ...))
+        return mode->process(op, this->open_plain(x)...), tensor();
       else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
     }
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
+
+#include <vector>
 
 namespace varve {
 
@@ -17,32 +18,50 @@ struct mode_layer : layer {
     object = &m;
     interpreter.self = this;
     interpreter.mode = &m;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      return static_cast<mode_layer&>(l).interpreter.process(op, x);
+    };
     if constexpr (requires { requires M::supports_higher_order_operators; })
-      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
+      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args {
+        return static_cast<mode_layer&>(l).interpreter.mode->process(op, x);
+      };
   }
 };
-[[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) { throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str()); }
+[[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
+  throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
+}
 inline layer_stack& free_slot(infra_mode slot, bool above = false) {
   thread_state& s = this_thread_state;
   int const k = static_cast<int>(slot);
   constexpr int schema_check = static_cast<int>(infra_mode::schema_check);
-  if (slot == (above ? infra_mode::fake : infra_mode::schema_check)) refuse_slot(slot, above ? "is one of the mode stack; use infra_mode_guard" : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
+  if (slot == (above ? infra_mode::fake : infra_mode::schema_check))
+    refuse_slot(slot, above ? "is one of the mode stack; use infra_mode_guard"
+                            : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
   layer_stack &here = above ? s.pre_infra[k] : s.infra[k], &there = above ? s.infra[k] : s.pre_infra[k];
   if (here.top)
-    refuse_slot(slot, (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind + "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode").c_str());
-  if (there.top) refuse_slot(slot, (std::string("is taken by ") + there.top->kind + " on the other stack; an infra mode is either above transforms or below").c_str());
+    refuse_slot(slot,
+                (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind +
+                 "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode")
+                    .c_str());
+  if (there.top)
+    refuse_slot(slot, (std::string("is taken by ") + there.top->kind +
+                       " on the other stack; an infra mode is either above transforms or below")
+                          .c_str());
   if (above)
     for (int other = 0; other < infra_modes; ++other)
-      if (s.pre_infra[other].top && (k == schema_check || other == schema_check)) refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind + ": the schema check is the only pre-dispatch infra mode, or not there").c_str());
+      if (s.pre_infra[other].top && (k == schema_check || other == schema_check))
+        refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind +
+                           ": the schema check is the only pre-dispatch infra mode, or not there")
+                              .c_str());
   return here;
 }
 } // namespace detail
 
-/// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard on{counting};`. Guards nest; while a mode
-/// runs it is off the stack (MD-8), so its own operators reach the modes below. Modes see what transforms have made of a call. The mode must outlive the guard.
-/// Higher-order operators such as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a rule registered for it.
-/// The same mode may be on twice: then it sees each call twice (MD-12).
+/// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard
+/// on{counting};`. Guards nest; while a mode runs it is off the stack (MD-8), so its own operators reach the modes
+/// below. Modes see what transforms have made of a call. The mode must outlive the guard. Higher-order operators such
+/// as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a
+/// rule registered for it. The same mode may be on twice: then it sees each call twice (MD-12).
 template <class M>
 class mode_guard {
 public:
@@ -60,7 +79,8 @@ private:
 template <class M>
 mode_guard(M&) -> mode_guard<M>;
 
-/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A slot that is taken is `dispatch_error` (MD-5, MD-6).
+/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A
+/// slot that is taken is `dispatch_error` (MD-5, MD-6).
 template <class M>
 struct infra_mode_guard : mode_guard<M> {
   infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
@@ -76,7 +96,8 @@ struct pre_dispatch_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
 
-/// ... in an infra slot there, after all user modes: the functional one is asked before the proxy; the schema check is there alone. What is taken here cannot be in the mode stack too
+/// ... in an infra slot there, after all user modes: the functional one is asked before the proxy; the schema check is
+/// there alone. What is taken here cannot be in the mode stack too
 /// (`dispatch_error`). MD-18.
 template <class M>
 struct pre_dispatch_infra_guard : mode_guard<M> {
@@ -85,7 +106,8 @@ struct pre_dispatch_infra_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_infra_guard(infra_mode, M&) -> pre_dispatch_infra_guard<M>;
 
-/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
+/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one
+/// (MD-22).
 template <class M>
 struct function_mode_guard : mode_guard<M> {
   explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
@@ -93,17 +115,21 @@ struct function_mode_guard : mode_guard<M> {
 template <class M>
 function_mode_guard(M&) -> function_mode_guard<M>;
 
-/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
+/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too
+/// (MD-19).
 class disable_modes {
-  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
+  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch},
+      user_{this_thread_state.modes};
   struct emptied_slots {
-    explicit emptied_slots(layer_stack (&s)[infra_modes]) : functional(s[0]), proxy(s[1]), fake(s[2]), schema_check(s[3]) {}
+    explicit emptied_slots(layer_stack (&s)[infra_modes])
+        : functional(s[0]), proxy(s[1]), fake(s[2]), schema_check(s[3]) {}
     emptied functional, proxy, fake, schema_check;
   };
   emptied_slots infra_{this_thread_state.infra}, pre_infra_{this_thread_state.pre_infra};
 };
 
-/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
+/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were
+/// switched on.
 template <class L = layer const> // a template only to cost nothing unless used
 std::vector<L*> current_modes() {
   std::vector<L*> r;
@@ -118,10 +144,13 @@ std::vector<L*> current_modes() {
 inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
 inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
 
-/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the call (MD-9).
+/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the
+/// call (MD-9).
 class reentrant_dispatch : key_guard {
 public:
-  reentrant_dispatch() : key_guard(this_thread_state.included, this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
+  reentrant_dispatch()
+      : key_guard(this_thread_state.included,
+                  this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
 };
 
 } // namespace varve

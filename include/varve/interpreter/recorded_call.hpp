@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+
 #include <cstring>
 #include <string>
-#include <varve/dispatch/tensor_dispatch.hpp>
 
 namespace varve::detail {
 
@@ -11,40 +12,52 @@ struct saved_value {
   static constexpr std::uint8_t result = 15;
   tensor value;
   std::uint32_t version;
-  std::uint8_t of;      // the operand, or `result`
-  bool checked;         // its elements will be read
+  std::uint8_t of;       // the operand, or `result`
+  bool checked;          // its elements will be read
   bool recorded = false; // an operator made it, and its history leads there
   packed_value* packed = nullptr;
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
-  throw autograd_error((std::string("varve: ") + name + ": trying to run backward through the graph a second time; its saved values were freed by the first. Say retain_graph there").c_str());
+  throw autograd_error((std::string("varve: ") + name +
+                        ": trying to run backward through the graph a second time; its saved values were freed by the "
+                        "first. Say retain_graph there")
+                           .c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
-  throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
-                        ", is at version " + std::to_string(t.writes()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
-                           .c_str());
+  throw autograd_error(
+      (std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") +
+       varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name + ", is at version " +
+       std::to_string(t.writes()) + "; expected version " + std::to_string(saved) +
+       ". anomaly_mode names the call; clone the value, or use the functional operator")
+          .c_str());
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
-  throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
+  throw autograd_error((std::string("varve: ") + name +
+                        ": an operand that is needed for a gradient was detached in place, by detach_; use detach")
+                           .c_str());
 }
 
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
-    throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
+    throw autograd_error(
+        (std::string("varve: ") + name +
+         ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first")
+            .c_str());
 }
 
-/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is seen at the level again. Its identity is 0 when there is none.
+/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is
+/// seen at the level again. Its identity is 0 when there is none.
 struct level_seen_again {
   std::uint64_t layer = 0;
   int level = 0;
 };
 inline constinit thread_local level_seen_again this_thread_sees_again{};
 
-/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
-/// keeps, and its attributes: for each its length and entries.
+/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at
+/// most a shape. Behind it in memory lie its edges, what it keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
   op_table const* table;
   std::uint8_t kept = 0, operands, facts;
@@ -53,7 +66,8 @@ struct operator_node : grad_node {
 
   static grad_node_type const type_;
   operator_node(op_table const* t, int n, int f, bool e, std::size_t b)
-      : grad_node(&type_), table(t), operands(static_cast<std::uint8_t>(n)), facts(static_cast<std::uint8_t>(f)), eager(e), bytes(static_cast<std::uint32_t>(b)) {
+      : grad_node(&type_), table(t), operands(static_cast<std::uint8_t>(n)), facts(static_cast<std::uint8_t>(f)),
+        eager(e), bytes(static_cast<std::uint32_t>(b)) {
     count = static_cast<std::uint16_t>(n);
     next = reinterpret_cast<edge*>(this + 1);
     sequence = this_thread_state.next_node++;
@@ -61,11 +75,18 @@ struct operator_node : grad_node {
   saved_value* saved() { return reinterpret_cast<saved_value*>(next + operands); }
 
   static constexpr std::size_t small = 128, medium = 192;
-  static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
+  static void* take(std::size_t n) {
+    return n <= small         ? take_block<small>()
+           : n <= medium      ? take_block<medium>()
+           : n <= block_bytes ? take_block<>()
+                              : ::operator new(n);
+  }
 
-  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked (or they stand in an array). `x` are the operands one level below, `y` the result there.
+  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked (or they stand in an array). `x`
+  /// are the operands one level below, `y` the result there.
   template <class X, class EdgeOf>
-  static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
+  static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of,
+                             bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
     edge const* found[saved_values::most];
@@ -87,7 +108,8 @@ struct operator_node : grad_node {
     std::size_t words = 0;
     int const facts = op.at->count;
     for (int k = 0; k < facts; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
-    std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
+    std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) +
+                            sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
     auto* const r = new (take(all)) operator_node(&t, n, facts, eager, all);
     for (int i = 0; i < n; ++i) {
       new (r->next + i) edge();
@@ -101,11 +123,14 @@ struct operator_node : grad_node {
     } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; count && i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place. Plain numbers are not.
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that
+      // leads here, when it is written in place. Plain numbers are not.
       bool const read = reads >> i & 1;
-      r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
+      r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read,
+              edges[i] && !edges[i]->to()->type->is_leaf);
     }
-    if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
+    if (reads >> saved_value::result & 1)
+      r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
     guard.n = nullptr;
     if (!facts) return r;
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
@@ -172,7 +197,8 @@ struct operator_node : grad_node {
   VARVE_COLD tensor seen_again(saved_value const& s) {
     edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
     if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
-    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e), s.value.sizes());
+    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e),
+                        s.value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -194,7 +220,8 @@ struct operator_node : grad_node {
     boxed_args x(self.operands);
     saved_value const* s = self.saved();
     saved_value const* const end = s + self.kept;
-    for (int i = 0; i < self.operands; ++i) x.fill(i, [&] { return s != end && s->of == i ? self.unpacked(*s++) : g[0]; });
+    for (int i = 0; i < self.operands; ++i)
+      x.fill(i, [&] { return s != end && s->of == i ? self.unpacked(*s++) : g[0]; });
     tensor const y = s != end ? self.unpacked(*s) : tensor();
     tensor const& seen = y.defined() ? y : g[0]; // a rule that reads the result has kept it
     auto const pull = [&](attributes const& at) {
@@ -244,11 +271,11 @@ struct operator_node : grad_node {
     std::strcpy(out + k, "Backward0");
   }
 };
-inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
+inline constexpr grad_node_type operator_node::type_{
+    &operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false,
+    &operator_node::saved_of};
 
 /// An edge to a node that was just made: it takes the maker's share.
-inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
-  return edge::taking(fresh, nr);
-}
+inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) { return edge::taking(fresh, nr); }
 
 } // namespace varve::detail

@@ -36,7 +36,8 @@ constexpr auto plus(A const& a, B const& b) {
 namespace detail {
 template <class Y>
 constexpr bool static_and_not_floating() {
-  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>) return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
+  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>)
+    return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
   else return false;
 }
 template <class Op>
@@ -48,7 +49,8 @@ constexpr auto tangent_of(Op const& op, Y const& y, D const& d, P const&... prim
     return none;
   } else {
     using tag = typename Op::tag;
-    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>, "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
+    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>,
+                  "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
     if constexpr (has_jvp<tag>) return rules<tag>::jvp(arg<I>, op, d, y, primal...);
     else return none;
   }
@@ -80,7 +82,8 @@ constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
 template <std::size_t I, class Op, class G, class Y, class... X>
 constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
   using tag = typename Op::tag;
-  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>, "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
+  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>,
+                "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
   if constexpr (has_vjp<tag>) return rules<tag>::vjp(arg<I>, op, g, y, x...);
   else return none;
 }
@@ -89,8 +92,10 @@ constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
 template <class Op, class N, class... V, class... F>
 constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
   using tag = typename Op::tag;
-  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
-  if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
+  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>,
+                "varve: this operator has no batch rule; add `batch` to its rules<>");
+  if constexpr (has_batch<tag>)
+    return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
   else return nth<0>(o...); // nothing more is instantiated after the message
 }
 

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/value/seen.hpp>
+
 #include <boost/hana/equal.hpp>
 #include <boost/hana/prepend.hpp>
 #include <boost/hana/size.hpp>
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
-#include <varve/value/seen.hpp>
 
 namespace varve {
 
 namespace detail {
 template <class V>
 constexpr auto stack_of_type() {
-  if constexpr (is_seen<V>) return boost::hana::prepend(stack_of_type<decltype(V::value)>(), boost::hana::type_c<typename V::interpreter>);
+  if constexpr (is_seen<V>)
+    return boost::hana::prepend(stack_of_type<decltype(V::value)>(), boost::hana::type_c<typename V::interpreter>);
   else return boost::hana::tuple<>{};
 }
 } // namespace detail
 
-/// The type-level stack of interpreters a value is seen through, innermost transform first, as a `boost::hana::tuple` of `hana::type`s: Hana's algorithms work on it.
-/// `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
+/// The type-level stack of interpreters a value is seen through, innermost transform first, as a `boost::hana::tuple`
+/// of `hana::type`s: Hana's algorithms work on it. `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
 

@@ -10,7 +10,8 @@
 
 namespace varve {
 
-/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs to (two transforms may not mix at a level).
+/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs
+/// to (two transforms may not mix at a level).
 template <int N, class Tag>
 struct static_level {
   static constexpr int level = N;
@@ -58,7 +59,8 @@ struct static_level {
   }
 };
 
-/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen through. Lifted constants have no tape.
+/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen
+/// through. Lifted constants have no tape.
 template <int N, class Tag, class Tower>
 struct static_tape_level : static_level<N, Tag> {
   tape<Tower>* record_on = nullptr;
@@ -85,8 +87,10 @@ struct static_tape_level : static_level<N, Tag> {
       return y;
     } else {
       if (!record_on) return close_tracked(in, y);
-      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
-      auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
+      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y,
+                                   detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
+      auto* n = record_on->template make<node>(
+          record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
       return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
     }
   }
@@ -95,17 +99,24 @@ struct static_tape_level : static_level<N, Tag> {
   constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
     tree_for_each(
         [](auto const& v) {
-          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N,
+                        "varve: a function of this operator captures a value that grad tracks; pass it as an operand "
+                        "or through closure(f, captured...)");
         },
         y);
-    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
-    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
-    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
-      using Leaf = std::remove_cvref_t<decltype(v)>;
-      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
-      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
-      else return close_tracked(in, v);
-    }, y);
+    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>,
+                                  std::remove_cvref_t<E>...>;
+    node* n = record_on ? record_on->template make<node>(record_on, op, p, y,
+                                                         std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...)
+                        : nullptr;
+    return tree_map_indexed(
+        [&]<std::size_t K>(arg_t<K>, auto const& v) {
+          using Leaf = std::remove_cvref_t<decltype(v)>;
+          if constexpr (detail::static_and_not_floating<Leaf>()) return v;
+          else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
+          else return close_tracked(in, v);
+        },
+        y);
   }
   /// A leaf of the tape.
   template <class I, class V>

@@ -11,11 +11,13 @@ namespace varve {
 ///     tensor value;
 ///     auto parts() const { return std::tie(value); }                    // the tensors inside: flatten
 ///     logged with_parts(tensor v) const { return {{}, v}; }              // the same around others: unflatten
-///     static tensor dispatch(boxed_op const& op, boxed_args const& x) { ...; return wrap_like(x, op(unwrap_all<logged>(x))); }
+///     static tensor dispatch(boxed_op const& op, boxed_args const& x) { ...; return wrap_like(x,
+///     op(unwrap_all<logged>(x))); }
 ///   };
 ///
-/// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time (MD-20).
-/// `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. A subclass of a subclass says `using base_subclass = logged;` and is asked before it.
+/// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time
+/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. A subclass of a
+/// subclass says `using base_subclass = logged;` and is asked before it.
 template <class Derived>
 struct tensor_subclass {};
 
@@ -59,24 +61,28 @@ struct held_subclass final : subclass_object {
   }
   tensor rebuilt(tensor const* inner) const override {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return box_subclass(value.with_parts(inner[K]...), inner[0].sizes(), inner[0].has_data() ? inner[0].strides() : dims{}, inner[0].dtype(), {});
+      return box_subclass(value.with_parts(inner[K]...), inner[0].sizes(),
+                          inner[0].has_data() ? inner[0].strides() : dims{}, inner[0].dtype(), {});
     }(std::make_index_sequence<std::tuple_size_v<decltype(value.parts())>>{});
   }
 };
 template <class T>
 tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra) {
   auto object = std::make_unique<held_subclass<T>>(std::move(value));
-  tensor r = tensor::of_object(object.get(), sizes, strides, type, dispatch_key_set(dispatch_key::subclass, dispatch_key::cpu) | extra);
+  tensor r = tensor::of_object(object.get(), sizes, strides, type,
+                               dispatch_key_set(dispatch_key::subclass, dispatch_key::cpu) | extra);
   (void)object.release();
   return r;
 }
 } // namespace detail
 
-/// A tensor that stands for a subclass value, with the sizes, strides and dtype of its first part and, if wished, further dispatch keys (MD-20).
+/// A tensor that stands for a subclass value, with the sizes, strides and dtype of its first part and, if wished,
+/// further dispatch keys (MD-20).
 template <class T>
 tensor make_subclass(T value, dispatch_key_set extra = {}) {
   tensor const first = std::get<0>(value.parts());
-  return detail::box_subclass(std::move(value), first.sizes(), first.is_wrapped() ? dims{} : first.strides(), first.dtype(), extra);
+  return detail::box_subclass(std::move(value), first.sizes(), first.is_wrapped() ? dims{} : first.strides(),
+                              first.dtype(), extra);
 }
 /// ... with sizes, strides and dtype of its own (`_make_wrapper_subclass`).
 template <class T>
@@ -93,11 +99,13 @@ bool is(tensor const& t) {
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
-    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
+    throw dispatch_error(
+        (std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
   return *static_cast<T const*>(t.object()->address());
 }
 
-/// The parts of all `T` among some operands, the others as they are: for handlers that compute on what is inside. `part` numbers the part.
+/// The parts of all `T` among some operands, the others as they are: for handlers that compute on what is inside.
+/// `part` numbers the part.
 template <class T>
 boxed_args unwrap_all(boxed_args const& x, int part = 0) {
   boxed_args r;
@@ -105,14 +113,18 @@ boxed_args unwrap_all(boxed_args const& x, int part = 0) {
   return r;
 }
 
-/// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage of the operand it views (MD-16).
-/// `dispatch_error` for a schema that mixes fresh results with aliases.
+/// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage
+/// of the operand it views (MD-16). `dispatch_error` for a schema that mixes fresh results with aliases.
 template <class = void>
 tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
   operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());
   int aliased = 0;
   for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
-  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return what its results alias").c_str());
+  if (aliased && aliased != static_cast<int>(s.results.size()))
+    throw dispatch_error(("varve: " + to_string(s) +
+                          " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return "
+                          "what its results alias")
+                             .c_str());
   if (!aliased) return y;
   int const k = s.aliased_operand(0);
   if (s.results[0].mutated) return x[k];

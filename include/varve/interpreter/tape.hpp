@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/interpreter/tower.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <varve/interpreter/tower.hpp>
 
 namespace varve {
 
@@ -21,14 +22,16 @@ struct slot {
   bool set;
   constexpr slot() : set(false) {
     if (!std::is_constant_evaluated())
-      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+      if constexpr (sizeof(V) <= 64)
+        value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
   }
 
   template <class Tower, class G>
   constexpr void add(Tower const& tower, G const& g) {
     if constexpr (!is_none<G>) {
       static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
-                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings it in: vjp(closure(f, g), x...)");
+                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings "
+                    "it in: vjp(closure(f, g), x...)");
     }
     if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
       if (set) value = lift_to_all(tower, varve::add(value, g));
@@ -38,14 +41,16 @@ struct slot {
   }
 };
 
-/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in constant expressions.
+/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in
+/// constant expressions.
 struct tape_node {
   enum action { pull, clear, drop };
   tape_node* previous = nullptr;
   void (*act)(tape_node*, action) = nullptr;
 };
 
-/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by itself.
+/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by
+/// itself.
 class tape_memory {
 public:
   constexpr tape_memory() {}
@@ -157,7 +162,9 @@ struct op_node : tape_node {
   Y y;
   std::tuple<D...> operands;
 
-  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) { act = &run; }
+  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) {
+    act = &run;
+  }
 
   static constexpr void run(tape_node* n, action a) {
     auto* self = static_cast<op_node*>(n);
@@ -178,9 +185,10 @@ struct op_node : tape_node {
   template <std::size_t I, class T>
   constexpr void pull_one(T const& to) {
     if constexpr (!is_none<T>) {
-      if (to) [&]<std::size_t... K>(std::index_sequence<K...>) {
-        to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
-      }(std::index_sequence_for<D...>{});
+      if (to)
+        [&]<std::size_t... K>(std::index_sequence<K...>) {
+          to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
+        }(std::index_sequence_for<D...>{});
     }
   }
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <tuple>
 #include <varve/interpreter/rule_call.hpp>
+
+#include <tuple>
 
 namespace varve {
 
@@ -10,7 +11,8 @@ namespace detail {
 template <int L, class V>
 struct contains_level : std::false_type {};
 template <int L, class I, class V, class E>
-struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
+struct contains_level<L, seen<I, V, E>>
+    : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
 
 /// Is a value seen through a mode, which must see every call?
 template <class V>
@@ -40,7 +42,8 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 }
 } // namespace detail
 
-/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
+/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may
+/// be seen through (the join of the towers).
 template <int Below, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
@@ -48,7 +51,8 @@ constexpr auto tower_of(X const&... x) {
   }(std::make_integer_sequence<int, Below - 1>{});
 }
 
-/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
+/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of
+/// cotangents are fixed by it.
 template <std::size_t K, class Tower, class V>
 constexpr auto lift_to(Tower const& tower, V const& v) {
   if constexpr (K == 0) {
@@ -59,10 +63,13 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
     if constexpr (at_level<V, I::level>) {
       auto const inner = lift_to<K - 1>(tower, v.value);
       if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
-      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
+      else
+        return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>,
+                    std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
     } else {
       auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
+      if constexpr (requires { in.lift_with(inner, inner); })
+        return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
       else return in.lift(inner);
     }
   }

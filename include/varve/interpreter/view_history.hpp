@@ -9,7 +9,8 @@
 /// Writing into views: what their histories, and that of their base, become (AG-15).
 namespace varve::detail {
 
-/// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as slices have it: mapped dimensions stand in front.
+/// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as
+/// slices have it: mapped dimensions stand in front.
 inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
   tensor const *b = &base, *v = &view;
   int mapped = 0;
@@ -19,7 +20,9 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
     v = &v->inner();
   }
   layout const whole = b->state() ? b->state()->shown : b->where(), l = v->state() ? v->state()->shown : v->where();
-  if (!whole.contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
+  if (!whole.contiguous())
+    throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was "
+                         "written into; clone the base first");
   dims strides;
   for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
   return {strides, dims{l.offset - whole.offset}};
@@ -48,7 +51,9 @@ struct copy_slices {
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
+      T const part = r.size() > target && r[target].defined()
+                         ? T(r[target])
+                         : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
       r[target] = as_strided_scatter(whole, part, strides, offset);
     }
@@ -62,13 +67,16 @@ edge history_of_base(T const& base, edge const& old, T const& view, grad_node* w
   std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
-  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
+  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target},
+                                 std::move(edges), 1, "CopySlices"));
 }
 /// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
 template <class T = tensor>
 struct level_views {
   static edge history_of_view(T const& base, T const& view) { return detail::history_of_view<T>(base, view); }
-  static edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) { return detail::history_of_base<T>(base, old, view, written, target); }
+  static edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
+    return detail::history_of_base<T>(base, old, view, written, target);
+  }
 };
 /// The tangent of a view, from that of its base; and that of the base, after that of a view has changed (AG-28).
 template <class T = tensor>
@@ -85,7 +93,8 @@ void change_tangent(T const& self, T tangent) {
   if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(detail::constant_zeros(T(base.inner())));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra())))
+                                           : T(detail::constant_zeros(T(base.inner())));
     base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/interpreter/eager.hpp>
+
+#include <vector>
 
 /// @file
 /// The history of a view whose base was written into, found by making the view again (AG-18).
 namespace varve {
 
 namespace detail {
-/// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made its base may follow.
+/// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made
+/// its base may follow.
 template <class T>
 std::vector<dependent<operator_node, T>*> view_operators(T const& view) {
   std::vector<dependent<operator_node, T>*> r;
@@ -21,10 +23,12 @@ std::vector<dependent<operator_node, T>*> view_operators(T const& view) {
 }
 inline bool same_place(tensor const& a, tensor const& b) {
   layout const x = a.where(), y = b.where();
-  return a.shares_storage(b) && a.dtype() == b.dtype() && x.sizes == y.sizes && x.strides == y.strides && x.offset == y.offset;
+  return a.shares_storage(b) && a.dtype() == b.dtype() && x.sizes == y.sizes && x.strides == y.strides &&
+         x.offset == y.offset;
 }
-/// Calls the last of some operators that lead from the base to the view once more, and records them behind the history that the base has now. Which of them began at the base is not
-/// written down: they did if they lead to the same elements. Null where none do: the history does not tell the view, or there is none.
+/// Calls the last of some operators that lead from the base to the view once more, and records them behind the history
+/// that the base has now. Which of them began at the base is not written down: they did if they lead to the same
+/// elements. Null where none do: the history does not tell the view, or there is none.
 template <class T = tensor>
 edge replayed_history(T const& base, T const& view) {
   auto const ops = view_operators(view);
@@ -38,7 +42,8 @@ edge replayed_history(T const& base, T const& view) {
     }
     if (!(from == base.sizes())) continue;
     made.assign(1, base);
-    for (std::size_t k = count; k-- > 0;) made.push_back(ops[k]->table->eval(ops[k]->attributes_of(), boxed_args(made.back())));
+    for (std::size_t k = count; k-- > 0;)
+      made.push_back(ops[k]->table->eval(ops[k]->attributes_of(), boxed_args(made.back())));
     if (!same_place(made.back(), view)) continue;
     edge e = base.history();
     for (std::size_t k = count; k-- > 0;) {
@@ -57,12 +62,16 @@ namespace autograd {
 /// Are histories of views found by view replay on this thread?
 inline bool is_view_replay_enabled() { return this_thread_state.view_replay; }
 
-/// Says, for the life of the object, how the history of a view is found after its base, or the view, was written into (`torch.autograd._force_original_view_tracking`): `true`
-/// calls the operators that made the view once more, so that its `grad_fn` is the last of them; `false`, the default, takes it for a region of its base (`as_strided`). Gradients are the
-/// same. A view that was made where nothing is recorded, or that is seen through a transform, is a region in either case.
+/// Says, for the life of the object, how the history of a view is found after its base, or the view, was written into
+/// (`torch.autograd._force_original_view_tracking`): `true` calls the operators that made the view once more, so that
+/// its `grad_fn` is the last of them; `false`, the default, takes it for a region of its base (`as_strided`). Gradients
+/// are the same. A view that was made where nothing is recorded, or that is seen through a transform, is a region in
+/// either case.
 class force_original_view_tracking {
 public:
-  explicit force_original_view_tracking(bool on) : before_(this_thread_state.view_replay) { this_thread_state.view_replay = on; }
+  explicit force_original_view_tracking(bool on) : before_(this_thread_state.view_replay) {
+    this_thread_state.view_replay = on;
+  }
   force_original_view_tracking(force_original_view_tracking const&) = delete;
   force_original_view_tracking& operator=(force_original_view_tracking const&) = delete;
   ~force_original_view_tracking() { this_thread_state.view_replay = before_; }

@@ -5,8 +5,9 @@
 
 namespace varve {
 
-/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
-/// The batch size is a fact: a type for static values, a number otherwise.
+/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped
+/// operand runs by its `batch` rule, others pass. The batch size is a fact: a type for static values, a number
+/// otherwise.
 template <class Lv, class N>
 struct vmap_interpreter : Lv {
   static constexpr char const* kind = "vmap";
@@ -18,7 +19,8 @@ struct vmap_interpreter : Lv {
     if constexpr (is_hop<Op>) {
       return rules<typename Op::tag>::vmap(*this, op, x...);
     } else {
-      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+      return
+          [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
     }
   }
 
@@ -29,7 +31,9 @@ struct vmap_interpreter : Lv {
   /// A constant, repeated over the batch.
   template <class V>
   constexpr auto lift(V const& v) const {
-    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
+    return this->close_batched(*this,
+                               operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{
+                                   materialize(operand<V, std::false_type>{v, {}}, n), {}});
   }
 };
 

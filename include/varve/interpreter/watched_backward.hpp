@@ -20,7 +20,10 @@ template <class = void>
 VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
   char label[64];
   n.type->name(n, label);
-  std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
+  std::string const where =
+      n.extra && n.extra->call()[0]
+          ? std::string("; it was recorded at") + n.extra->call()
+          : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
   auto const attempt = [&] {
     try {
       return n.type->backward(n, g, wanted);
@@ -31,7 +34,9 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
   };
   boxed_args out = attempt();
   for (int k = 0; k < out.size(); ++k)
-    if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
+    if (out[k].defined() && has_nan(out[k]))
+      throw autograd_error(
+          (std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
   return out;
 }
 

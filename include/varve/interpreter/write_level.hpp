@@ -5,8 +5,10 @@
 #include <varve/op/clone.hpp>
 
 /// @file
-/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the transform knows of the value, of the value that it is a view
-/// of and of other views changes with it, as eagerly (AG-15). What has no part in the transform cannot take a value of it (FS-7, TR-5): that is refused before anything is written.
+/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the
+/// transform knows of the value, of the value that it is a view of and of other views changes with it, as eagerly
+/// (AG-15). What has no part in the transform cannot take a value of it (FS-7, TR-5): that is refused before anything
+/// is written.
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
@@ -16,17 +18,23 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = std::strcmp(l.kind, "vmap") == 0;
-    refuse_write_at_level(op, l.kind, maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
-                                           : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass the tensor as an argument, or use the functional operator");
+    refuse_write_at_level(
+        op, l.kind,
+        maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
+             : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
+               "the tensor as an argument, or use the functional operator");
   }
 }
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
-inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge()); };
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) {
+  v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge());
+};
 template <class Lv>
-inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
+inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) =
+    [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
 
 /// The operands as they were before the write, those of them that are asked for.
 template <class T = tensor>
@@ -46,7 +54,10 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   tensor const& self = x[0];
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
-      throw autograd_error((std::string("varve: ") + op.name() + ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write into a value computed from it, as clone(x)").c_str());
+      throw autograd_error((std::string("varve: ") + op.name() +
+                            ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write "
+                            "into a value computed from it, as clone(x)")
+                               .c_str());
   bool const tracked = t.any || (self.base().defined() && self.base().history());
   if (!tracked || !in.records()) return op(t.primal), self;
   check_write(op.name(), self);
@@ -58,7 +69,8 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   }
   boxed_args const before = kept_before<>(t.primal, keep);
   tensor const y = op(t.primal);
-  rebase(level_views<dependent<tensor, Lv>>{}, self, edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
+  rebase(level_views<dependent<tensor, Lv>>{}, self,
+         edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
   return self;
 }
 /// Of pairs: the tangent changes with the value.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cmath>
-#include <type_traits>
 #include <varve/core/error.hpp>
 #include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/simd.hpp>
+
+#include <cmath>
+#include <type_traits>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -12,8 +13,9 @@
 #endif
 
 /// @file
-/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
-/// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
+/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in
+/// PyTorch. A comparison is `bool` for scalars and 0/1 in the lane type for batches; a condition is true where it is
+/// not 0.
 namespace varve::kernel {
 
 template <class T>
@@ -233,7 +235,8 @@ constexpr T floor_divide(T a, T b) {
     T const r = kernel::fmod(a, b);
     T q = (a - r) / b;
     if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-    if (q == 0) return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
+    if (q == 0)
+      return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
     T const f = kernel::floor(q); // q is an integer but for rounding
     return q - f > T(0.5) ? f + 1 : f;
   } else {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
+
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -7,7 +9,6 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#include <varve/config.hpp>
 #if VARVE_USE_XSIMD
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
@@ -29,18 +30,20 @@
 #endif
 
 /// @file
-/// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without xsimd a batch is one scalar.
-/// Users include `simd.hpp`, which adds what is common to both.
+/// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without
+/// xsimd a batch is one scalar. Users include `simd.hpp`, which adds what is common to both.
 namespace varve::kernel {
 
 /// Element types that have batches; `bool` and `uint8` go through plain loops, which the compiler vectorizes.
 template <class T>
-concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
+               std::is_same_v<T, std::int64_t>;
 
 #if VARVE_USE_XSIMD
 
 #if XSIMD_VERSION_MAJOR < 9 && defined(__AVX512F__) && !defined(__OPTIMIZE__)
-/// Instruction set of the batches. xsimd 8.1 passes run-time shift counts where AVX-512 wants constants: AVX2 without optimization.
+/// Instruction set of the batches. xsimd 8.1 passes run-time shift counts where AVX-512 wants constants: AVX2 without
+/// optimization.
 using arch = xsimd::fma3<xsimd::avx2>;
 #else
 /// Instruction set of the batches: what the compiler's flags say.
@@ -92,7 +95,8 @@ template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
-/// a * b; integers wrap around. (xsimd multiplies those of 64 bits one by one, as C++ does, where overflow is undefined.)
+/// a * b; integers wrap around. (xsimd multiplies those of 64 bits one by one, as C++ does, where overflow is
+/// undefined.)
 template <lane T>
 VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
   if constexpr (std::is_integral_v<T>) {
@@ -122,7 +126,8 @@ VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const&
 #endif
   else return xsimd::fnma(a, b, c);
 }
-/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign
+/// that a multiply-add may take.)
 template <lane T>
 VARVE_INLINE batch<T> negate(batch<T> const& a) {
 #ifdef __SSE2__
@@ -165,8 +170,8 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
-    xsimd::tan, xsimd::trunc;
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin,
+    xsimd::sqrt, xsimd::tan, xsimd::trunc;
 } // namespace library
 
 #else // the scalar path
@@ -174,13 +179,21 @@ using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd:
 /// One element that behaves as a batch of width 1; integers wrap, as in registers.
 template <class T>
 struct batch {
-  using W = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>, std::type_identity<T>>::type;
+  using W = typename std::conditional_t<std::is_integral_v<T>,
+                                        std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>,
+                                        std::type_identity<T>>::type;
   T v;
   batch() = default;
   constexpr batch(T x) : v(x) {}
-  friend constexpr batch operator+(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) + static_cast<W>(b.v)); }
-  friend constexpr batch operator-(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) - static_cast<W>(b.v)); }
-  friend constexpr batch operator*(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) * static_cast<W>(b.v)); }
+  friend constexpr batch operator+(batch a, batch b) {
+    return static_cast<T>(static_cast<W>(a.v) + static_cast<W>(b.v));
+  }
+  friend constexpr batch operator-(batch a, batch b) {
+    return static_cast<T>(static_cast<W>(a.v) - static_cast<W>(b.v));
+  }
+  friend constexpr batch operator*(batch a, batch b) {
+    return static_cast<T>(static_cast<W>(a.v) * static_cast<W>(b.v));
+  }
   friend constexpr batch operator/(batch a, batch b) { return static_cast<T>(a.v / b.v); }
   friend constexpr batch operator-(batch a) { return static_cast<T>(-static_cast<W>(a.v)); }
   constexpr batch& operator+=(batch b) { return *this = *this + b; }
@@ -241,7 +254,8 @@ template <lane T>
 VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
   return a * b;
 }
-/// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow there.
+/// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow
+/// there.
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   return a * b + c;
@@ -278,17 +292,50 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions that `math.hpp` builds on.
 namespace library {
-template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x; }
-template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
-template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
-template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
-template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
-template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
-template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
-template <class T> VARVE_INLINE batch<T> sin(batch<T> x) { return std::sin(x.v); }
-template <class T> VARVE_INLINE batch<T> sqrt(batch<T> x) { return std::sqrt(x.v); }
-template <class T> VARVE_INLINE batch<T> tan(batch<T> x) { return std::tan(x.v); }
-template <class T> VARVE_INLINE batch<T> trunc(batch<T> x) { return std::trunc(x.v); }
+template <class T>
+VARVE_INLINE batch<T> abs(batch<T> x) {
+  return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x;
+}
+template <class T>
+VARVE_INLINE batch<T> ceil(batch<T> x) {
+  return std::ceil(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) {
+  return std::copysign(x.v, y.v);
+}
+template <class T>
+VARVE_INLINE batch<T> cos(batch<T> x) {
+  return std::cos(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> floor(batch<T> x) {
+  return std::floor(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> log1p(batch<T> x) {
+  return std::log1p(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> nearbyint(batch<T> x) {
+  return std::nearbyint(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> sin(batch<T> x) {
+  return std::sin(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> sqrt(batch<T> x) {
+  return std::sqrt(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> tan(batch<T> x) {
+  return std::tan(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> trunc(batch<T> x) {
+  return std::trunc(x.v);
+}
 } // namespace library
 
 #endif

@@ -4,9 +4,10 @@
 #include <cstdint>
 
 /// @file
-/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
-/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
-/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
+/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does
+/// not), so these are computed from reductions and series in `long double` and rounded once: within 1 ulp of double
+/// where `long double` is wider, 2 elsewhere. No step overflows or makes a NaN by arithmetic, which a constant
+/// expression may not. Not meant for run time: `math.hpp` calls `std::` there.
 namespace varve::kernel::constant {
 
 using wide = long double;
@@ -120,7 +121,8 @@ constexpr double log1p(double x) {
   if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
   if (x > 0x1p60) return constant::log(x);
   wide const u = 1 + static_cast<wide>(x);
-  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
+  parts const p =
+      split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
   int const k = p.k + (p.m > 1.41421356);
   wide const m = scale(u, -k);
   return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
@@ -144,7 +146,8 @@ constexpr double sqrt(double x) {
   return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
 }
 
-/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
+/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so
+/// beyond.
 struct quadrant {
   wide r;
   int q;
@@ -157,7 +160,8 @@ constexpr quadrant reduce_angle(double x) {
       while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
   }
   long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
-  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
+  wide const r =
+      ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
   return {r, static_cast<int>(n & 3)};
 }
 constexpr wide sin_series(wide r) {

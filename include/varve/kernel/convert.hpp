@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
-#include <limits>
-#include <type_traits>
 #include <varve/core/dtype.hpp>
 #include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/pointwise.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
 
 /// @file
 /// Conversion between the six element types.
 namespace varve::kernel {
 
-/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
-/// x86 has it; uint8 takes the low bits of that), integers wrap.
+/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the
+/// smallest integer of 32 or 64 bits, as x86 has it; uint8 takes the low bits of that), integers wrap.
 template <class To, class From>
 constexpr To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) return x != From(0);
@@ -27,10 +28,12 @@ constexpr To cast(From x) {
 template <class To, class From>
   requires std::is_arithmetic_v<From>
 constexpr To wrapped(From x) {
-  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>)
+    return static_cast<To>(kernel::cast<std::int64_t>(x));
   else return kernel::cast<To>(x);
 }
-/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
+/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for
+/// the compiler, where no conversion may overflow.
 constexpr double converted(dtype to, double x, dtype from) {
   auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
   double const v = from == dtype::float32 ? single(x) : x;
@@ -39,7 +42,9 @@ constexpr double converted(dtype to, double x, dtype from) {
   if (varve::is_floating(to)) return v;
   if (to == dtype::int32 && varve::is_floating(from)) return kernel::cast<std::int32_t>(v);
   std::int64_t const whole = kernel::cast<std::int64_t>(v);
-  return to == dtype::uint8 ? static_cast<std::uint8_t>(whole) : to == dtype::int32 ? static_cast<std::int32_t>(whole) : static_cast<double>(whole);
+  return to == dtype::uint8   ? static_cast<std::uint8_t>(whole)
+         : to == dtype::int32 ? static_cast<std::int32_t>(whole)
+                              : static_cast<double>(whole);
 }
 /// What an element of dtype `t` holds of `x`, which was computed as a double.
 constexpr double converted(dtype t, double x) { return converted(t, x, t); }
@@ -51,16 +56,19 @@ struct cast_element {
 };
 template <class To>
 loop convert_from(dtype from) {
-  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+  return on_dtype(from, "convert",
+                  []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
 }
 } // namespace detail
 
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only
+/// to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
   return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
 }
-/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
+/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands
+/// must be those of the dtypes.
 template <class = void>
 void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
   if (to == from) kernel::copy_strided(sizes, out, in);

@@ -26,11 +26,16 @@ VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
   std::memcpy(bytes, p, sizeof bytes);
 #if VARVE_USE_XSIMD && defined(__AVX2__)
 #ifdef __AVX512F__
-  if constexpr (lanes<T> == 16) return std::bit_cast<beside_t<std::int32_t, T>>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(bytes))));
+  if constexpr (lanes<T> == 16)
+    return std::bit_cast<beside_t<std::int32_t, T>>(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(bytes))));
   else
 #endif
-  if constexpr (lanes<T> == 8) return std::bit_cast<beside_t<std::int32_t, T>>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(bytes))));
-  else if constexpr (lanes<T> == 4) return std::bit_cast<beside_t<std::int32_t, T>>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(std::bit_cast<int>(bytes))));
+      if constexpr (lanes<T> == 8)
+    return std::bit_cast<beside_t<std::int32_t, T>>(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(bytes))));
+  else if constexpr (lanes<T> == 4)
+    return std::bit_cast<beside_t<std::int32_t, T>>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(std::bit_cast<int>(bytes))));
   else
 #endif
     return __builtin_convertvector(std::bit_cast<beside_t<unsigned char, T>>(bytes), beside_t<std::int32_t, T>);
@@ -39,7 +44,8 @@ template <class T>
 VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
 #if VARVE_USE_XSIMD && defined(__AVX2__)
 #ifdef __AVX512F__
-  if constexpr (lanes<T> == 16) return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
+  if constexpr (lanes<T> == 16)
+    return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
 #endif
   [[maybe_unused]] __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
   if constexpr (lanes<T> == 4) {
@@ -47,7 +53,8 @@ VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
     std::memcpy(p, &bytes, sizeof bytes);
   } else if constexpr (lanes<T> == 8) {
     __m256i const bytes = _mm256_shuffle_epi8(std::bit_cast<__m256i>(x), _mm256_broadcastsi128_si256(low));
-    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+    _mm_storel_epi64(static_cast<__m128i*>(p),
+                     _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
   } else
 #endif
   {
@@ -63,7 +70,8 @@ VARVE_INLINE batch<T> bounded(batch<T> const& v, T bound) {
 }
 } // namespace detail
 
-/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around; infinities and NaN become 0. `V` is a batch or a scalar.
+/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around;
+/// infinities and NaN become 0. `V` is a batch or a scalar.
 template <class E, class V>
 VARVE_INLINE V wrapped_any(V const& v) {
   using T = element_t<V>;
@@ -98,11 +106,15 @@ template <class E, lane T>
 VARVE_INLINE batch<T> through(batch<T> const& v) {
   if constexpr (std::is_same_v<E, bool>) return kernel::wrapped<bool>(v);
   else if constexpr (std::is_floating_point_v<E> && sizeof(E) >= sizeof(T)) return v;
-  else if constexpr (sizeof(v) <= 16 || sizeof(E) == 1) return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
-  else if constexpr (std::is_floating_point_v<E>) return detail::lanes_of<T>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
+  else if constexpr (sizeof(v) <= 16 || sizeof(E) == 1)
+    return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
+  else if constexpr (std::is_floating_point_v<E>)
+    return detail::lanes_of<T>(
+        __builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
   else return detail::bounded(kernel::trunc(v), sizeof(E) == 4 ? T(2147483648.0) : T(9223372036854775808.0));
 }
-/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch or a scalar.
+/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch
+/// or a scalar.
 template <class E, class V>
 VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   using T = element_t<V>;
@@ -111,10 +123,14 @@ VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   } else if constexpr (is_batch<V> && lanes<T> > 1) {
     using whole = detail::beside_t<std::uint32_t, T>;
     using integers = detail::beside_t<std::int32_t, T>;
-    auto const bits = [](V const& v) { return std::bit_cast<whole>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), integers)); };
+    auto const bits = [](V const& v) {
+      return std::bit_cast<whole>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), integers));
+    };
     return detail::lanes_of<T>(std::bit_cast<integers>(bits(x) * bits(y) & (sizeof(E) == 1 ? 255u : ~0u)));
   } else {
-    auto const f = [](T a, T b) { return static_cast<T>(kernel::wrapped<E>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b))); };
+    auto const f = [](T a, T b) {
+      return static_cast<T>(kernel::wrapped<E>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b)));
+    };
     if constexpr (is_batch<V>) return kernel::lanewise<T>(f, x, y);
     else return f(x, y);
   }
@@ -133,7 +149,8 @@ VARVE_INLINE batch<T> load_converted(E const* p) {
     return detail::lanes_of<T>(x);
   }
 }
-/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none (`Fits`).
+/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none
+/// (`Fits`).
 template <bool Fits = false, class E, lane T>
 VARVE_INLINE void store_converted(E* p, batch<T> const& v) {
   if constexpr (lanes<T> == 1 || (!Fits && std::is_integral_v<E> && sizeof(E) < 8)) {

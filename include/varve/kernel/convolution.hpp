@@ -5,9 +5,10 @@
 #include <varve/kernel/matmul.hpp>
 
 /// @file
-/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a column for each place, is never
-/// made as a whole: a panel of it is gathered when the product wants it, or, for transposed convolutions, what the product gives is added to the
-/// field tile by tile. All scratch memory is on the stack.
+/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a
+/// column for each place, is never made as a whole: a panel of it is gathered when the product wants it, or, for
+/// transposed convolutions, what the product gives is added to the field tile by tile. All scratch memory is on the
+/// stack.
 namespace varve::kernel {
 
 namespace detail {
@@ -25,7 +26,8 @@ public:
   void move_to(index_t j, index_t cols) {
     runs = 0;
     for (index_t k = 0; k < cols;) {
-      index_t const place = (j + k) % s.places(), row = place / s.place[2], i = place % s.place[2], rest = s.place[2] - i;
+      index_t const place = (j + k) % s.places(), row = place / s.place[2], i = place % s.place[2],
+                    rest = s.place[2] - i;
       run& r = all[runs++];
       r.column = k, r.count = rest < cols - k ? rest : cols - k;
       r.from = field + (j + k) / s.places() * s.groups * s.field_channels * s.field_size();
@@ -74,7 +76,9 @@ private:
 
   static VARVE_INLINE void copy(T* to, T const* from, index_t n) {
     constexpr index_t L = lanes<T>;
-    if (n < L) return kernel::store_first(to, static_cast<std::size_t>(n), kernel::load_first(from, static_cast<std::size_t>(n)));
+    if (n < L)
+      return kernel::store_first(to, static_cast<std::size_t>(n),
+                                 kernel::load_first(from, static_cast<std::size_t>(n)));
     for (index_t i = 0; i < n - L; i += L) kernel::store(to + i, kernel::load(from + i));
     kernel::store(to + n - L, kernel::load(from + n - L)); // part of it once more
   }
@@ -98,7 +102,8 @@ private:
     index_t const step = s.dilation[2];
     for (index_t i = 0; i < r.count; ++i) {
       index_t const x = r.at[2] + i * s.stride[2] + t2 * step; // of the first row
-      index_t const from = x < 0 ? (step - 1 - x) / step : 0, inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0,
+      index_t const from = x < 0 ? (step - 1 - x) / step : 0,
+                    inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0,
                     end = inside < count ? inside : count;
       T* const column = to + r.column + i;
       for (index_t q = from; q < end; ++q) column[q * W] = line[x + q * step];
@@ -108,7 +113,8 @@ private:
 
 /// Columns [begin, end) of places = weight times what the kernel sees, for rows [0, m) of one group.
 template <class T>
-VARVE_NOINLINE void multiply_gathered(panel_gatherer<T>& seen, index_t m, index_t k, T const* weight, index_t begin, index_t end, matrix<T> c) {
+VARVE_NOINLINE void multiply_gathered(panel_gatherer<T>& seen, index_t m, index_t k, T const* weight, index_t begin,
+                                      index_t end, matrix<T> c) {
   constexpr index_t W = block_cols<T>;
   alignas(64) T panel[inner_block * W];
   for (index_t p = 0; p < k; p += inner_block) {
@@ -139,7 +145,8 @@ VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* f
       T* const to = out + (g * m + i) * places; // of the first sample
       if (!across) {
         for (index_t n = 0; n < s.batch; ++n)
-          detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places, {to + n * s.groups * m * places, places, 1});
+          detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places,
+                                       {to + n * s.groups * m * places, places, 1});
         continue;
       }
       index_t const some = convolution_tile<T> / mb / W * W, all = s.batch * places;
@@ -147,7 +154,8 @@ VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* f
         index_t const cols = all - j < some ? all - j : some;
         detail::multiply_gathered<T>(seen, mb, k, w, j, j + cols, {tile, some, 1});
         for (index_t r = 0; r < mb; ++r)
-          for (index_t q = 0; q < cols; ++q) to[((j + q) / places * s.groups * m + r) * places + (j + q) % places] = tile[r * some + q];
+          for (index_t q = 0; q < cols; ++q)
+            to[((j + q) / places * s.groups * m + r) * places + (j + q) % places] = tile[r * some + q];
       }
     }
   }
@@ -158,30 +166,35 @@ template <class T>
 VARVE_INLINE void add_row(T* to, index_t step, T const* from, index_t n) {
   index_t i = 0;
   if (step == 1)
-    for (constexpr index_t L = lanes<T>; i + L <= n; i += L) kernel::store(to + i, batch<T>(kernel::load(to + i) + kernel::load(from + i)));
+    for (constexpr index_t L = lanes<T>; i + L <= n; i += L)
+      kernel::store(to + i, batch<T>(kernel::load(to + i) + kernel::load(from + i)));
   for (; i < n; ++i) to[i * step] += from[i];
 }
 /// Adds a tile to the field: its rows are those of the matrix from `row` on, its columns the places from `place` on.
 template <class T>
-VARVE_NOINLINE void spread_tile(convolution_sizes const& s, index_t row, index_t rows, index_t place, index_t cols, T const* tile, T* field) {
+VARVE_NOINLINE void spread_tile(convolution_sizes const& s, index_t row, index_t rows, index_t place, index_t cols,
+                                T const* tile, T* field) {
   index_t const length = s.place[2], step = s.stride[2];
   for (index_t q = row; q < row + rows; ++q, tile += cols) {
-    index_t const o2 = s.offset(2, q % s.tap[2]), o1 = s.offset(1, q / s.tap[2] % s.tap[1]), o0 = s.offset(0, q / (s.tap[2] * s.tap[1]) % s.tap[0]),
-                  first = s.first(2, o2), last = s.last(2, o2);
+    index_t const o2 = s.offset(2, q % s.tap[2]), o1 = s.offset(1, q / s.tap[2] % s.tap[1]),
+                  o0 = s.offset(0, q / (s.tap[2] * s.tap[1]) % s.tap[0]), first = s.first(2, o2), last = s.last(2, o2);
     T* const plane = field + q / s.taps() * s.field_size();
     for (index_t k = 0; k < cols;) {
-      index_t const i = (place + k) % length, line = (place + k) / length, count = length - i < cols - k ? length - i : cols - k;
+      index_t const i = (place + k) % length, line = (place + k) / length,
+                    count = length - i < cols - k ? length - i : cols - k;
       index_t const x0 = line / s.place[1] * s.stride[0] + o0, x1 = line % s.place[1] * s.stride[1] + o1;
       index_t const from = first > i ? first : i, end = last < i + count ? last : i + count;
       if (from < end && x0 >= 0 && x0 < s.field[0] && x1 >= 0 && x1 < s.field[1])
-        detail::add_row(plane + (x0 * s.field[1] + x1) * s.field[2] + from * step + o2, step, tile + k + from - i, end - from);
+        detail::add_row(plane + (x0 * s.field[1] + x1) * s.field[2] + from * step + o2, step, tile + k + from - i,
+                        end - from);
       k += count;
     }
   }
 }
 template <class T>
 VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* places, T const* weight, T* out) {
-  index_t const rows = s.field_channels * s.taps(), count = s.places(), m = s.place_channels, size = s.field_channels * s.field_size();
+  index_t const rows = s.field_channels * s.taps(), count = s.places(), m = s.place_channels,
+                size = s.field_channels * s.field_size();
   index_t const width = count < 256 ? count : 256, height = count > 0 ? convolution_tile<T> / width : 0;
   alignas(64) T tile[convolution_tile<T>];
   for (index_t n = 0; n < s.batch * s.groups; ++n) {
@@ -190,15 +203,16 @@ VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* p
     for (index_t j = 0; j < count; j += width)
       for (index_t r = 0; r < rows; r += height) {
         index_t const cols = count - j < width ? count - j : width, some = rows - r < height ? rows - r : height;
-        kernel::matmul<T>(some, cols, m, {weight + n % s.groups * m * rows + r, 1, rows}, {places + n * m * count + j, count, 1}, {tile, cols, 1});
+        kernel::matmul<T>(some, cols, m, {weight + n % s.groups * m * rows + r, 1, rows},
+                          {places + n * m * count + j, count, 1}, {tile, cols, 1});
         detail::spread_tile(s, r, some, j, cols, tile, field);
       }
   }
 }
 } // namespace detail
 
-/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these would have one or two rows;
-/// integers wrap.
+/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these
+/// would have one or two rows; integers wrap.
 template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
@@ -210,7 +224,8 @@ void convolve(convolution_sizes const& s, T const* input, T const* weight, T* ou
 }
 /// The same by dtype (`dtype_error` for bool and the dtypes without kernels).
 template <class = void>
-VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const* input, void const* weight, void* output) {
+VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const* input, void const* weight,
+                             void* output) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(type));
   on_dtype(type, "convolution", [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)

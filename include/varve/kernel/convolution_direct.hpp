@@ -4,14 +4,16 @@
 #include <varve/kernel/arithmetic.hpp>
 
 /// @file
-/// What all kernels of convolutions know of shapes, and the plain loops: for constant expressions, integers, and where there is little to multiply.
+/// What all kernels of convolutions know of shapes, and the plain loops: for constant expressions, integers, and where
+/// there is little to multiply.
 namespace varve::kernel {
 
 /// The sizes of a convolution over contiguous memory, its three spatial dimensions filled up in front with sizes of 1.
 ///
-/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t * dilation - padding` of the
-/// field. A convolution reads the field and gives an element for each place; a transposed one reads the places and adds up in the field. The weight
-/// is [groups * place_channels, field_channels, taps...] for both.
+/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t
+/// * dilation - padding` of the field. A convolution reads the field and gives an element for each place; a transposed
+/// one reads the places and adds up in the field. The weight is [groups * place_channels, field_channels, taps...] for
+/// both.
 struct convolution_sizes {
   index_t batch = 0, groups = 0, place_channels = 0, field_channels = 0; // channels of one group
   index_t place[3]{1, 1, 1}, field[3]{1, 1, 1}, tap[3]{1, 1, 1}, stride[3]{1, 1, 1}, padding[3]{}, dilation[3]{1, 1, 1};
@@ -27,14 +29,16 @@ struct convolution_sizes {
     place_channels = groups > 0 ? weight[0] / groups : 0;
     field_channels = weight[1];
     for (int k = 0, d = 3 - n; k < n; ++k, ++d)
-      place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k], padding[d] = at[1][k], dilation[d] = at[2][k];
+      place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k],
+      padding[d] = at[1][k], dilation[d] = at[2][k];
   }
   constexpr index_t places() const { return place[0] * place[1] * place[2]; }
   constexpr index_t field_size() const { return field[0] * field[1] * field[2]; }
   constexpr index_t taps() const { return tap[0] * tap[1] * tap[2]; }
   /// Element of the field, along dimension `d`, that tap `t` meets at place 0.
   constexpr index_t offset(int d, index_t t) const { return t * dilation[d] - padding[d]; }
-  /// The places, along dimension `d`, at which what is `at` elements into the field at place 0 lies within it: from the first to before the last.
+  /// The places, along dimension `d`, at which what is `at` elements into the field at place 0 lies within it: from the
+  /// first to before the last.
   constexpr index_t first(int d, index_t at) const { return at < 0 ? (stride[d] - 1 - at) / stride[d] : 0; }
   constexpr index_t last(int d, index_t at) const {
     index_t const n = field[d] > at ? (field[d] - 1 - at) / stride[d] + 1 : 0;
@@ -43,16 +47,17 @@ struct convolution_sizes {
 };
 
 namespace detail {
-/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the first of `count` elements, in
-/// their planes.
+/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the
+/// first of `count` elements, in their planes.
 template <class F>
 constexpr void for_each_met_row(convolution_sizes const& s, index_t t0, index_t t1, index_t t2, F const& f) {
-  index_t const o0 = s.offset(0, t0), o1 = s.offset(1, t1), o2 = s.offset(2, t2), from = s.first(2, o2), count = s.last(2, o2) - from;
+  index_t const o0 = s.offset(0, t0), o1 = s.offset(1, t1), o2 = s.offset(2, t2), from = s.first(2, o2),
+                count = s.last(2, o2) - from;
   if (count <= 0) return;
   for (index_t i = s.first(0, o0), end0 = s.last(0, o0); i < end0; ++i)
     for (index_t j = s.first(1, o1), end1 = s.last(1, o1); j < end1; ++j)
-      f((i * s.place[1] + j) * s.place[2] + from, ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2,
-        count);
+      f((i * s.place[1] + j) * s.place[2] + from,
+        ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2, count);
 }
 /// to[i * to_step] += v * from[i * from_step].
 template <class T>
@@ -61,7 +66,8 @@ constexpr void add_scaled(T* to, index_t to_step, T v, T const* from, index_t fr
   if constexpr (floating_lane<T>)
     if (!std::is_constant_evaluated() && to_step == 1 && from_step == 1) {
       constexpr index_t L = lanes<T>;
-      for (batch<T> const x(v); i + L <= n; i += L) kernel::store(to + i, kernel::fma<T>(x, kernel::load(from + i), kernel::load(to + i)));
+      for (batch<T> const x(v); i + L <= n; i += L)
+        kernel::store(to + i, kernel::fma<T>(x, kernel::load(from + i), kernel::load(to + i)));
     }
   for (; i < n; ++i) to[i * to_step] = kernel::add(to[i * to_step], kernel::mul(v, from[i * from_step]));
 }
@@ -84,8 +90,10 @@ constexpr void convolve_directly(convolution_sizes const& s, T const* input, T c
             for (index_t t2 = 0; t2 < s.tap[2]; ++t2) {
               T const v = *w++;
               detail::for_each_met_row(s, t0, t1, t2, [&](index_t place, index_t in_field, index_t count) {
-                if (s.transposed) detail::add_scaled(output + at_field + in_field, s.stride[2], v, input + at_place + place, 1, count);
-                else detail::add_scaled(output + at_place + place, 1, v, input + at_field + in_field, s.stride[2], count);
+                if (s.transposed)
+                  detail::add_scaled(output + at_field + in_field, s.stride[2], v, input + at_place + place, 1, count);
+                else
+                  detail::add_scaled(output + at_place + place, 1, v, input + at_field + in_field, s.stride[2], count);
               });
             }
       }

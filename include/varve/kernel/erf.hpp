@@ -8,9 +8,10 @@
 #endif
 
 /// @file
-/// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is
-/// computed as the derivative of erf computes it, so that a compiler that sees both computes it once. Within 4 ulp.
-/// S is a quotient of polynomials without negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
+/// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S
+/// is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is computed as the derivative of erf computes
+/// it, so that a compiler that sees both computes it once. Within 4 ulp. S is a quotient of polynomials without
+/// negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
 namespace varve::kernel::error_function {
 
 template <class T>
@@ -27,8 +28,13 @@ struct table<double> {
   static constexpr double p[] = {1.0000000000000004, 1.6644349604994708,   1.2724661566497464,   0.5598998037965531,
                                  0.1487241896193076, 0.022603815300056052, 0.0015419200180849786};
   static constexpr double q[] = {1,
-                                 2.4166877385631524,  2.5904262216961897,  1.601112367382264,  0.6184696644593793,
-                                 0.14994573992701335, 0.02124317154073821, 0.00136648974328359};
+                                 2.4166877385631524,
+                                 2.5904262216961897,
+                                 1.601112367382264,
+                                 0.6184696644593793,
+                                 0.14994573992701335,
+                                 0.02124317154073821,
+                                 0.00136648974328359};
 };
 
 /// Error function, odd also in the sign of zero.

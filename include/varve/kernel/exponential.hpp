@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <limits>
 #include <varve/kernel/nearest.hpp>
 #include <varve/kernel/polynomial.hpp>
+
+#include <limits>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -10,8 +11,9 @@
 #endif
 
 /// @file
-/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
-/// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
+/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's,
+/// within 2 ulp. The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9
+/// and 1.2e-17).
 namespace varve::kernel::exponential {
 
 template <class T>
@@ -22,16 +24,20 @@ struct table<float> {
   static constexpr int mantissa_bits = 23;
   static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
   static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
-  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
+  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f,
+                                0.0013926183587713494f};
 };
 template <>
 struct table<double> {
   using integer = std::int64_t;
   static constexpr int mantissa_bits = 52;
   static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
-  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
-  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
-                                 0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08};
+  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38,
+                          tanh_is_one = 20;
+  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,
+                                 0.0083333333333300615,  0.0013888888917213717,  0.00019841269863053618,
+                                 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07,
+                                 2.510038549551032e-08};
 };
 
 /// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
@@ -59,10 +65,13 @@ VARVE_INLINE batch<T> exp(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
   auto const y = exponential::reduce<T>(x);
-  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
-  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e), x * V(std::numeric_limits<T>::max())); // infinity, or NaN
+  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(
+      y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
+  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e),
+                           x * V(std::numeric_limits<T>::max())); // infinity, or NaN
 }
-/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the way.
+/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the
+/// way.
 template <class T>
 VARVE_INLINE batch<T> expm1(batch<T> const& x) {
   using c = table<T>;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cmath>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/erf.hpp>
@@ -8,6 +7,8 @@
 #include <varve/kernel/logarithm.hpp>
 #include <varve/kernel/simd.hpp>
 #include <varve/kernel/trigonometric.hpp>
+
+#include <cmath>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -15,8 +16,9 @@
 #endif
 
 /// @file
-/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
-/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
+/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run
+/// time. Booleans of batches are 0/1 lanes. Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it
+/// is the operator object: always write `kernel::exp`.
 namespace varve::kernel {
 
 /// e^x.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
-#include <cstdlib>
-#include <type_traits>
 #include <varve/core/dtype.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/matmul_block.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <type_traits>
 
 /// @file
 /// Matrix products of run-time size with any strides.
@@ -30,16 +31,21 @@ inline constexpr index_t inner_block = 256, outer_block = 240;
 
 /// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
 template <class T, int Rows>
-VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
-  for (; i + Rows <= m; i += Rows) detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row,
+                                     matrix<T> c, index_t cols, bool accumulate) {
+  for (; i + Rows <= m; i += Rows)
+    detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols,
+                                       accumulate);
   return i;
 }
 /// The same with A packed: the rows of a block lie side by side.
 template <class T>
-VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
+VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c,
+                                            index_t cols, bool accumulate) {
   index_t i = 0;
   for (; i + block_rows <= m; i += block_rows)
-    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols,
+                                             accumulate);
   return i;
 }
 template <class T>
@@ -56,7 +62,9 @@ VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to
     for (index_t p = 0; p < k; ++p)
       for (index_t j = 0; j < W; j += L) {
         T const* const from = b.data + p * b.row + j;
-        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from) : cols > j ? kernel::load_first(from, static_cast<std::size_t>(cols - j)) : batch<T>(T(0)));
+        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from)
+                                      : cols > j    ? kernel::load_first(from, static_cast<std::size_t>(cols - j))
+                                                    : batch<T>(T(0)));
       }
     return;
   }
@@ -75,7 +83,8 @@ VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to
 
 /// y[i] (+)= sum_p a[i, p] x[p].
 template <class T>
-VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y, index_t y_step, bool accumulate) {
+VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
+                                    index_t y_step, bool accumulate) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   index_t i = 0;
@@ -84,8 +93,10 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
     for (; i + W <= m; i += W) {
       V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
       for (index_t p = 0; p < k; ++p)
-        for (int j = 0; j < 4; ++j) s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
-      for (int j = 0; j < 4; ++j) kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
+        for (int j = 0; j < 4; ++j)
+          s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
+      for (int j = 0; j < 4; ++j)
+        kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
     }
     for (; i < m; i += L) {
       auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
@@ -111,7 +122,10 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
         t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
       }
       for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-      if (j < k) t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)), kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t), j = k;
+      if (j < k)
+        t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)),
+                           kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t),
+        j = k;
     }
     T r = kernel::reduce_sum(V(s + t));
     for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
@@ -120,11 +134,13 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
 }
 
 template <class T>
-VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                     bool accumulate) {
   constexpr index_t W = block_cols<T>;
   alignas(64) T panel[inner_block * W];
   bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
-  T* const packed = pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
+  T* const packed =
+      pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
   for (index_t p = 0; p < k; p += inner_block) {
     index_t const kb = k - p < inner_block ? k - p : inner_block;
     bool const add = accumulate || p > 0;
@@ -152,7 +168,8 @@ VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T c
 }
 /// A few dozen products, for which a block is too much.
 template <class T>
-VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                  bool accumulate) {
   for (index_t i = 0; i < m; ++i)
     for (index_t j = 0; j < n; ++j) {
       T s(0);
@@ -162,20 +179,25 @@ VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T cons
     }
 }
 template <class T>
-void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                     bool accumulate) {
   for (index_t i = 0; i < m; ++i) {
     T* const row = c.data + i * c.row;
     for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
     for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < n; ++j) row[j * c.col] = kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
+      for (index_t j = 0; j < n; ++j)
+        row[j * c.col] =
+            kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
   }
 }
 } // namespace detail
 
-/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives zeros. Floating products are blocked for
-/// registers and caches (scratch: a panel on the stack, beyond 128 Ki elements of A also 240 KiB on the heap, without which it goes on); integers wrap.
+/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives
+/// zeros. Floating products are blocked for registers and caches (scratch: a panel on the stack, beyond 128 Ki elements
+/// of A also 240 KiB on the heap, without which it goes on); integers wrap.
 template <class T>
-void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate = false) {
+void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+            bool accumulate = false) {
   if (m == 0 || n == 0) return;
   if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
   else {
@@ -183,18 +205,22 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
     if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
     if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
     if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1) return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate); // (a b)^T = b^T a^T
+    if (c.col != 1)
+      return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(),
+                                         accumulate); // (a b)^T = b^T a^T
     detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
   }
 }
 
 /// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
 template <class = void>
-VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b, matrix<void> c, bool accumulate = false) {
+VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
+                           matrix<void> c, bool accumulate = false) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
   on_dtype(type, "matmul", [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col}, {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
+      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col},
+                        {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
                         accumulate);
   });
 }

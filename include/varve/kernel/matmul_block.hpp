@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
 #include <varve/core/dims.hpp>
 #include <varve/kernel/simd.hpp>
 
+#include <cstddef>
+
 /// @file
-/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
+/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the
+/// inner dimension.
 namespace varve::kernel {
 
 namespace detail {
@@ -23,19 +25,23 @@ inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
 
 /// Copies or adds the valid columns of a block.
 template <class T>
-VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
+VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row,
+                               bool accumulate) {
   constexpr index_t L = lanes<T>;
   for (; rows > 0; --rows, tile += tile_row, c += c_row) {
     index_t j = 0;
-    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
+    for (; j + L <= cols; j += L)
+      kernel::store(c + j,
+                    accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
     for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
   }
 }
 
-/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
+/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns.
+/// All the columns of `b` are read.
 template <class T, int Rows, int Batches>
-VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
-                                 bool accumulate) {
+VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c,
+                                 index_t c_row, index_t cols, bool accumulate) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   V sum[Rows][Batches];

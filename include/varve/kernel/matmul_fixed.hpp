@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
-#include <cstring>
 #include <varve/core/dims.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/matmul_block.hpp>
 
+#include <cstddef>
+#include <cstring>
+
 /// @file
-/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
+/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of
+/// B through registers.
 namespace varve::kernel {
 
 namespace detail {
@@ -15,7 +17,8 @@ namespace detail {
 constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
 
 /// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
-template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows, int Batches, index_t Cols>
+template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows,
+          int Batches, index_t Cols>
 VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
@@ -25,12 +28,15 @@ VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next row and are dropped in the end.
+  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next
+  // row and are dropped in the end.
   auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
     V row[Batches];
 #pragma GCC unroll 4
     for (int j = 0; j < Batches; ++j)
-      row[j] = rest != 0 && j == Batches - 1 && partial ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest)) : kernel::load(b + p * B_row + j * L);
+      row[j] = rest != 0 && j == Batches - 1 && partial
+                   ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest))
+                   : kernel::load(b + p * B_row + j * L);
 #pragma GCC unroll 32
     for (int i = 0; i < Rows; ++i) {
       V const x(a[i * A_row + p * A_col]);
@@ -50,7 +56,8 @@ VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Batches; ++j) {
-      if (rest != 0 && j == Batches - 1) kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
+      if (rest != 0 && j == Batches - 1)
+        kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
       else kernel::store(c + i * C_row + j * L, sum[i][j]);
     }
 }
@@ -58,12 +65,16 @@ VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
 template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
 VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
   constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
-  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most, rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
+  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most,
+                    rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
   constexpr index_t rest = M % rows;
   index_t i = 0;
   for (; i + rows <= M; i += rows)
-    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
-  if constexpr (rest != 0) fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
+    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end,
+                                                                                            c + i * C_row);
+  if constexpr (rest != 0)
+    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end,
+                                                                                            c + i * C_row);
 }
 /// B row-major with rows `B_row` apart.
 template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
@@ -73,7 +84,8 @@ VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
   for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
   if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
 }
-/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would not pay.
+/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would
+/// not pay.
 template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
 VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
   constexpr index_t L = lanes<T>;
@@ -86,8 +98,10 @@ VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
         s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s);
         t = kernel::fma<T>(kernel::load(a + i * K + p + L), kernel::load(b + j * K + p + L), t);
       }
-      if constexpr (K % (2 * L) >= L) s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
-      if constexpr (rest != 0) t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
+      if constexpr (K % (2 * L) >= L)
+        s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
+      if constexpr (rest != 0)
+        t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
       c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
     }
 }
@@ -140,7 +154,8 @@ VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
 }
 } // namespace detail
 
-/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float or double. `c` may not overlap the inputs.
+/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float
+/// or double. `c` may not overlap the inputs.
 template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
 void matmul_fixed(T const* a, T const* b, T* c) {
   constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;

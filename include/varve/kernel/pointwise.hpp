@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
+#include <varve/kernel/simd.hpp>
+#include <varve/kernel/strided.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#include <varve/core/dims.hpp>
-#include <varve/kernel/simd.hpp>
-#include <varve/kernel/strided.hpp>
 
 /// @file
-/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
+/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes,
+/// strides and broadcasting.
 namespace varve::kernel {
 
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
+/// inputs.
 using loop = void (*)(std::size_t n, void* out, void const* const* in);
 
 /// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
@@ -35,8 +38,9 @@ constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
-/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
+/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since
+/// the output may be an input. Too few elements are filled up to a batch. `T` is any type of the operands' item size,
+/// so that few of these functions exist.
 template <class T, int Arity>
 VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
   constexpr std::size_t L = lanes<T>;
@@ -64,11 +68,13 @@ using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 /// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
 template <class Out, class In>
 inline constexpr bool masked = [] {
-  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
+  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>)
+    return sizeof(batch<In>) == 64;
   else return false;
 }();
 
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again
+// for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
@@ -92,12 +98,15 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 }
 } // namespace detail
 
-/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
+/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of
+/// type `Out`: in batches when `F` takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the
+/// body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
   if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
-    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
+    if (n % lanes<In> != 0)
+      return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n,
+                                                         static_cast<detail::item<In>*>(out), in);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 
@@ -121,11 +130,13 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
         p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
         if (k == 0 || p[k] == source || repeated[k] == source) continue;
         bool const broadcast = stride[k] == 0;
-        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
+        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m,
+                       w.itemsize[k]);
         repeated[k] = broadcast ? source : nullptr;
       }
       f(static_cast<std::size_t>(m), p[0], p + 1);
-      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
+      if (p[0] == packed[0])
+        detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
     }
   } while (w.next());
 }
@@ -149,7 +160,8 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
     for (; more && r < rows; ++r) {
       target[r] = w.data[0];
       for (int k = 1; k < w.count; ++k)
-        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
+        if (!adjacent[k] && !constant[k])
+          detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
       more = w.next();
     }
     void* p[max_operands];
@@ -159,13 +171,15 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
     }
     f(static_cast<std::size_t>(r * n), p[0], p + 1);
     if (!adjacent[0])
-      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
+      for (index_t i = 0; i < r; ++i)
+        detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
   }
 }
 } // namespace detail
 
-/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
-/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
+/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are
+/// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
+/// memory as an input; it may not overlap one otherwise, nor itself.
 VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
   index_t const n = numel(sizes);
   if (n == 0) return;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstdint>
 #include <varve/core/dims.hpp>
 #include <varve/kernel/math.hpp>
 
+#include <cstdint>
+
 /// @file
-/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; SC 2011). Element `i` of a stream
-/// depends on nothing but the seed and `i`: batches, threads and the compiler agree.
+/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2,
+/// 3; SC 2011). Element `i` of a stream depends on nothing but the seed and `i`: batches, threads and the compiler
+/// agree.
 namespace varve::kernel {
 
 /// Four random words.
@@ -14,11 +16,13 @@ struct philox_block {
   std::uint32_t v[4];
 };
 
-/// Block number `offset` of the stream `seed` (word 2 and 3 of the counter hold `stream`, for independent uses of one seed).
+/// Block number `offset` of the stream `seed` (word 2 and 3 of the counter hold `stream`, for independent uses of one
+/// seed).
 constexpr philox_block philox(std::uint64_t seed, std::uint64_t offset, std::uint64_t stream = 0) {
   auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  std::uint32_t c0 = low(offset), c1 = high(offset), c2 = low(stream), c3 = high(stream), k0 = low(seed), k1 = high(seed);
+  std::uint32_t c0 = low(offset), c1 = high(offset), c2 = low(stream), c3 = high(stream), k0 = low(seed),
+                k1 = high(seed);
   for (int round = 0; round < 10; ++round) {
     std::uint64_t const p = std::uint64_t{0xD2511F53u} * c0, q = std::uint64_t{0xCD9E8D57u} * c2;
     c0 = high(q) ^ c1 ^ k0;
@@ -50,7 +54,8 @@ constexpr T normal(philox_block const& b, int i) {
   return radius * (i & 1 ? kernel::sin(angle) : kernel::cos(angle));
 }
 
-/// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the caller advances its offset.
+/// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
+/// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t used = 0;
@@ -72,7 +77,8 @@ constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::
 }
 /// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
 template <integral T>
-constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed, std::uint64_t offset) {
+constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
+                                      std::uint64_t offset) {
   std::uint64_t used = 0;
   auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   for (index_t i = 0; i < n; ++used) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
+#include <varve/kernel/simd.hpp>
+
 #include <bit>
 #include <cstring>
 #include <utility>
-#include <varve/core/dims.hpp>
-#include <varve/kernel/simd.hpp>
 
 /// @file
 /// Loads of records: arrays whose elements are short rows.
@@ -24,7 +25,8 @@ template <class V, int... I>
 VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, I...);
 }
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once,
+/// which compilers do not always find.
 template <int Bytes>
 VARVE_INLINE auto pieces(float const* p, index_t step) {
   using V = typename native<float, Bytes>::type;
@@ -38,22 +40,27 @@ VARVE_INLINE auto pieces(float const* p, index_t step) {
 #endif
 #if VARVE_USE_XSIMD && defined(__AVX512F__)
   } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+    __m512 const half = _mm512_castps256_ps512(
+        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(
+        _mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
 #endif
   } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step),
+                          std::make_integer_sequence<int, Bytes / 4>{});
   }
 }
 /// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
 template <int High, int Group, class T, class V, int... I>
 VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
   constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+  return __builtin_shufflevector(
+      a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
 }
 } // namespace detail
 
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are
+/// loaded and transposed, all shuffles within 16 bytes.
 template <class T>
 VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
   constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
@@ -62,7 +69,8 @@ VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out)
   constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
   V r[n];
 #pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  for (int k = 0; k < n; ++k)
+    r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
   auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
   if constexpr (n == 2) {
     put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));

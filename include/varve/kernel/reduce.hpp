@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 #include <varve/core/dtype.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/reduce_row.hpp>
 #include <varve/kernel/strided.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
 
 /// @file
 /// Reductions over any set of axes of strided memory.
@@ -16,7 +17,8 @@ namespace varve::kernel {
 /// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
 enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
 
-/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
+/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that
+/// of the input.
 constexpr dtype reduced_dtype(reduction r, dtype in) {
   if (r == reduction::any || r == reduction::all) return dtype::bool_;
   return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
@@ -32,18 +34,27 @@ struct reducer {
 };
 template <class Fold, class T>
 constexpr reducer make_reducer() {
-  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
-  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
+  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>)
+    return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
+  else
+    return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>,
+            static_cast<int>(sizeof(typename Fold::template result<T>))};
 }
 template <class T>
 reducer reducer_of(reduction r) {
   switch (r) {
-  case reduction::sum: return detail::make_reducer<sum_fold, T>();
-  case reduction::prod: return detail::make_reducer<prod_fold, T>();
-  case reduction::max: return detail::make_reducer<max_fold, T>();
-  case reduction::min: return detail::make_reducer<min_fold, T>();
-  case reduction::any: return detail::make_reducer<any_fold, T>();
-  default: return detail::make_reducer<all_fold, T>();
+  case reduction::sum:
+    return detail::make_reducer<sum_fold, T>();
+  case reduction::prod:
+    return detail::make_reducer<prod_fold, T>();
+  case reduction::max:
+    return detail::make_reducer<max_fold, T>();
+  case reduction::min:
+    return detail::make_reducer<min_fold, T>();
+  case reduction::any:
+    return detail::make_reducer<any_fold, T>();
+  default:
+    return detail::make_reducer<all_fold, T>();
   }
 }
 
@@ -96,18 +107,22 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
 }
 } // namespace detail
 
-/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
-/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
+/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order,
+/// contiguous, with `reduced_dtype`. An empty reduction gives 0, 1, false or true; for `max` and `min` it is
+/// `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
 template <class = void>
 VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
   if (r == reduction::max || r == reduction::min)
     for (int d = 0; d < sizes.n; ++d)
-      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
-  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
+      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0)
+        refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
+  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes,
+                        out);
 }
 
 namespace detail {
-/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
+/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least)
+/// element; NaN wins over all.
 template <bool Greatest, class T>
 void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
   auto const* p = static_cast<T const*>(in);
@@ -118,12 +133,14 @@ void find_extreme(index_t n, void const* in, index_t start, void* best_value, st
     T extreme = p[i];
     if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
     else fold_row<min_fold, T>(m, p + i, &extreme);
-    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
+    bool const better =
+        start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
     if (!better) continue;
     index_t k = i;
     if constexpr (lane<T>)
       if (extreme == extreme)
-        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
+        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme)))
+          k += lanes<T>;
     while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
     value = extreme;
     *best = start + k;
@@ -135,8 +152,9 @@ auto extreme_finder(bool greatest) {
 }
 } // namespace detail
 
-/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
-/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
+/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in
+/// row-major order. `out` receives the kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`,
+/// `torch.argmin`)
 template <class = void>
 VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
   if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
@@ -155,14 +173,16 @@ VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, ope
   };
   // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
   bool const whole = axis < 0 || sizes.n == 0;
-  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+  if (whole && detail::is_contiguous(sizes, in.strides))
+    return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
   int const scanned = whole ? sizes.n - 1 : axis;
   detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
   index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
   for (index_t k = 0; k < positions; ++k) {
     auto const* p = static_cast<char const*>(in.data);
     index_t rest = k;
-    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--])
+      p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
     scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
   }
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
+#include <varve/kernel/arithmetic.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <varve/core/dims.hpp>
-#include <varve/kernel/arithmetic.hpp>
 
 /// @file
 /// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
 namespace varve::kernel {
 
-/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a result of an element.
+/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a
+/// result of an element.
 struct sum_fold {
   template <class T>
   using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
@@ -167,7 +169,8 @@ VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T
   for (; j < cols; ++j)
     for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
 }
-inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
+inline constexpr index_t strip =
+    512; // columns and rows folded at a time: results and partial results stay in the first cache
 
 /// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
 template <class Fold, class T>
@@ -182,7 +185,8 @@ VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T con
     return;
   }
   detail::clear_results<Fold, T>(cols, r);
-  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
+  for (index_t i = 0; i < rows; i += some)
+    detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
 }
 /// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
 template <class Fold, class T>

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/kernel/batch.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#include <varve/kernel/batch.hpp>
 
 /// @file
-/// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes, transposition.
+/// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes,
+/// transposition.
 namespace varve::kernel {
 
 /// Whether `V` is a batch.
@@ -54,7 +56,7 @@ VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
   } else
 #endif
 #if VARVE_USE_XSIMD && defined(__AVX2__)
-  if constexpr (sizeof(batch<T>) == 32) {
+      if constexpr (sizeof(batch<T>) == 32) {
     __m256i const m = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(detail::mask_bits + 8 - n * (sizeof(T) / 4)));
     if constexpr (std::is_same_v<T, float>) return _mm256_maskload_ps(p, m);
     else if constexpr (std::is_same_v<T, double>) return _mm256_maskload_pd(p, m);
@@ -68,14 +70,16 @@ VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
     return kernel::load(first);
   }
 }
-/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that is not the caller's.
+/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that
+/// is not the caller's.
 template <lane T>
 VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
   static_assert(lanes<T> <= 16);
   constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   T first;
   std::memcpy(&first, p, sizeof(T)); // the memory may hold another type of this size
-  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(first));
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n),
+                           batch<T>(first));
 }
 /// Stores the first `n` < lanes elements; the memory of the others is not touched.
 template <lane T>
@@ -115,15 +119,18 @@ namespace detail {
 template <std::size_t Step, class T, std::size_t... I>
 VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
-  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
+  return std::bit_cast<batch<T>>(
+      static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
 }
 template <std::size_t Step, class T, class F>
 VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
-  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
+  if constexpr (Step < lanes<T>)
+    return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
   else return v;
 }
 } // namespace detail
-/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the
+/// logarithm of the lanes.
 template <lane T, class F>
 VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
   T all[lanes<T>];
@@ -132,12 +139,14 @@ VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
 }
 
 namespace detail {
-/// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit parts.
+/// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit
+/// parts.
 template <std::size_t High, class T, std::size_t... I>
 VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
   constexpr std::size_t L = lanes<T>;
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
-  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (I / 2 + High * L / 2 + I % 2 * L)...));
+  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b),
+                                                         (I / 2 + High * L / 2 + I % 2 * L)...));
 }
 } // namespace detail
 /// Rows of a square of lanes x lanes elements become its columns, in registers.

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
 #include <varve/config.hpp>
 #include <varve/core/dims.hpp>
 #include <varve/kernel/simd.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
 /// @file
-/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
+/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the
+/// copy.
 namespace varve::kernel {
 
-/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
+/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
+/// and bytes of one element.
 struct operand {
   void* data;
   index_t const* strides;
@@ -57,7 +60,8 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
   for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
 /// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
-VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n,
+                                  int itemsize) {
   auto* const t = static_cast<char*>(to);
   auto const* const s = static_cast<char const*>(from);
   if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
@@ -66,7 +70,8 @@ VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from,
   else detail::gather_items<1>(t, to_stride, s, from_stride, n);
 }
 
-/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
+/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost,
+/// neighbours merged where every operand allows.
 struct walk {
   int rank = 0, count = 0;
   index_t size[max_rank]{}, at[max_rank]{};
@@ -124,7 +129,8 @@ struct walk {
 
 private:
   static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
-  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
+  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in
+  /// neither decides.
   bool is_outer(index_t const* a, index_t const* b) const {
     for (int k = 0; k < count; ++k)
       if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
@@ -148,10 +154,11 @@ private:
   }
 };
 
-/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
-/// neither side leaves the first cache between uses of one of its lines.
+/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in
+/// registers, the rest goes in tiles, so that neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
-VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
+                               index_t from_col, index_t rows, index_t cols) {
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
     for (index_t c = 0; c < cols; c += tile) {
@@ -165,13 +172,16 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
           for (index_t i = 0; i < tile; i += L)
             for (index_t j = 0; j < tile; j += L) {
               batch<T> square[lanes<T>];
-              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
+              for (index_t k = 0; k < L; ++k)
+                std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
               kernel::transpose<T>(square);
-              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
+              for (index_t k = 0; k < L; ++k)
+                std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
             }
           continue;
         }
-      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
+      for (index_t i = 0; i < h; ++i)
+        detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
 }
 } // namespace detail
@@ -197,7 +207,10 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
   w.size[across] = 1; // the walk stays on the other dimensions
   do {
-    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
+    auto const tiles = in.itemsize == 4   ? detail::copy_tiles<4>
+                       : in.itemsize == 8 ? detail::copy_tiles<8>
+                       : in.itemsize == 2 ? detail::copy_tiles<2>
+                                          : detail::copy_tiles<1>;
     tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
   } while (w.next());
 }

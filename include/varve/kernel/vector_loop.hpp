@@ -16,7 +16,8 @@ struct live_lanes {
 template <lane T>
 inline constexpr live_lanes<static_cast<int>(lanes<T>)> all_lanes{};
 
-/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer lanes may be live.
+/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer
+/// lanes may be live.
 template <lane T, index_t N, class F>
 VARVE_INLINE void for_vectors(F const& f) {
   constexpr index_t L = lanes<T>, whole = N / L * L;

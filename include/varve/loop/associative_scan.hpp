@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/loop/scan.hpp>
 #include <varve/interpreter/mode.hpp>
+#include <varve/loop/scan.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/transform/vmap.hpp>
 #include <varve/transform/with.hpp>
 
 namespace varve {
 
-/// How `associative_scan` calls its function: once for many rows that lie in its arguments one behind the other, or mapped over them.
+/// How `associative_scan` calls its function: once for many rows that lie in its arguments one behind the other, or
+/// mapped over them.
 enum class combine_mode : unsigned char { pointwise, generic };
 
 namespace detail {
@@ -16,10 +17,12 @@ namespace detail {
 struct pointwise_only : dispatch_mode<pointwise_only> {
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) {
-    if constexpr (is_hop<Op>) static_assert(never<Op>, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+    if constexpr (is_hop<Op>)
+      static_assert(never<Op>, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
     else {
       constexpr op_kind kind = rules<typename Op::tag>::kind;
-      static_assert(kind == op_kind::pointwise || kind == op_kind::convert || kind == op_kind::factory, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+      static_assert(kind == op_kind::pointwise || kind == op_kind::convert || kind == op_kind::factory,
+                    "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
     }
     return op(x...);
   }
@@ -29,7 +32,9 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
   boxed_args captures;
   trace_layer l;
   l.captures = &captures;
-  auto const in = [&] { return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a); };
+  auto const in = [&] {
+    return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a);
+  };
   {
     pushed const on(this_thread_state.transforms, l);
     auto const x = in(), y = in();
@@ -37,7 +42,9 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
   }
   for (node const& n : l.builder.finish().nodes)
     if (n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
-      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name + "; use combine_mode::generic").c_str());
+      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name +
+                         "; use combine_mode::generic")
+                            .c_str());
 }
 template <class F, class T>
 constexpr void require_pointwise(F const& f, T const& a) {
@@ -50,8 +57,10 @@ constexpr auto required_like(T const& a, Y const& y) {
   return tree_map(
       [](auto const& u, auto const& v) {
         if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
-          constexpr bool alike = std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>;
-          static_assert(alike, "varve: associative_scan: the function must give values of the shapes and dtypes that it takes");
+          constexpr bool alike = std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> &&
+                                 std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>;
+          static_assert(
+              alike, "varve: associative_scan: the function must give values of the shapes and dtypes that it takes");
           if constexpr (alike) return v;
           else return u; // told; the compiler goes on
         } else {
@@ -62,10 +71,13 @@ constexpr auto required_like(T const& a, Y const& y) {
       },
       a, y);
 }
-/// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those of the value beside it.
+/// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those
+/// of the value beside it.
 template <class B, class T, class... O>
 constexpr auto rows(B bounds, T const& x, O const&... beside) {
-  return tree_map([&](auto const& v, auto const&... o) { return bind<slice_t>(on_dims(bounds, shape_of(v), shape_of(o)...))(v); }, x, beside...);
+  return tree_map(
+      [&](auto const& v, auto const&... o) { return bind<slice_t>(on_dims(bounds, shape_of(v), shape_of(o)...))(v); },
+      x, beside...);
 }
 inline constexpr auto row_count = [](dims const& s) { return dims{s[0]}; };
 /// Rows of a and b in turn; a may have one more.
@@ -79,13 +91,15 @@ inline constexpr auto interleaved = [](auto const& a, auto const& b) {
     return reshape(stack(std::tuple(u, b), axis<1>), on_dims(pairs, shape_of(b)));
   };
   auto const one_more = [&](auto const& u) {
-    return cat(std::tuple(both(rows([](dims const&, dims const& s) { return dims{0, 0, s[0], 1}; }, u, b)), rows([](dims const& n, dims const& s) { return dims{0, s[0], n[0], 1}; }, u, b)), axis<0>);
+    return cat(std::tuple(both(rows([](dims const&, dims const& s) { return dims{0, 0, s[0], 1}; }, u, b)),
+                          rows([](dims const& n, dims const& s) { return dims{0, s[0], n[0], 1}; }, u, b)),
+               axis<0>);
   };
   return choose(same_fact(on_dims(row_count, shape_of(a)), on_dims(row_count, shape_of(b))), both, one_more, a);
 };
 
-/// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of
-/// their number.
+/// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its
+/// neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of their number.
 template <bool Reverse, combine_mode Mode, class F>
 struct tree_scan {
   F const& f;
@@ -124,14 +138,18 @@ private:
     constexpr auto second = [](dims const& s) { return dims{0, !(Reverse && s[0] % 2 == 0), s[0], 2}; };
     auto const a = rows(first, x);
     auto const b = rows(second, x);
-    constexpr auto with_partner = [](dims const& e, dims const& o) { return Reverse ? dims{0, e[0] - o[0], e[0], 1} : dims{0, 0, o[0], 1}; };
+    constexpr auto with_partner = [](dims const& e, dims const& o) {
+      return Reverse ? dims{0, e[0] - o[0], e[0], 1} : dims{0, 0, o[0], 1};
+    };
     auto const odd = [&](auto const& y) {
       if constexpr (lengths_are_types<T>) return (*this)(y);
       else return of_any_length(y); // of a type that is known before it is instantiated
     }(combine(rows(with_partner, a, b), b));
     constexpr auto head = [](dims const& e) { return Reverse ? dims{0, e[0] - 1, e[0], 1} : dims{0, 0, 1, 1}; };
     constexpr auto rest = [](dims const& e) { return Reverse ? dims{0, 0, e[0] - 1, 1} : dims{0, 1, e[0], 1}; };
-    constexpr auto before = [](dims const& o, dims const& e) { return Reverse ? dims{0, o[0] - e[0] + 1, o[0], 1} : dims{0, 0, e[0] - 1, 1}; };
+    constexpr auto before = [](dims const& o, dims const& e) {
+      return Reverse ? dims{0, o[0] - e[0] + 1, o[0], 1} : dims{0, 0, e[0] - 1, 1};
+    };
     auto const even = choose(
         same_fact(on_dims(row_count, shape_of(first_leaf(a))), ints<1>{}), identity,
         [&](auto const& e) {
@@ -146,29 +164,35 @@ private:
     if constexpr (!Reverse) return tree_map(interleaved, even, odd);
     else
       return choose(
-          same_fact(on_dims(row_count, shape_of(first_leaf(a))), on_dims(row_count, shape_of(first_leaf(b)))), [&](auto const& e) { return tree_map(interleaved, odd, e); },
+          same_fact(on_dims(row_count, shape_of(first_leaf(a))), on_dims(row_count, shape_of(first_leaf(b)))),
+          [&](auto const& e) { return tree_map(interleaved, odd, e); },
           [&](auto const& e) { return tree_map(interleaved, e, odd); }, even);
   }
 };
 } // namespace detail
 
-/// `associative_scan<Dim, Reverse, Mode>(combine, xs)`: along dimension `Dim` of the values of the tree `xs`, all of one length, not 0, row k of the result is
-/// combine(... combine(combine(row 0, row 1), row 2) ..., row k), for a `combine` that is associative; `Reverse` begins with the last row. combine takes two rows, trees of the structure of
-/// xs, and gives one, of the same shapes and dtypes. It is called 2 log2(n) times instead of n, for all pairs of rows at once: `pointwise` on whole slices, which needs a combine
-/// of pointwise operators only, `generic` by `vmap`. Composed of slices, calls of combine and joins, so that every interpreter, trace and `fuse` takes it as those. Errors: a combine that gives
-/// other metadata (`shape_error`, `dtype_error`; static values: a compile error) or is not pointwise when it must be (`value_error`), lengths that differ or are 0. (AS-1..4)
+/// `associative_scan<Dim, Reverse, Mode>(combine, xs)`: along dimension `Dim` of the values of the tree `xs`, all of
+/// one length, not 0, row k of the result is combine(... combine(combine(row 0, row 1), row 2) ..., row k), for a
+/// `combine` that is associative; `Reverse` begins with the last row. combine takes two rows, trees of the structure of
+/// xs, and gives one, of the same shapes and dtypes. It is called 2 log2(n) times instead of n, for all pairs of rows
+/// at once: `pointwise` on whole slices, which needs a combine of pointwise operators only, `generic` by `vmap`.
+/// Composed of slices, calls of combine and joins, so that every interpreter, trace and `fuse` takes it as those.
+/// Errors: a combine that gives other metadata (`shape_error`, `dtype_error`; static values: a compile error) or is not
+/// pointwise when it must be (`value_error`), lengths that differ or are 0. (AS-1..4)
 ///
 ///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
 template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>
 constexpr auto associative_scan(F const& combine, Xs const& xs) {
   auto const run = [&](auto const& values) {
-    auto const front = tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
+    auto const front = tree_map(
+        [](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
     bool any = false;
     index_t length = 0;
     tree_for_each(
         [&](auto const& v) {
           index_t const n = detail::walked_size(to_dims(shape_of(v)))[0];
-          if (n == 0) refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
+          if (n == 0)
+            refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
           if (is_symbol(n)) refuse::argument_is_invalid("associative_scan", "the length must be known, it is a name");
           if (any && n != length) refuse::lengths_differ("associative_scan", dims{length}, to_dims(shape_of(v)));
           any = true, length = n;
@@ -188,7 +212,8 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
         },
         y);
   };
-  if constexpr (detail::tree_is_dynamic<Xs>()) return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
+  if constexpr (detail::tree_is_dynamic<Xs>())
+    return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
   else return run(tree_map([](auto const& v) { return detail::plain(v); }, xs));
 }
 

@@ -4,7 +4,8 @@
 #include <varve/loop/scan.hpp>
 
 /// @file
-/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of
+/// `rules<scan_t>`.
 namespace varve {
 
 namespace detail {
@@ -20,7 +21,8 @@ template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
   boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
+    impl(dispatch_key::composite_explicit,
+         [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
     shared("grad", [](auto const& in, auto op, auto const& x) {
@@ -73,7 +75,8 @@ private:
       write(step, op.f);
       int node = -1;
       auto const emit = [&](graph_builder* condition) {
-        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder, condition);
+        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()),
+                                             step.builder, condition);
       };
       if (op.condition) {
         trace_layer condition(around);
@@ -84,7 +87,8 @@ private:
       }
       P const y = below([&] { return op(real); });
       P r;
-      for (int k = 0; k < y.size(); ++k) r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
+      for (int k = 0; k < y.size(); ++k)
+        r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
     }
   };
@@ -131,7 +135,8 @@ auto as_tensors(T const& tree) {
 }
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
-  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0, "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
+                "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
   constexpr bool carries = !std::is_same_v<Init, std::tuple<>>;
   constexpr char const* who = carries ? scan_t::op_name : "map";
   auto const carried = as_tensors(init);
@@ -151,8 +156,10 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
     else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
   }();
   using Y = decltype(call(carried, walked, captured));
-  static_assert(gives_pair<Y>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
-  decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
+  static_assert(gives_pair<Y>,
+                "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  decltype(as_tensors(
+      std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
   boxed_args x = flatten(carried);
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
@@ -181,7 +188,10 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
         outputs);
     return r;
   };
-  boxed_args const y = boxed_scan{&loop_operator<std::conditional_t<carries, scan_t, map_t>>(), step, {}, c, w, reverse, false, length, true}(joined(x, flatten(captured)));
+  boxed_args const y =
+      boxed_scan{
+          &loop_operator<std::conditional_t<carries, scan_t, map_t>>(), step, {}, c, w, reverse, false, length, true}(
+          joined(x, flatten(captured)));
   int at = 0;
   auto const last = filled(carried, y, at);
   return std::pair(last, filled(outputs, y, at));

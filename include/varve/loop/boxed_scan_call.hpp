@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/trace/region.hpp>
 #include <varve/hop/boxed_inner_function.hpp>
 #include <varve/loop/loop_end.hpp>
 #include <varve/loop/scan_step.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/slice.hpp>
+#include <varve/trace/region.hpp>
 
 /// @file
 /// Loops over tensors as interpreters process them: the counterpart of `scan_call`.
@@ -31,7 +31,16 @@ struct boxed_scan {
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
-    return {c.op, c.functions[0], c.functions.size() > 1 ? c.functions[1] : boxed_function(), static_cast<int>(how[0]), static_cast<int>(how[1]), how[2] != 0, how[3] != 0, size[0], size[1] != 0, self};
+    return {c.op,
+            c.functions[0],
+            c.functions.size() > 1 ? c.functions[1] : boxed_function(),
+            static_cast<int>(how[0]),
+            static_cast<int>(how[1]),
+            how[2] != 0,
+            how[3] != 0,
+            size[0],
+            size[1] != 0,
+            self};
   }
   attributes at() const { return attributes(dims{carried, scanned, reverse, counted}, dims{length, outputs}); }
   std::vector<boxed_function> functions() const { return condition ? std::vector{f, condition} : std::vector{f}; }
@@ -55,12 +64,14 @@ struct boxed_scan {
   template <class I>
   boxed_scan on_duals(I const& in) const {
     using dual = dependent<boxed_dual_fn, I>;
-    boxed_function const w = condition ? boxed_function(dual_condition<dual, int>{{in.self, condition}, carried}) : condition;
+    boxed_function const w =
+        condition ? boxed_function(dual_condition<dual, int>{{in.self, condition}, carried}) : condition;
     return with(scan_dual<dual, int, int>{{in.self, f}, carried, scanned}, 2 * carried, 2 * scanned, reverse, w);
   }
   template <class B = boxed_function>
   boxed_scan saving() const {
-    boxed_scan r = with(counting_step<scan_saving<B, int>>{{f, carried}}, carried + 1, scanned, reverse, condition_behind_count<B>{condition});
+    boxed_scan r = with(counting_step<scan_saving<B, int>>{{f, carried}}, carried + 1, scanned, reverse,
+                        condition_behind_count<B>{condition});
     r.outputs = true;
     return r;
   }
@@ -114,7 +125,8 @@ struct boxed_scan {
     }
     if (!condition) return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
     using inner = dependent<boxed_function, I>;
-    boxed_function const some = some_lane<dependent<boxed_batched_fn, I>>{{in.self, condition, flags}}, step = keeping_step<inner, inner, int>{condition, f, carried};
+    boxed_function const some = some_lane<dependent<boxed_batched_fn, I>>{{in.self, condition, flags}},
+                         step = keeping_step<inner, inner, int>{condition, f, carried};
     return with(boxed_batched_fn{in.self, step, std::move(flags)}, carried, scanned, reverse, some)(x);
   }
   template <class... P>
@@ -185,7 +197,8 @@ private:
   template <class P>
   bool goes_on(index_t k, P const& x, P const& now) const {
     P const go = unwritten(condition, joined(now, part(x, carried, x.size())));
-    if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_) refuse::argument_is_invalid(op->name(), "the condition must give one bool");
+    if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
+      refuse::argument_is_invalid(op->name(), "the condition must give one bool");
     if (!static_cast<bool>(go[0])) return false;
     if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
     return true;
@@ -198,7 +211,9 @@ private:
     P const y = g(x);
     for (int q = 0; q < x.size(); ++q)
       if (x[q].writes() != versions[static_cast<std::size_t>(q)])
-        throw transform_error((std::string("varve: ") + op->name() + ": the function writes into one of its operands; use functional operators").c_str());
+        throw transform_error((std::string("varve: ") + op->name() +
+                               ": the function writes into one of its operands; use functional operators")
+                                  .c_str());
     return y;
   }
   template <class P>

@@ -4,13 +4,15 @@
 #include <varve/loop/while_loop.hpp>
 
 /// @file
-/// `while_loop` on tensors: operands come in packs of run-time size and the functions are erased, else the rules are those of `rules<while_loop_t>`.
+/// `while_loop` on tensors: operands come in packs of run-time size and the functions are erased, else the rules are
+/// those of `rules<while_loop_t>`.
 namespace varve {
 
 namespace detail {
 template <index_t MaxSteps, class W, class B, class Carried, class Behind>
 auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind) {
-  static_assert(leaf_level<Carried>() == 0 && leaf_level<Behind>() == 0, "varve: while_loop: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  static_assert(leaf_level<Carried>() == 0 && leaf_level<Behind>() == 0,
+                "varve: while_loop: tensors and values of a static transform cannot be mixed; pass tensors alone");
   auto const first = as_tensors(carried);
   auto const more = as_tensors(behind);
   boxed_args const start = flatten(first);
@@ -26,7 +28,10 @@ auto while_loop_on_tensors(W const& condition, B const& body, Carried const& car
   using Y = decltype(body.call(first, more));
   static_assert(std::is_same_v<decltype(as_tensors(std::declval<Y>())), std::remove_const_t<decltype(first)>>,
                 "varve: while_loop: the body must give a tree of the structure of what is carried");
-  boxed_args const y = boxed_scan{&loop_operator<while_loop_t>(), box(body), box(condition), start.size(), 0, false, false, MaxSteps, false}(joined(start, flatten(more)));
+  boxed_args const y =
+      boxed_scan{
+          &loop_operator<while_loop_t>(), box(body), box(condition), start.size(), 0, false, false, MaxSteps, false}(
+          joined(start, flatten(more)));
   int at = 0;
   return filled(first, y, at);
 }

@@ -5,11 +5,14 @@
 #include <varve/op/amax.hpp>
 
 /// @file
-/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each interpreter makes of it.
+/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each
+/// interpreter makes of it.
 namespace varve::detail {
 
-/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give a pack of one.
-/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its result.
+/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give
+/// a pack of one.
+/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its
+/// result.
 template <class F, class C>
 struct dual_condition {
   F f;

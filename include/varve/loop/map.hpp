@@ -12,8 +12,8 @@ struct map_t {
   static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };
 
-/// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries are the sums of the cotangents of `args`, so that it is
-/// a `scan` where there are any.
+/// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries
+/// are the sums of the cotangents of `args`, so that it is a `scan` where there are any.
 template <>
 struct rules<map_t> : rules<scan_t> {};
 
@@ -29,11 +29,13 @@ struct map_step {
 };
 } // namespace detail
 
-/// `map(f, xs, args...)`: calls `f(x, args...)` for every row (dimension 0) of the values of the tree `xs`, which must be of one length, not 0; args, trees of values, are the
-/// same for every row. f gives a tree of values, in which leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the memory
-/// of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the gradients of args. Values of transforms that f captures
-/// come in as args or by `closure(f, captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors
-/// also an f that writes into its operands. (MP-1..4)
+/// `map(f, xs, args...)`: calls `f(x, args...)` for every row (dimension 0) of the values of the tree `xs`, which must
+/// be of one length, not 0; args, trees of values, are the same for every row. f gives a tree of values, in which
+/// leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the
+/// memory of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the
+/// gradients of args. Values of transforms that f captures come in as args or by `closure(f, captured...)`. Traced, it
+/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors also an f
+/// that writes into its operands. (MP-1..4)
 ///
 ///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
 template <class F, class Xs, class... A>
@@ -41,7 +43,8 @@ constexpr auto map(F const& f, Xs const& xs, A const&... args) {
   auto const& bare = detail::without_captures(f);
   using step = detail::map_step<std::remove_cvref_t<decltype(bare)>>;
   auto const rows = detail::capturing(step{bare}, std::tuple_cat(std::tuple<A...>(args...), detail::captures_of(f)));
-  if constexpr (detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
+  if constexpr (detail::tree_is_dynamic<Xs>() ||
+                detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
     return detail::scan_on_tensors<0>(rows, std::tuple<>{}, xs, false).second;
   else return detail::scan_of_values<0>(rows, std::tuple<>{}, xs, false).second;
 }

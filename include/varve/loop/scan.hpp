@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/loop/trees_of_loop.hpp>
 #include <varve/loop/scan_call.hpp>
+#include <varve/loop/trees_of_loop.hpp>
 
 namespace varve {
 
@@ -10,11 +10,14 @@ struct scan_t {
   static constexpr auto op_name = "scan";
   static constexpr auto backward_name = "ScanBackward";
   static constexpr dims lengths(attributes const& at) { return {at[0][0], at[0][1]}; }
-  static constexpr hop_signature signature{"(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]", &lengths};
+  static constexpr hop_signature signature{
+      "(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]",
+      &lengths};
 };
 
-/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:
-/// what is carried, what is walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
+/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`,
+/// `map` and, but for its gradient, `while_loop`. Operands: what is carried, what is walked through (dimension 0), what
+/// the step captures. Results: what was carried at the end, and the outputs of all steps.
 template <>
 struct rules<scan_t> {
   template <class I, class Op, class... V>
@@ -26,14 +29,17 @@ struct rules<scan_t> {
       auto const x = op.scanned;
       auto const zero = c - c;
       auto const n = detail::count_of(p);
-      auto const y = op.on_duals(in)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x), detail::part(t, c, c + x),
-                                     detail::part(p, c + x, n), detail::part(t, c + x, n));
+      auto const y = op.on_duals(in)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x),
+                                     detail::part(t, c, c + x), detail::part(p, c + x, n), detail::part(t, c + x, n));
       auto const at = c + c;
       auto const outputs = detail::half(detail::count_of(y) - at);
       auto const end = at + outputs;
-      return tree_map([&](auto const& u, auto const& du) { return op.is_differentiable(u, [&](auto const& w) { return in.close_dual(in, w, du); }); },
-                      detail::joined(detail::part(y, zero, c), detail::part(y, at, end)),
-                      detail::joined(detail::part(y, c, at), detail::part(y, end, end + outputs)));
+      return tree_map(
+          [&](auto const& u, auto const& du) {
+            return op.is_differentiable(u, [&](auto const& w) { return in.close_dual(in, w, du); });
+          },
+          detail::joined(detail::part(y, zero, c), detail::part(y, at, end)),
+          detail::joined(detail::part(y, c, at), detail::part(y, end, end + outputs)));
     }(in.open_dual(v)...);
   }
   /// The carried values before each step are kept.
@@ -60,17 +66,20 @@ struct rules<scan_t> {
     auto const results = detail::count_of(all);
     auto const captured = detail::part(operands, c + x, n);
     auto const sums = tree_map([](auto const& t) { return detail::constant_zeros(t); }, captured);
-    using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
-    auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
-        detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
+    using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned),
+                                     std::remove_const_t<decltype(v)>>;
+    auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results,
+                           !op.reverse)(detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x),
+                                        detail::part(all, c, results), captured);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
   }
-  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked. Where lanes end at rows of their own, all
-  /// walk to the last of them.
+  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is
+  /// walked. Where lanes end at rows of their own, all walk to the last of them.
   template <class I, class Op, class... V>
   static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
     return choose(
-        op.ends_apart(in, v...), [&](auto const& o) { return together(in, o, v...); }, [&](auto const& o) { return mapped(in, o, v...); }, op);
+        op.ends_apart(in, v...), [&](auto const& o) { return together(in, o, v...); },
+        [&](auto const& o) { return mapped(in, o, v...); }, op);
   }
   template <class I, class Op, class... V>
   static constexpr auto mode(I const& in, Op const& op, V const&... v) {
@@ -85,19 +94,22 @@ private:
     auto const c = op.carried;
     auto const at = c + op.scanned;
     using step = detail::ending_step<decltype(op.f), decltype(op.carried), decltype(op.scanned)>;
-    return op.here().with(step{op.f, c, op.scanned}, c, op.scanned + detail::one_of(at), op.reverse)(
-        detail::part(p, c - c, at), op.row_numbers(v...), detail::pack(op.most_steps(in, v...)), detail::part(p, at, detail::count_of(p)));
+    return op.here().with(step{op.f, c, op.scanned}, c, op.scanned + detail::one_of(at),
+                          op.reverse)(detail::part(p, c - c, at), op.row_numbers(v...),
+                                      detail::pack(op.most_steps(in, v...)), detail::part(p, at, detail::count_of(p)));
   }
   template <class I, class Op, class... V>
   static constexpr auto mapped(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... o) {
       auto const y = op.mapped(in, o...);
-      auto const close = [&](auto const& u) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}}); };
+      auto const close = [&](auto const& u) {
+        return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}});
+      };
       auto const c = op.carried;
       auto const zero = c - c;
-      return detail::joined(
-          tree_map(close, detail::part(y, zero, c)),
-          tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); }, detail::part(y, c, detail::count_of(y))));
+      return detail::joined(tree_map(close, detail::part(y, zero, c)),
+                            tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); },
+                                     detail::part(y, c, detail::count_of(y))));
     }(in.open_batched(v)...);
   }
 };
@@ -110,7 +122,9 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   auto const front = [&] {
     if constexpr (is_steps<Xs>) return std::tuple<>{};
     else if constexpr (Dim == 0) return flat_values(xs);
-    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat_values(xs));
+    else
+      return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); },
+                      flat_values(xs));
   }();
   auto const carried = flat_values(init);
   auto const captured = flat_values(captures_of(f));
@@ -123,14 +137,18 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   same_lengths(who, length, front);
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
-  static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
-  using structure =
-      decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
-                                              std::declval<tree_alike<false, decltype(captured)>>())));
-  static_assert(gives_pair<structure>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>,
+                "varve: scan: init holds no value; a step must carry one at least");
+  using structure = decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(),
+                                                            std::declval<tree_alike<true, decltype(front)>>(),
+                                                            std::declval<tree_alike<false, decltype(captured)>>())));
+  static_assert(gives_pair<structure>,
+                "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
   if constexpr (gives_pair<structure>) {
-    auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
-    return std::pair(tree_unflatten<Init>(y), outputs_from<typename structure::second_type, static_cast<std::size_t>(C::value)>(y));
+    auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(
+        carried, front, captured);
+    return std::pair(tree_unflatten<Init>(y),
+                     outputs_from<typename structure::second_type, static_cast<std::size_t>(C::value)>(y));
   }
 }
 
@@ -145,23 +163,30 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
 /// The number of steps in a segment of a `scan` chosen as the root of the number of all.
 inline constexpr index_t sqrt_segments = -1;
 
-/// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling `f(carry, x)` with what is carried,
-/// at first `init`, and one row of each; f gives the pair of what is carried on, a tree of the structure, shapes and dtypes of `init`, and a tree of
-/// outputs (or `none`), which are stacked along a new dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>`
-/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps are
-/// kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step only, and each segment is run again when the
-/// gradient comes to it: n / k + k of them at once; `sqrt_segments` chooses k = √n. Values of transforms that f captures come in by `closure(f,
-/// captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
+/// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling
+/// `f(carry, x)` with what is carried, at first `init`, and one row of each; f gives the pair of what is carried on, a
+/// tree of the structure, shapes and dtypes of `init`, and a tree of outputs (or `none`), which are stacked along a new
+/// dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>` for `xs` only counts
+/// (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of
+/// all steps are kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step
+/// only, and each segment is run again when the gradient comes to it: n / k + k of them at once; `sqrt_segments`
+/// chooses k = √n. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is one node
+/// with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
 /// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
-  static_assert(!std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least, or be a map");
+  static_assert(!std::is_same_v<Init, std::tuple<>>,
+                "varve: scan: init holds no value; a step must carry one at least, or be a map");
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
   if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
     return detail::scan_in_segments<Segment>(
-        f, init, tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, xs), reverse);
+        f, init,
+        tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); },
+                 xs),
+        reverse);
   else if constexpr (Segment != 0) return detail::scan_in_segments<Segment>(f, init, xs, reverse);
-  else if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
+  else if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() ||
+                     detail::tree_is_dynamic<captures>())
     return detail::scan_on_tensors<Dim>(f, init, xs, reverse);
   else return detail::scan_of_values<Dim>(f, init, xs, reverse);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/trace/region.hpp>
 #include <varve/loop/loop_end.hpp>
 #include <varve/loop/scan_step.hpp>
 #include <varve/op/permute.hpp>
+#include <varve/trace/region.hpp>
 
 /// @file
 /// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
@@ -39,8 +39,9 @@ struct stack_of_rows<N, array<T, D...>> {
 };
 } // namespace detail
 
-/// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C` carried operands, walks through `X`, makes at most `N`
-/// steps (0: any number) and ends when `End` says. One without a condition is a `scan`, or a `map` when it carries nothing.
+/// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C`
+/// carried operands, walks through `X`, makes at most `N` steps (0: any number) and ends when `End` says. One without a
+/// condition is a `scan`, or a `map` when it carries nothing.
 template <class F, class C, class X, class N, class End = detail::after_rows<false>>
 struct scan_call {
   using tag = std::conditional_t<End::open, while_loop_t, std::conditional_t<C::value == 0, map_t, scan_t>>;
@@ -65,7 +66,8 @@ struct scan_call {
   template <class I>
   constexpr auto on_duals(I const& in) const {
     using dual = detail::scan_dual<detail::dual_fn<I, F>, C, X>;
-    return with(dual{{in, f}, carried, scanned}, carried + carried, scanned + scanned, reverse, end.on_duals(in, carried));
+    return with(dual{{in, f}, carried, scanned}, carried + carried, scanned + scanned, reverse,
+                end.on_duals(in, carried));
   }
   template <class I>
   constexpr auto reentering(I const& in) const {
@@ -74,12 +76,13 @@ struct scan_call {
   /// The loop that counts its steps and keeps what it carried before each.
   constexpr auto saving() const {
     constexpr bool bounded = !std::is_same_v<N, ints<0>>;
-    static_assert(bounded,
-                  "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps there are at most: while_loop<100>(...)");
+    static_assert(bounded, "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps "
+                           "there are at most: while_loop<100>(...)");
     using step = detail::counting_step<detail::scan_saving<F, C>>;
     using room = std::conditional_t<bounded, N, ints<1000>>; // without a bound that was told, and the compiler goes on
     using ends = decltype(end.behind_count());
-    return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
+    return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{
+        step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
   }
   /// The call at the level that is at work (tensors: instead of below it).
   constexpr auto const& here() const { return *this; }
@@ -124,7 +127,8 @@ struct scan_call {
   constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t c = C::value, last = C::value + X::value;
-      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
+      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>,
+                                                              operand<W, G> const& w) {
         if constexpr (Q < c) return materialize(w, in.n);
         else if constexpr (Q < last && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
         else return w.value;
@@ -133,19 +137,22 @@ struct scan_call {
         if constexpr (End::open) return detail::keeping_step<decltype(end.condition), F, C>{end.condition, f, carried};
         else return f;
       }();
-      using inner = detail::batched_fn<I, std::remove_const_t<decltype(step)>, std::bool_constant<(K < c) || Flag::value>...>;
+      using inner =
+          detail::batched_fn<I, std::remove_const_t<decltype(step)>, std::bool_constant<(K < c) || Flag::value>...>;
       return with(inner{in, step}, carried, scanned, reverse,
-                  end.template mapped<std::bool_constant<(K < c) || Flag::value>...>(in))(value(std::integral_constant<std::size_t, K>{}, o)...);
-    }
-    (std::index_sequence_for<V...>{});
+                  end.template mapped<std::bool_constant<(K < c) || Flag::value>...>(in))(
+          value(std::integral_constant<std::size_t, K>{}, o)...);
+    }(std::index_sequence_for<V...>{});
   }
 
   template <class First, class... V>
   constexpr auto operator()(First const& first, V const&... v) const {
     if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
+    else if constexpr (detail::some_traced<First, V...>)
+      return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
     else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
-    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(tag{}, *this, first, v...);
+    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...))
+      return trace_loop(tag{}, *this, first, v...);
     else return run(detail::pack(detail::plain(first), detail::plain(v)...));
   }
 
@@ -162,7 +169,8 @@ private:
     auto const goes_on = [&](index_t k, auto const& c) {
       if constexpr (End::open) {
         auto const go = detail::plain(detail::first_of(detail::spread(end.condition, detail::joined(c, captured))));
-        static_assert(std::is_same_v<std::remove_const_t<decltype(go)>, bool>, "varve: while_loop: the condition must give one bool");
+        static_assert(std::is_same_v<std::remove_const_t<decltype(go)>, bool>,
+                      "varve: while_loop: the condition must give one bool");
         if (go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound(name(), n);
         return go;
       } else {
@@ -171,16 +179,19 @@ private:
     };
     auto const step = [&](auto const& c, index_t i) {
       auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
-      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
-                      detail::spread(f, detail::joined(c, rows, captured)));
+      return tree_map(
+          [](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
+          detail::spread(f, detail::joined(c, rows, captured)));
     };
     using result = decltype(step(now, 0));
     if constexpr (std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
       using carry = decltype(detail::part(std::declval<result>(), zero, carried));
       static_assert(std::is_same_v<carry, decltype(now)> || End::open,
-                    "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
+                    "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert "
+                    "what init holds, or what the step gives");
       static_assert(std::is_same_v<carry, decltype(now)> || !End::open,
-                    "varve: while_loop: the body must give carried values of the shapes and dtypes that it took; convert what is carried at first, or what the body gives");
+                    "varve: while_loop: the body must give carried values of the shapes and dtypes that it took; "
+                    "convert what is carried at first, or what the body gives");
     }
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
@@ -188,11 +199,12 @@ private:
         index_t const i = reverse ? steps - 1 - k : k;
         auto const y = step(now, i);
         now = detail::part(y, zero, carried);
-        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
+        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i,
+                                                                               std::get<C::value + K>(y)),
+         ...);
       }
       return detail::joined(now, out);
-    }
-    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
+    }(std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
   }
 };
 template <class F, class C, class X, class N, class End>

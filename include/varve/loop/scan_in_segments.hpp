@@ -5,7 +5,8 @@
 #include <varve/op/slice.hpp>
 
 /// @file
-/// A long `scan` as a scan of scans: reverse mode keeps what is carried between segments, and runs a segment again when it comes to it.
+/// A long `scan` as a scan of scans: reverse mode keeps what is carried between segments, and runs a segment again when
+/// it comes to it.
 namespace varve {
 
 namespace detail {
@@ -76,12 +77,13 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
     auto const y = [&] {
       if constexpr (is_steps<Xs>) {
         auto const k = steps_of(on_dims(entry, split, ints<2>{}));
-        return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)), carried,
-                    steps_of(on_dims(entry, split, ints<1>{})));
+        return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)),
+                    carried, steps_of(on_dims(entry, split, ints<1>{})));
       } else {
         auto const rows = tree_map(
             [&](auto const& x) {
-              auto const bounds = on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
+              auto const bounds =
+                  on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
               auto const part = bind<slice_t>(bounds)(x);
               auto const cut = [](dims const& s, dims const& sizes) {
                 dims r{s[1], s[2]};
@@ -99,11 +101,13 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
       for (int k = 2; k < sizes.n; ++k) r.push_back(sizes[k]);
       return r;
     };
-    return std::pair(y.first, map_outputs([&](auto const& v) { return reshape(v, on_dims(join, shape_of(v))); }, y.second));
+    return std::pair(y.first,
+                     map_outputs([&](auto const& v) { return reshape(v, on_dims(join, shape_of(v))); }, y.second));
   };
   auto const both = [&] {
     auto const joined = [](auto const& last, auto const& a, auto const& b) {
-      return std::pair(last, map_outputs([](auto const& u, auto const& v) { return cat(std::tuple{u, v}, ints<0>{}); }, a, b));
+      return std::pair(
+          last, map_outputs([](auto const& u, auto const& v) { return cat(std::tuple{u, v}, ints<0>{}); }, a, b));
     };
     if (reverse) {
       auto const b = whole(init);

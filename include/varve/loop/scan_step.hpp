@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/trace/region.hpp>
 #include <varve/hop/pack.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/op/where.hpp>
+#include <varve/trace/region.hpp>
 
 /// @file
-/// The step functions that the rules of `scan` make of a step: all take packs in the order (carried, rows, captured) and give them in the order
-/// (carried, outputs).
+/// The step functions that the rules of `scan` make of a step: all take packs in the order (carried, rows, captured)
+/// and give them in the order (carried, outputs).
 namespace varve::detail {
 
 /// ... which also gives the carried values it was called with.
@@ -23,7 +23,8 @@ struct scan_saving {
     return joined(spread(f, p), part(p, carried - carried, carried));
   }
 };
-/// All values, then all tangents, of operands that come as (carried, their tangents, rows, their tangents, captured, their tangents).
+/// All values, then all tangents, of operands that come as (carried, their tangents, rows, their tangents, captured,
+/// their tangents).
 template <class P, class C, class X>
 constexpr auto duals_apart(P const& p, C const& c, X const& x) {
   auto const zero = c - c;
@@ -31,7 +32,8 @@ constexpr auto duals_apart(P const& p, C const& c, X const& x) {
   auto const at = c + c;
   auto const captured = at + x + x;
   auto const middle = captured + half(n - captured);
-  return joined(part(p, zero, c), part(p, at, at + x), part(p, captured, middle), part(p, c, at), part(p, at + x, captured), part(p, middle, n));
+  return joined(part(p, zero, c), part(p, at, at + x), part(p, captured, middle), part(p, c, at),
+                part(p, at + x, captured), part(p, middle, n));
 }
 /// ... on values and tangents side by side; `f` takes and gives first all values, then all tangents.
 template <class F, class C, class X>
@@ -48,8 +50,9 @@ struct scan_dual {
     return joined(part(y, zero, c), part(y, m, m + c), part(y, c, m), part(y, m + c, m + m));
   }
 };
-/// ... backwards: carried are the cotangents of what is carried and those of what is captured, rows the carried values before each step, the rows and
-/// the cotangents of the outputs. `f` takes operands and cotangents of the results, and gives cotangents of the operands.
+/// ... backwards: carried are the cotangents of what is carried and those of what is captured, rows the carried values
+/// before each step, the rows and the cotangents of the outputs. `f` takes operands and cotangents of the results, and
+/// gives cotangents of the operands.
 template <class F, class C, class X, class V>
 struct scan_pull {
   F f;
@@ -67,7 +70,8 @@ struct scan_pull {
     auto const outputs = at + c + x;
     auto const end = n - captured;
     auto const d = spread(f, joined(part(p, at, outputs), part(p, end, n), part(p, zero, c), part(p, outputs, end)));
-    auto const sums = tree_map([](auto const& sum, auto const& g) { return add(sum, g); }, part(p, c, at), part(d, c + x, c + x + captured));
+    auto const sums = tree_map([](auto const& sum, auto const& g) { return add(sum, g); }, part(p, c, at),
+                               part(d, c + x, c + x + captured));
     return joined(part(d, zero, c), sums, part(d, c, c + x));
   }
 };
@@ -81,7 +85,8 @@ struct counting_step {
     auto const p = pack(first, v...);
     auto const n = count_of(p);
     auto const one = one_of(n);
-    return joined(tree_map([](auto const& k) { return add(k, 1); }, part(p, one - one, one)), spread(f, part(p, one, n)));
+    return joined(tree_map([](auto const& k) { return add(k, 1); }, part(p, one - one, one)),
+                  spread(f, part(p, one, n)));
   }
 };
 /// ... given the number of steps as a first captured value, which it does not read.
@@ -95,8 +100,8 @@ struct step_without_count {
     return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
   }
 };
-/// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any lane, and those of its own: once these are
-/// done, what is carried stays, and outputs are 0.
+/// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any
+/// lane, and those of its own: once these are done, what is carried stays, and outputs are 0.
 template <class F, class C, class X>
 struct ending_step {
   [[no_unique_address]] F f;
@@ -111,11 +116,14 @@ struct ending_step {
     auto const own = row + one_of(at);
     auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
-    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
+    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); },
+                           part(y, zero, carried), part(p, zero, carried)),
+                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); },
+                           part(y, carried, count_of(y))));
   }
 };
-/// Refuses a body that gives values of other shapes and dtypes than it took, which `where` would broadcast and promote. Static ones are the compiler's to refuse.
+/// Refuses a body that gives values of other shapes and dtypes than it took, which `where` would broadcast and promote.
+/// Static ones are the compiler's to refuse.
 template <class P, class Q>
 constexpr void require_kept(P const& before, Q const& now) {
   list<meta> took, gave;
@@ -129,7 +137,8 @@ constexpr void require_kept(P const& before, Q const& now) {
         return b;
       },
       before, now);
-  if (!same) refuse::values_must_keep_shape_and_dtype("while_loop", took.data(), gave.data(), static_cast<int>(took.size()));
+  if (!same)
+    refuse::values_must_keep_shape_and_dtype("while_loop", took.data(), gave.data(), static_cast<int>(took.size()));
 }
 /// ... of lanes of which some are done: these keep what they carry.
 template <class W, class F, class C>
@@ -146,7 +155,8 @@ struct keeping_step {
     auto const before = part(p, zero, carried);
     auto const now = part(y, zero, carried);
     require_kept(before, now);
-    return joined(tree_map([&](auto const& n, auto const& b) { return where(going, n, b); }, now, before), part(y, carried, count_of(y)));
+    return joined(tree_map([&](auto const& n, auto const& b) { return where(going, n, b); }, now, before),
+                  part(y, carried, count_of(y)));
   }
 };
 

@@ -42,9 +42,11 @@ inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
   return r;
 };
 
-inline constexpr auto without_first = [](dims const& s, dims const& drop) { return s.sub(static_cast<int>(drop[0]), s.n); };
-/// A static value of the logical shape and dtype of another, without the first dimension when it is a row: as types, to ask a step for the structure
-/// of its result. (Functions, since clang 14 does not survive lambdas within decltype.)
+inline constexpr auto without_first = [](dims const& s, dims const& drop) {
+  return s.sub(static_cast<int>(drop[0]), s.n);
+};
+/// A static value of the logical shape and dtype of another, without the first dimension when it is a row: as types, to
+/// ask a step for the structure of its result. (Functions, since clang 14 does not survive lambdas within decltype.)
 template <bool Row, class V>
 constexpr auto alike(V const& v) {
   if constexpr (is_ints<decltype(shape_of(v))>) {
@@ -64,7 +66,8 @@ using tree_alike = decltype(all_alike<Row>(std::declval<T const&>()));
 template <class N, class... V>
 constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const& rows) {
   index_t const length = to_dims(n)[0];
-  if (sizeof...(V) && length == 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  if (sizeof...(V) && length == 0)
+    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   auto const check = [&](auto const& v) {
     if (walked_size(to_dims(shape_of(v)))[0] != length) refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
   };
@@ -81,7 +84,8 @@ constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const&
 /// The values of a tree in one tuple, operators that stand for a value as such.
 template <class T>
 constexpr auto flat_values(T const& tree) {
-  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); },
+                   tree_leaves(tree));
 }
 /// `closure(g, c...)` of the elements of a tuple.
 template <class G, class T>
@@ -93,7 +97,8 @@ constexpr auto capturing(G const& g, T const& captures) {
 template <class Y>
 constexpr auto leaves_of_outputs(Y const& y) {
   if constexpr (is_none<Y>) return std::tuple<>{};
-  else if constexpr (tuple_node<Y>) return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+  else if constexpr (tuple_node<Y>)
+    return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
   else return tree_leaves(y);
 }
 template <class Y>
@@ -106,12 +111,15 @@ constexpr auto outputs_from(L const& leaves) {
   } else if constexpr (tuple_node<Y>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return []<std::size_t... J>(std::index_sequence<J...>) { return (output_count<std::tuple_element_t<J, elements_of<Y>>> + ... + First); }
-        (std::make_index_sequence<I>{});
+        return []<std::size_t... J>(std::index_sequence<J...>) {
+          return (output_count<std::tuple_element_t<J, elements_of<Y>>> + ... + First);
+        }(std::make_index_sequence<I>{});
       };
-      return remake(std::type_identity<Y>{}, outputs_from<std::tuple_element_t<K, elements_of<Y>>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<elements_of<Y>>>{});
+      return remake(
+          std::type_identity<Y>{},
+          outputs_from<std::tuple_element_t<K, elements_of<Y>>, before(std::integral_constant<std::size_t, K>{})>(
+              leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<elements_of<Y>>>{});
   } else {
     return tree_unflatten<Y, First>(leaves);
   }

@@ -9,12 +9,15 @@ struct while_loop_t {
   static constexpr auto op_name = "while_loop";
   static constexpr auto backward_name = "WhileLoopBackward";
   static constexpr dims lengths(attributes const& at) { return {at[0][0]}; }
-  static constexpr hop_signature signature{"(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]", &lengths};
+  static constexpr hop_signature signature{
+      "(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]",
+      &lengths};
 };
 
-/// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and tangents; vmap goes on while any lane does, and lanes that are
-/// done keep their values. What is carried before each step is kept for reverse mode, with the number of steps; the pullback is a scan over as many rows, backwards, which is
-/// right for none too.
+/// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and
+/// tangents; vmap goes on while any lane does, and lanes that are done keep their values. What is carried before each
+/// step is kept for reverse mode, with the number of steps; the pullback is a scan over as many rows, backwards, which
+/// is right for none too.
 template <>
 struct rules<while_loop_t> : rules<scan_t> {
   template <class I, class Op, class... V>
@@ -24,7 +27,8 @@ struct rules<while_loop_t> : rules<scan_t> {
       auto const n = detail::count_of(y);
       auto const one = detail::one_of(n);
       auto const kept = n - op.carried;
-      return in.record_hop(in, op, detail::part(y, one, kept), detail::joined(detail::part(y, one - one, one), detail::part(y, kept, n)), t...);
+      return in.record_hop(in, op, detail::part(y, one, kept),
+                           detail::joined(detail::part(y, one - one, one), detail::part(y, kept, n)), t...);
     }(in.open_tracked(v)...);
   }
   template <class Op, class S, class P, class... G>
@@ -33,8 +37,10 @@ struct rules<while_loop_t> : rules<scan_t> {
     auto const zero = c - c;
     auto const one = detail::one_of(c);
     auto const n = detail::count_of(operands);
-    auto const r = rules<scan_t>::pull(op.over_count(), detail::part(saved, one, one + c),
-                                       detail::joined(detail::part(operands, zero, c), detail::part(saved, zero, one), detail::part(operands, c, n)), g...);
+    auto const r = rules<scan_t>::pull(
+        op.over_count(), detail::part(saved, one, one + c),
+        detail::joined(detail::part(operands, zero, c), detail::part(saved, zero, one), detail::part(operands, c, n)),
+        g...);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + one, n + one));
   }
 };
@@ -44,25 +50,28 @@ template <class T>
 inline constexpr bool is_tuple = false;
 template <class... T>
 inline constexpr bool is_tuple<std::tuple<T...>> = true;
-/// One of the two functions of `while_loop` on flat values. Behind what is carried both are given (additional..., captures of the condition..., captures of the body...): of these
-/// it takes the first `Additional`, and `Own` from `From` on.
+/// One of the two functions of `while_loop` on flat values. Behind what is carried both are given (additional...,
+/// captures of the condition..., captures of the body...): of these it takes the first `Additional`, and `Own` from
+/// `From` on.
 template <class F, class Carried, class Behind, std::size_t Additional, std::size_t From, std::size_t Own>
 struct flat_loop_function {
   [[no_unique_address]] F f;
   template <class... V>
   constexpr auto operator()(V const&... v) const {
-    auto const y = call(tree_unflatten<Carried>(std::tie(v...)), tree_unflatten<Behind, leaf_count<Carried>()>(std::tie(v...)));
+    auto const y =
+        call(tree_unflatten<Carried>(std::tie(v...)), tree_unflatten<Behind, leaf_count<Carried>()>(std::tie(v...)));
     return copied(tree_leaves(y));
   }
   /// A `std::tuple` of what is carried is handed over as so many arguments.
   template <class C, class B>
   constexpr auto call(C const& carried, B const& behind) const {
     return [&]<std::size_t... A, std::size_t... O>(std::index_sequence<A...>, std::index_sequence<O...>) {
-      auto const with = [&](auto const&... c) { return f(c..., std::get<A>(behind)..., std::get<From + O>(behind)...); };
+      auto const with = [&](auto const&... c) {
+        return f(c..., std::get<A>(behind)..., std::get<From + O>(behind)...);
+      };
       if constexpr (is_tuple<Carried>) return call_with(with, carried);
       else return with(carried);
-    }
-    (std::make_index_sequence<Additional>{}, std::make_index_sequence<Own>{});
+    }(std::make_index_sequence<Additional>{}, std::make_index_sequence<Own>{});
   }
 
 private:
@@ -81,26 +90,34 @@ template <index_t MaxSteps, class W, class B, class Carried, class Behind>
 auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind);
 } // namespace detail
 
-/// `while_loop(cond_fn, body_fn, carried, additional...)`: while cond_fn(carried..., additional...) gives true, carried becomes body_fn(carried..., additional...), which gives
-/// values of the structure, shapes and dtypes that it took. `carried` is a tree of values; of a `std::tuple` each element is an argument, as in PyTorch. `additional`, trees of
-/// values, are the same in every step. cond_fn gives one bool. Returns what is carried at the end; of no step copies of what it began with.
+/// `while_loop(cond_fn, body_fn, carried, additional...)`: while cond_fn(carried..., additional...) gives true, carried
+/// becomes body_fn(carried..., additional...), which gives values of the structure, shapes and dtypes that it took.
+/// `carried` is a tree of values; of a `std::tuple` each element is an argument, as in PyTorch. `additional`, trees of
+/// values, are the same in every step. cond_fn gives one bool. Returns what is carried at the end; of no step copies of
+/// what it began with.
 ///
-/// Every interpreter is given the call whole. Under `vmap` it goes on while any lane does; lanes that are done keep their values. Reverse mode keeps what is carried at every step:
-/// on tensors as many as there are; static values need a bound, `while_loop<100>(...)`, which makes room for 100. A loop with a bound that is not done
-/// after so many steps throws `step_limit_error`, in every world. Traced, it is one node with two functions, body and condition; `fuse` makes it a loop. Values of transforms
-/// that the functions capture come in as additional or by `closure(f, captured...)`. Errors: a body that gives other metadata than it took (all differences in one text), a
-/// condition that is not one bool, on tensors also functions that write into their operands. (WL-1..6)
+/// Every interpreter is given the call whole. Under `vmap` it goes on while any lane does; lanes that are done keep
+/// their values. Reverse mode keeps what is carried at every step: on tensors as many as there are; static values need
+/// a bound, `while_loop<100>(...)`, which makes room for 100. A loop with a bound that is not done after so many steps
+/// throws `step_limit_error`, in every world. Traced, it is one node with two functions, body and condition; `fuse`
+/// makes it a loop. Values of transforms that the functions capture come in as additional or by `closure(f,
+/// captured...)`. Errors: a body that gives other metadata than it took (all differences in one text), a condition that
+/// is not one bool, on tensors also functions that write into their operands. (WL-1..6)
 ///
 ///     // Newton's iteration for the square root of a, as exact as it gets
-///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return 0.5 * (x + a / x); }, a, a)
+///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return 0.5 * (x +
+///     a / x); }, a, a)
 template <index_t MaxSteps = 0, class W, class B, class Carried, class... A>
 constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& carried, A const&... additional) {
-  static_assert(MaxSteps >= 0, "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
+  static_assert(MaxSteps >= 0,
+                "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
   using W_captures = std::remove_cvref_t<decltype(detail::captures_of(cond_fn))>;
   using B_captures = std::remove_cvref_t<decltype(detail::captures_of(body_fn))>;
-  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn)));
+  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn),
+                                         detail::captures_of(body_fn)));
   constexpr std::size_t a = sizeof...(A), w = std::tuple_size_v<W_captures>, b = std::tuple_size_v<B_captures>;
-  behind const more = std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
+  behind const more =
+      std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
   auto const condition = detail::loop_function<a, a, w, Carried, behind>(detail::without_captures(cond_fn));
   auto const body = detail::loop_function<a, a + w, b, Carried, behind>(detail::without_captures(body_fn));
   if constexpr (detail::tree_is_dynamic<Carried>() || detail::tree_is_dynamic<behind>()) {
@@ -110,7 +127,8 @@ constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& car
     using C = detail::count_t<static_cast<int>(std::tuple_size_v<std::remove_const_t<decltype(first)>>)>;
     static_assert(C::value > 0, "varve: while_loop: what is carried holds no value");
     using end = detail::unless_true<std::remove_const_t<decltype(condition)>>;
-    scan_call<std::remove_const_t<decltype(body)>, C, detail::count_t<0>, ints<MaxSteps>, end> const loop{body, {}, {}, {}, false, end{condition}};
+    scan_call<std::remove_const_t<decltype(body)>, C, detail::count_t<0>, ints<MaxSteps>, end> const loop{
+        body, {}, {}, {}, false, end{condition}};
     return tree_unflatten<Carried>(loop(first, detail::flat_values(more)));
   }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/schema.hpp>
+#include <varve/mode/call_record.hpp>
+
 #include <cstdio>
 #include <string>
 #include <vector>
-#include <varve/dispatch/schema.hpp>
-#include <varve/mode/call_record.hpp>
 
 namespace varve {
 
@@ -14,7 +15,9 @@ constexpr char const* short_name(dtype t) {
   return names[static_cast<int>(t)];
 }
 /// `f32[2, 3]`; `f32[2, 3]@1` when seen through a transform of level 1.
-inline std::string to_string(value_record const& v) { return short_name(v.type) + to_string(v.sizes) + (v.level ? "@" + std::to_string(v.level) : ""); }
+inline std::string to_string(value_record const& v) {
+  return short_name(v.type) + to_string(v.sizes) + (v.level ? "@" + std::to_string(v.level) : "");
+}
 
 namespace detail {
 inline std::string logged_number(double v) {
@@ -41,7 +44,8 @@ std::string call_text(call_record const& c, F const& text) {
   for (auto const& a : s.arguments) {
     bool const is_operand = a.is_tensor() || (a.type.rfind("Scalar", 0) == 0 && a.type.rfind("ScalarType", 0) != 0);
     if (is_operand && operand < c.operand_count) next() += text(operand++);
-    else if (!is_operand && attribute < c.at.count) next() += a.name + "=" + attribute_text(a, c.at[attribute]), ++attribute;
+    else if (!is_operand && attribute < c.at.count)
+      next() += a.name + "=" + attribute_text(a, c.at[attribute]), ++attribute;
   }
   while (operand < c.operand_count) next() += text(operand++);
   while (attribute < c.at.count) next() += to_string(c.at[attribute++]);
@@ -54,17 +58,20 @@ inline std::string operand_text(value_record const& v) { return v.number ? logge
 inline std::string to_string(call_record const& c) {
   std::string r;
   for (int k = 0; k < c.result_count; ++k) r += (k ? ", " : "") + to_string(c.results[k]);
-  return (c.result_count ? r + " = " : r) + detail::call_text(c, [&](int k) { return detail::operand_text(c.operands[k]); });
+  return (c.result_count ? r + " = " : r) +
+         detail::call_text(c, [&](int k) { return detail::operand_text(c.operands[k]); });
 }
 
-/// Lines of a log, as `torch.testing._internal.logging_tensor` writes them: every tensor has a number for as long as it lives.
+/// Lines of a log, as `torch.testing._internal.logging_tensor` writes them: every tensor has a number for as long as it
+/// lives.
 ///
 ///   $2: f64[3] = mul($0, $1)
 ///   $3: f64[1, 3] = reshape($2, shape=[1, 3])   # view of $2
 ///   $2 = add_($2, 1)   # writes $2
 ///
-/// To keep the numbers true the log owns the tensors it knows, and lets go, at its next line, of those nobody else has; `clear()` lets go of all. With
-/// `identities = false` it owns nothing and writes types instead of numbers. Several modes and threads may write to one log.
+/// To keep the numbers true the log owns the tensors it knows, and lets go, at its next line, of those nobody else has;
+/// `clear()` lets go of all. With `identities = false` it owns nothing and writes types instead of numbers. Several
+/// modes and threads may write to one log.
 class call_log {
 public:
   /// Collects `lines`; given a file, writes to it instead.
@@ -73,7 +80,10 @@ public:
 
   /// Names a tensor that no logged operator made: `$0: f64[3] = input('x')`.
   void log_input(char const* name, tensor const& t) {
-    lock_([&] { write((identities_ ? "$" + std::to_string(number_of(t)) + ": " : "") + to_string(detail::describe_value(t)) + " = input('" + name + "')"); });
+    lock_([&] {
+      write((identities_ ? "$" + std::to_string(number_of(t)) + ": " : "") + to_string(detail::describe_value(t)) +
+            " = input('" + name + "')");
+    });
   }
   /// Writes a call; one without results has thrown.
   void operator()(call_record const& c) {
@@ -106,12 +116,14 @@ private:
     return next_++;
   }
   std::string line(call_record const& c) {
-    std::erase_if(known_, [](known_tensor const& k) { return k.handle.id()->refs.n.load(std::memory_order_acquire) == 1; });
+    std::erase_if(known_,
+                  [](known_tensor const& k) { return k.handle.id()->refs.n.load(std::memory_order_acquire) == 1; });
     operators_.emplace_back(c.name);
     bool const own = identities_;
     auto const operand = [&](int k) {
       value_record const& v = c.operands[k];
-      return v.handle && v.handle->defined() && own && !v.number ? "$" + std::to_string(number_of(*v.handle)) : detail::operand_text(v);
+      return v.handle && v.handle->defined() && own && !v.number ? "$" + std::to_string(number_of(*v.handle))
+                                                                 : detail::operand_text(v);
     };
     std::string const call = detail::call_text(c, operand);
     if (!c.result_count && c.kind != op_kind::hop) return call + "   # threw";
@@ -123,7 +135,12 @@ private:
       r += k ? ", " : "";
       if (v.same) r += operand(v.alias);
       else r += known ? "$" + std::to_string(number_of(*v.handle)) + ": " + type : type;
-      if (v.alias >= 0) notes += (notes.empty() ? "   # " : ", ") + std::string(!v.same ? "view of " : c.kind == op_kind::mutation ? "writes " : "is ") + (known ? operand(v.alias) : "operand " + std::to_string(v.alias));
+      if (v.alias >= 0)
+        notes += (notes.empty() ? "   # " : ", ") +
+                 std::string(!v.same                       ? "view of "
+                             : c.kind == op_kind::mutation ? "writes "
+                                                           : "is ") +
+                 (known ? operand(v.alias) : "operand " + std::to_string(v.alias));
     }
     return r + (r.empty() ? "" : " = ") + call + notes;
   }

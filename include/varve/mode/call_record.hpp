@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstring>
-#include <vector>
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/mode.hpp>
 #include <varve/op/full_like.hpp>
+
+#include <cstring>
+#include <vector>
 
 namespace varve {
 
@@ -28,7 +29,8 @@ struct value_record {
   constexpr index_t bytes() const { return numel(sizes) * itemsize(type); }
 };
 
-/// One call of an operator as data, the same for static values and for tensors: what modes that only look on are written with.
+/// One call of an operator as data, the same for static values and for tensors: what modes that only look on are
+/// written with.
 ///
 ///   constexpr auto process(auto const& op, auto const&... args) {
 ///     call_record call = describe_call(op, args...);
@@ -41,7 +43,8 @@ struct call_record {
   char const* name = "";
   /// Arguments, defaults and aliasing in PyTorch's notation; empty when the operator says nothing.
   char const* schema = "";
-  /// `placeholder` for operators that do not tell their nature: those of a `library`, and composites seen by a function mode.
+  /// `placeholder` for operators that do not tell their nature: those of a `library`, and composites seen by a function
+  /// mode.
   op_kind kind = op_kind::placeholder;
   attributes at{};
   value_record operands[most]{};

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/mode/call_record.hpp>
+
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
-#include <varve/mode/call_record.hpp>
 
 namespace varve {
 
-/// An operator without a deterministic implementation was called, or one gave two results for the same operands; the text names it.
+/// An operator without a deterministic implementation was called, or one gave two results for the same operands; the
+/// text names it.
 struct nondeterministic_error : error {
   using error::error;
 };
 
 /// What `deterministic_mode` does beside refusing operators.
 struct deterministic_options {
-  /// `empty` gives NaN, the greatest integer, or true, so that a program that reads it before writing gives the same always (`torch.utils.deterministic.fill_uninitialized_memory`).
+  /// `empty` gives NaN, the greatest integer, or true, so that a program that reads it before writing gives the same
+  /// always (`torch.utils.deterministic.fill_uninitialized_memory`).
   bool fill_uninitialized_memory = true;
   /// Complaints are kept in `warnings` instead of thrown (`warn_only`).
   bool warn_only = false;
-  /// Computes every operator twice and compares bit by bit: finds kernels that are not deterministic without being told so.
+  /// Computes every operator twice and compares bit by bit: finds kernels that are not deterministic without being told
+  /// so.
   bool run_twice = false;
 };
 
-/// A program under it gives the same bits on every run, or throws (`torch.use_deterministic_algorithms`). varve's own operators are deterministic: random ones are a function
-/// of `manual_seed`, as in PyTorch they are not refused. Kernels of a library that are not must be named:
+/// A program under it gives the same bits on every run, or throws (`torch.use_deterministic_algorithms`). varve's own
+/// operators are deterministic: random ones are a function of `manual_seed`, as in PyTorch they are not refused.
+/// Kernels of a library that are not must be named:
 ///
 ///   deterministic_mode mode;
 ///   mode.alert_not_deterministic("mylib::atomic_sum");
@@ -52,10 +57,14 @@ public:
     if (refused) complain(std::string("varve: ") + op.name() + " has no deterministic implementation");
     tensor y = op(x);
     op_kind const kind = kind_of_call(op);
-    if (options_.fill_uninitialized_memory && op.table->handle && op.table->handle()->own && detail::same_text(op.name(), "empty")) fill(y);
-    else if (options_.run_twice && kind != op_kind::random && kind != op_kind::mutation && !std::strchr(op.schema(), '!')) {
+    if (options_.fill_uninitialized_memory && op.table->handle && op.table->handle()->own &&
+        detail::same_text(op.name(), "empty"))
+      fill(y);
+    else if (options_.run_twice && kind != op_kind::random && kind != op_kind::mutation &&
+             !std::strchr(op.schema(), '!')) {
       tensor const again = op(x);
-      if (detail::row_major_bytes(detail::innermost_tensor(again)) != detail::row_major_bytes(detail::innermost_tensor(y)))
+      if (detail::row_major_bytes(detail::innermost_tensor(again)) !=
+          detail::row_major_bytes(detail::innermost_tensor(y)))
         complain(std::string("varve: ") + op.name() + " gave two results for the same operands");
     }
     return y;

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/mode/call_record.hpp>
+
 #include <cstdio>
 #include <string>
-#include <varve/mode/call_record.hpp>
 
 namespace varve {
 
-/// Floating-point operations of a matrix product: `2 m n k` for each matrix of the batch (`torch.utils.flop_counter.mm_flop`).
+/// Floating-point operations of a matrix product: `2 m n k` for each matrix of the batch
+/// (`torch.utils.flop_counter.mm_flop`).
 constexpr index_t mm_flop(call_record const& c) {
   dims const& a = c.operands[0].sizes;
   return a.n < 2 ? 0 : 2 * numel(c.results[0].sizes) * a[a.n - (c.at[0].n > 0 && c.at[0][0] ? 2 : 1)];
 }
-/// Those of a convolution: `2 m` for each place of the kernel in each sample, m being the elements of the weight (`torch.utils.flop_counter.conv_flop`).
+/// Those of a convolution: `2 m` for each place of the kernel in each sample, m being the elements of the weight
+/// (`torch.utils.flop_counter.conv_flop`).
 constexpr index_t conv_flop(call_record const& c) {
   dims const& places = (c.at[2][c.at[0].n] != 0 ? c.operands[0] : c.results[0]).sizes;
   return 2 * places[0] * numel(places.sub(2, places.n)) * numel(c.operands[1].sizes);
 }
-/// Those of an elementwise operator, one for each element of the result, and of a reduction, one for each element it reads; 0 for all others.
+/// Those of an elementwise operator, one for each element of the result, and of a reduction, one for each element it
+/// reads; 0 for all others.
 constexpr index_t elementwise_flop(call_record const& c) {
-  if (c.kind == op_kind::pointwise || (c.kind == op_kind::mutation && !detail::same_text(c.name, "copy_"))) return numel(c.results[0].sizes);
+  if (c.kind == op_kind::pointwise || (c.kind == op_kind::mutation && !detail::same_text(c.name, "copy_")))
+    return numel(c.results[0].sizes);
   if (c.kind == op_kind::reduction) return numel(c.operands[0].sizes);
   return detail::same_text(c.name, "scatter_add") ? numel(c.operands[c.operand_count - 1].sizes) : 0;
 }
-/// Does a call only show its operand anew? A tensor tells by its storage, a static value, which has none, by the operator's schema.
+/// Does a call only show its operand anew? A tensor tells by its storage, a static value, which has none, by the
+/// operator's schema.
 constexpr bool moves_nothing(call_record const& c) {
   if (c.kind == op_kind::hop) return true; // what its functions do is counted
   if (c.results[0].handle) return c.results[0].alias >= 0 && c.kind != op_kind::mutation;
@@ -32,7 +38,8 @@ constexpr bool moves_nothing(call_record const& c) {
   return false;
 }
 
-/// Counts floating-point operations and the bytes that operators read and write, by operator (`torch.utils.flop_counter.FlopCounterMode`).
+/// Counts floating-point operations and the bytes that operators read and write, by operator
+/// (`torch.utils.flop_counter.FlopCounterMode`).
 ///
 ///   flop_counter_mode counter;
 ///   { mode_guard const on{counter}; loss = train_step(w, x); }
@@ -40,7 +47,8 @@ constexpr bool moves_nothing(call_record const& c) {
 ///
 /// As in PyTorch only contractions count, unless `elementwise` is asked for. It is constexpr:
 ///
-///   static_assert([] { flop_counter_mode m; (void)with(m, f, array<float, 2, 3>{}, array<float, 3, 4>{}); return m.get_total_flops(); }() == 48);
+///   static_assert([] { flop_counter_mode m; (void)with(m, f, array<float, 2, 3>{}, array<float, 3, 4>{}); return
+///   m.get_total_flops(); }() == 48);
 class flop_counter_mode : public dispatch_mode<flop_counter_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
@@ -57,7 +65,8 @@ public:
 
   constexpr explicit flop_counter_mode(bool elementwise = false) : elementwise_(elementwise) {}
 
-  /// The formula of an operator, of a library's own for example (`custom_mapping`). The name must live as long as the mode.
+  /// The formula of an operator, of a library's own for example (`custom_mapping`). The name must live as long as the
+  /// mode.
   constexpr flop_counter_mode& register_flop_formula(char const* op, formula f) {
     if (formulas_ == most_formulas) refuse::argument_is_invalid("flop_counter_mode", "more than 16 formulas");
     custom_[formulas_++] = {op, f};
@@ -104,11 +113,13 @@ public:
     row const all = total();
     auto const line = [&](char const* name, row const& o) {
       double const share = all.flops ? 100.0 * static_cast<double>(o.flops) / static_cast<double>(all.flops) : 0;
-      std::snprintf(s, sizeof s, "%-24s %8lld %14lld %7.2f%% %14lld %14lld\n", name, static_cast<long long>(o.calls), static_cast<long long>(o.flops), share, static_cast<long long>(o.bytes_read),
+      std::snprintf(s, sizeof s, "%-24s %8lld %14lld %7.2f%% %14lld %14lld\n", name, static_cast<long long>(o.calls),
+                    static_cast<long long>(o.flops), share, static_cast<long long>(o.bytes_read),
                     static_cast<long long>(o.bytes_written));
       r += s;
     };
-    std::snprintf(s, sizeof s, "%-24s %8s %14s %8s %14s %14s\n", "operator", "calls", "FLOP", "% total", "bytes read", "bytes written");
+    std::snprintf(s, sizeof s, "%-24s %8s %14s %8s %14s %14s\n", "operator", "calls", "FLOP", "% total", "bytes read",
+                  "bytes written");
     r += s;
     r += std::string(r.size() - 1, '-') + "\n";
     line("Global", all);

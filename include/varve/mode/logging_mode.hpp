@@ -4,8 +4,8 @@
 
 namespace varve {
 
-/// Hands every call to a sink once its result is there, below modes first (as PyTorch's logging mode does): a `call_log`, or any function of a `call_record`, which may be
-/// constexpr for static values.
+/// Hands every call to a sink once its result is there, below modes first (as PyTorch's logging mode does): a
+/// `call_log`, or any function of a `call_record`, which may be constexpr for static values.
 ///
 ///   call_log log;
 ///   logging_mode mode{log};

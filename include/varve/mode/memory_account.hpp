@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <varve/value/storage.hpp>
+
+#include <atomic>
 
 namespace varve::detail {
 
@@ -58,10 +59,12 @@ private:
   storage_observer &a_, &b_;
   std::atomic<std::size_t> owners_{1};
 };
-/// Counts what this thread allocates until the end of the scope, in addition to what counts already; an account that counts already does not count twice.
+/// Counts what this thread allocates until the end of the scope, in addition to what counts already; an account that
+/// counts already does not count twice.
 class observed_scope {
 public:
-  explicit observed_scope(memory_account& account) : account_(account), before_(this_thread_storage_observer), around_(innermost()) {
+  explicit observed_scope(memory_account& account)
+      : account_(account), before_(this_thread_storage_observer), around_(innermost()) {
     for (observed_scope* s = around_; s; s = s->around_)
       if (&s->account_ == &account) return;
     if (before_) both_ = new both_observers(*before_, account);

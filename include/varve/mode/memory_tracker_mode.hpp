@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstdio>
-#include <string>
-#include <vector>
 #include <varve/mode/call_record.hpp>
 #include <varve/mode/memory_account.hpp>
 
+#include <cstdio>
+#include <string>
+#include <vector>
+
 namespace varve {
 
-/// Live and peak bytes of the storages that operators allocate under it, what they need in between included, and by operator. A storage counts until it is freed, by whichever
-/// thread, also after the mode is off.
+/// Live and peak bytes of the storages that operators allocate under it, what they need in between included, and by
+/// operator. A storage counts until it is freed, by whichever thread, also after the mode is off.
 ///
 ///   memory_tracker_mode memory;
 ///   { mode_guard const on{memory}; loss = train_step(w, x); }
@@ -55,7 +56,8 @@ public:
   /// A table for a terminal.
   std::string table() {
     char s[128];
-    std::snprintf(s, sizeof s, "live %zu bytes, peak %zu bytes at %s\n", memory_allocated(), max_memory_allocated(), peak_operator().c_str());
+    std::snprintf(s, sizeof s, "live %zu bytes, peak %zu bytes at %s\n", memory_allocated(), max_memory_allocated(),
+                  peak_operator().c_str());
     std::string r = s;
     for (row const& o : rows()) {
       std::snprintf(s, sizeof s, "%-24s %8lld %14zu\n", o.name.c_str(), o.calls, o.bytes);
@@ -78,7 +80,8 @@ private:
     lock_([&] {
       row& r = row_of(op.name());
       ++r.calls;
-      if constexpr (!std::is_same_v<Op, boxed_hop>) r.bytes += total_allocated() - before; // its functions' operators count what they allocate
+      if constexpr (!std::is_same_v<Op, boxed_hop>)
+        r.bytes += total_allocated() - before; // its functions' operators count what they allocate
       if (max_memory_allocated() > peak_seen_) {
         peak_seen_ = max_memory_allocated();
         peak_operator_ = op.name();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/mode/call_log.hpp>
+
 #include <bit>
 #include <cstdint>
 #include <string>
-#include <varve/mode/call_log.hpp>
 
 namespace varve {
 
@@ -81,8 +82,9 @@ constexpr non_finite find_non_finite(V const& v, finiteness_question asked) {
 }
 } // namespace detail
 
-/// Throws `non_finite_error` at the first operator that gives a NaN or an infinity, and names it: gradients and mapped functions included, since modes see what transforms
-/// make of a call. (PyTorch's `detect_anomaly` names the forward operator of a gradient, JAX's `debug_nans` any.) Factories are not asked: `empty` may hold anything.
+/// Throws `non_finite_error` at the first operator that gives a NaN or an infinity, and names it: gradients and mapped
+/// functions included, since modes see what transforms make of a call. (PyTorch's `detect_anomaly` names the forward
+/// operator of a gradient, JAX's `debug_nans` any.) Factories are not asked: `empty` may hold anything.
 ///
 ///   nan_check_mode check;                     // check{true, false}: infinities are welcome
 ///   mode_guard const on{check};
@@ -99,25 +101,31 @@ struct nan_check_mode : dispatch_mode<nan_check_mode> {
     auto y = op(args...);
     if (kind_of_call(op) == op_kind::factory) return y;
     if constexpr (value<decltype(y)>) {
-      if (auto const found = detail::find_non_finite(y, {nan, inf}); found.at >= 0) an_operator_gave_a_nan_or_an_infinity(found, op, y, args...);
+      if (auto const found = detail::find_non_finite(y, {nan, inf}); found.at >= 0)
+        an_operator_gave_a_nan_or_an_infinity(found, op, y, args...);
     } else {
       for (auto const& v : y)
-        if (auto const found = detail::find_non_finite(v, {nan, inf}); found.at >= 0) an_operator_gave_a_nan_or_an_infinity(found, op, v, args...);
+        if (auto const found = detail::find_non_finite(v, {nan, inf}); found.at >= 0)
+          an_operator_gave_a_nan_or_an_infinity(found, op, v, args...);
     }
     return y;
   }
 
 private:
   template <class Op, class V, class... X>
-  VARVE_COLD static void an_operator_gave_a_nan_or_an_infinity(detail::non_finite const& found, Op const& op, V const& y, X const&... args) {
+  VARVE_COLD static void an_operator_gave_a_nan_or_an_infinity(detail::non_finite const& found, Op const& op,
+                                                               V const& y, X const&... args) {
     call_record const call = describe_call(op, args...);
-    std::string text = std::string("varve: ") + call.name + " gave " + (found.what == detail::finiteness::nan ? "a NaN" : "an infinity") + " at element " + std::to_string(found.at) + " of " +
-                       to_string(detail::describe_value(y));
+    std::string text = std::string("varve: ") + call.name + " gave " +
+                       (found.what == detail::finiteness::nan ? "a NaN" : "an infinity") + " at element " +
+                       std::to_string(found.at) + " of " + to_string(detail::describe_value(y));
     int k = 0;
     for_each_value(
         [&](auto const& v) {
           bool const finite = detail::find_non_finite(v, {true, true}).what == detail::finiteness::finite;
-          if (k < call.operand_count) text += (k ? ", " : "; operands: ") + detail::operand_text(call.operands[k]) + (finite ? " finite" : " not finite");
+          if (k < call.operand_count)
+            text += (k ? ", " : "; operands: ") + detail::operand_text(call.operands[k]) +
+                    (finite ? " finite" : " not finite");
           ++k;
         },
         args...);

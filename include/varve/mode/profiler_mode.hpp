@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/mode/call_log.hpp>
+#include <varve/mode/flop_counter_mode.hpp>
+
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <time.h> // clock_gettime: <chrono> would bring <sstream> into every unit
 #include <vector>
-#include <varve/mode/call_log.hpp>
-#include <varve/mode/flop_counter_mode.hpp>
 
 namespace varve {
 
@@ -52,7 +53,8 @@ inline std::string json_text(std::string const& s) {
 }
 } // namespace detail
 
-/// A stretch of time of one thread, from its making to its end; spans nest (`record_function`). Made by `profiler_mode::record_function`.
+/// A stretch of time of one thread, from its making to its end; spans nest (`record_function`). Made by
+/// `profiler_mode::record_function`.
 class profiler_span {
 public:
   profiler_span(profiler_mode& to, std::string name);
@@ -60,8 +62,12 @@ public:
   profiler_span& operator=(profiler_span const&) = delete;
   ~profiler_span();
   /// Adds an entry to the `args` of the trace: `note("shapes", "f32[3]")`.
-  void note(char const* key, std::string const& text) { notes_ += (notes_.empty() ? "" : ",") + detail::json_text(key) + ":" + detail::json_text(text); }
-  void note(char const* key, long long number) { notes_ += (notes_.empty() ? "" : ",") + detail::json_text(key) + ":" + std::to_string(number); }
+  void note(char const* key, std::string const& text) {
+    notes_ += (notes_.empty() ? "" : ",") + detail::json_text(key) + ":" + detail::json_text(text);
+  }
+  void note(char const* key, long long number) {
+    notes_ += (notes_.empty() ? "" : ",") + detail::json_text(key) + ":" + std::to_string(number);
+  }
 
 private:
   friend class profiler_mode;
@@ -76,8 +82,9 @@ private:
   long long children_ = 0, start_; // nanoseconds
 };
 
-/// Times every operator. The trace is written while the program runs, so that it may be long: Chrome's trace events in JSON, which https://ui.perfetto.dev and
-/// chrome://tracing open. Nested calls and spans nest; every thread has its row.
+/// Times every operator. The trace is written while the program runs, so that it may be long: Chrome's trace events in
+/// JSON, which https://ui.perfetto.dev and chrome://tracing open. Nested calls and spans nest; every thread has its
+/// row.
 ///
 ///   profiler_mode profiler("trace.json");
 ///   {
@@ -87,8 +94,10 @@ private:
 ///   }
 ///   std::puts(profiler.key_averages_table().c_str());
 ///
-/// An operator that throws has ended, too, with `"threw": true`; the file is complete when the mode is destroyed, on whatever way. Times of what is lowered to (operators of
-/// other modes, kernels) are included; `self` times are without those of nested spans. A `function_mode_guard` on the same mode adds composites such as `softmax` around their parts.
+/// An operator that throws has ended, too, with `"threw": true`; the file is complete when the mode is destroyed, on
+/// whatever way. Times of what is lowered to (operators of other modes, kernels) are included; `self` times are without
+/// those of nested spans. A `function_mode_guard` on the same mode adds composites such as `softmax` around their
+/// parts.
 class profiler_mode : public dispatch_mode<profiler_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
@@ -103,7 +112,8 @@ public:
   profiler_mode() = default;
   explicit profiler_mode(profiler_options o) : options_(o) {}
   /// Writes a trace to a file; `value_error` when it cannot be opened.
-  explicit profiler_mode(char const* file, profiler_options o = {}) : options_(o), to_(std::fopen(file, "w")), owns_(true) {
+  explicit profiler_mode(char const* file, profiler_options o = {})
+      : options_(o), to_(std::fopen(file, "w")), owns_(true) {
     if (!to_) throw value_error((std::string("varve: profiler_mode: cannot write ") + file).c_str());
     std::fputs("[\n", to_);
   }
@@ -135,7 +145,8 @@ public:
     std::string r = s;
     r += std::string(r.size() - 1, '-') + "\n";
     for (row const& o : all) {
-      std::snprintf(s, sizeof s, "%-24s %8lld %14.1f %14.1f %12.2f\n", o.name.c_str(), o.calls, o.self_us, o.total_us, o.total_us / static_cast<double>(o.calls));
+      std::snprintf(s, sizeof s, "%-24s %8lld %14.1f %14.1f %12.2f\n", o.name.c_str(), o.calls, o.self_us, o.total_us,
+                    o.total_us / static_cast<double>(o.calls));
       r += s;
     }
     return r;
@@ -159,8 +170,8 @@ private:
     long long const time = end - s.start_;
     std::string event;
     if (to_) {
-      event = "{\"name\":" + detail::json_text(s.name_) + ",\"ph\":\"X\",\"ts\":" + detail::us_text(s.start_) + ",\"dur\":" + detail::us_text(time) +
-              ",\"pid\":1,\"tid\":" + std::to_string(detail::thread_number());
+      event = "{\"name\":" + detail::json_text(s.name_) + ",\"ph\":\"X\",\"ts\":" + detail::us_text(s.start_) +
+              ",\"dur\":" + detail::us_text(time) + ",\"pid\":1,\"tid\":" + std::to_string(detail::thread_number());
       std::string args = s.notes_;
       if (threw) args += args.empty() ? "\"threw\":true" : ",\"threw\":true";
       event += args.empty() ? "}" : ",\"args\":{" + args + "}}";

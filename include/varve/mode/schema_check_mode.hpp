@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/schema.hpp>
+#include <varve/mode/call_record.hpp>
+
 #include <atomic>
 #include <string>
 #include <vector>
-#include <varve/dispatch/schema.hpp>
-#include <varve/mode/call_record.hpp>
 
 namespace varve {
 
@@ -13,12 +14,14 @@ struct schema_error : error {
   using error::error;
 };
 
-/// Checks of every operator on tensors that it does what its schema says (`torch._subclasses.schema_check_mode.SchemaCheckMode`):
+/// Checks of every operator on tensors that it does what its schema says
+/// (`torch._subclasses.schema_check_mode.SchemaCheckMode`):
 ///
 /// * operands not declared mutated (`Tensor(a!)`) keep their bytes and version counters;
 /// * those declared mutated have their version raised when their bytes change;
 /// * a fresh result (`Tensor`) shares no storage with any operand;
-/// * a result declared to alias (`Tensor(a)`, `Tensor(a!)`) shares the storage of that operand, unless no strides can show it (`reshape` of a transposed matrix).
+/// * a result declared to alias (`Tensor(a)`, `Tensor(a!)`) shares the storage of that operand, unless no strides can
+/// show it (`reshape` of a transposed matrix).
 ///
 ///   schema_check_mode check;
 ///   mode_guard const on{check};
@@ -40,15 +43,20 @@ public:
     }
     operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());
     std::vector<operand> before;
-    for (auto const& t : x) before.push_back({detail::innermost_tensor(t), detail::row_major_bytes(detail::innermost_tensor(t)), t.defined() ? detail::innermost_tensor(t).version() : 0});
+    for (auto const& t : x)
+      before.push_back({detail::innermost_tensor(t), detail::row_major_bytes(detail::innermost_tensor(t)),
+                        t.defined() ? detail::innermost_tensor(t).version() : 0});
     std::vector<schema_argument const*> declared; // of operand k; numbers (`Scalar`) are operands too
     for (auto const& a : s.arguments)
-      if (a.is_tensor() || (a.type.rfind("Scalar", 0) == 0 && a.type.rfind("ScalarType", 0) != 0)) declared.push_back(&a);
+      if (a.is_tensor() || (a.type.rfind("Scalar", 0) == 0 && a.type.rfind("ScalarType", 0) != 0))
+        declared.push_back(&a);
     tensor y = op(x);
     checked_.fetch_add(1, std::memory_order_relaxed);
-    if (declared.size() < before.size()) refuse(s, "takes " + std::to_string(before.size()) + " operands, not " + std::to_string(declared.size()));
+    if (declared.size() < before.size())
+      refuse(s, "takes " + std::to_string(before.size()) + " operands, not " + std::to_string(declared.size()));
     for (std::size_t k = 0; k < before.size(); ++k) check_operand(s, *declared[k], before, declared, k);
-    if (s.results.size() == 1 && y.defined()) check_result(s, op, s.results[0], before, declared, detail::innermost_tensor(y));
+    if (s.results.size() == 1 && y.defined())
+      check_result(s, op, s.results[0], before, declared, detail::innermost_tensor(y));
     return y;
   }
   /// Static values have no storage: there is nothing to check.
@@ -64,10 +72,13 @@ private:
     std::vector<unsigned char> bytes;
     std::uint32_t version;
   };
-  [[noreturn]] VARVE_COLD static void refuse(operator_schema const& s, std::string const& what) { throw schema_error(("varve: " + to_string(s) + ": " + what).c_str()); }
+  [[noreturn]] VARVE_COLD static void refuse(operator_schema const& s, std::string const& what) {
+    throw schema_error(("varve: " + to_string(s) + ": " + what).c_str());
+  }
   static bool share(tensor const& a, tensor const& b) { return a.defined() && b.defined() && a.shares_storage(b); }
 
-  static void check_operand(operator_schema const& s, schema_argument const& a, std::vector<operand> const& all, std::vector<schema_argument const*> const& declared, std::size_t k) {
+  static void check_operand(operator_schema const& s, schema_argument const& a, std::vector<operand> const& all,
+                            std::vector<schema_argument const*> const& declared, std::size_t k) {
     operand const& o = all[k];
     if (!o.value.defined()) return;
     bool const raised = o.value.version() != o.version, written = detail::row_major_bytes(o.value) != o.bytes;
@@ -77,19 +88,25 @@ private:
     }
     if (!raised && !written) return;
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (declared[i]->mutated && share(all[i].value, o.value)) return; // the same memory came in under a declared argument
-    refuse(s, "argument " + a.name + " is not declared mutated but was" + (written ? "" : ": its version counter was raised"));
+      if (declared[i]->mutated && share(all[i].value, o.value))
+        return; // the same memory came in under a declared argument
+    refuse(s, "argument " + a.name + " is not declared mutated but was" +
+                  (written ? "" : ": its version counter was raised"));
   }
-  static void check_result(operator_schema const& s, boxed_op const& op, schema_argument const& r, std::vector<operand> const& all, std::vector<schema_argument const*> const& declared, tensor const& y) {
+  static void check_result(operator_schema const& s, boxed_op const& op, schema_argument const& r,
+                           std::vector<operand> const& all, std::vector<schema_argument const*> const& declared,
+                           tensor const& y) {
     auto const of_set = [&](std::size_t k) { return !r.alias.empty() && declared[k]->alias == r.alias; };
     bool allowed = false;
     for (std::size_t k = 0; k < all.size(); ++k) allowed = allowed || (of_set(k) && share(all[k].value, y));
     if (allowed) return;
     for (std::size_t k = 0; k < all.size(); ++k)
-      if (share(all[k].value, y)) refuse(s, "argument " + declared[k]->name + " is not declared to alias the result, but shares its storage");
+      if (share(all[k].value, y))
+        refuse(s, "argument " + declared[k]->name + " is not declared to alias the result, but shares its storage");
     for (std::size_t k = 0; k < all.size(); ++k)
       if (of_set(k) && all[k].value.defined() && expressible(op, all, k))
-        refuse(s, "the result is declared to " + std::string(r.mutated ? "be" : "alias") + " argument " + declared[k]->name + ", but shares no storage with it");
+        refuse(s, "the result is declared to " + std::string(r.mutated ? "be" : "alias") + " argument " +
+                      declared[k]->name + ", but shares no storage with it");
   }
   /// Could strides show the result? The shape rule of the operator makes a view where they can.
   static bool expressible(boxed_op const& op, std::vector<operand> const& all, std::size_t k) {

@@ -5,7 +5,8 @@
 
 namespace varve {
 
-/// x + y. Linear in both operands. Integers wrap around, here and in `sub`, `neg` and `mul`, and so do plain numbers of C++.
+/// x + y. Linear in both operands. Integers wrap around, here and in `sub`, `neg` and `mul`, and so do plain numbers of
+/// C++.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr saved_values saved = saved_values::nothing();

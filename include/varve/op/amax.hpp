@@ -12,7 +12,8 @@ struct extremum : rule::reduction {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
   static constexpr meta shape(attributes const& at, meta const* in, int n) {
     for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0)
+        refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
     return reduction::shape(at, in, n);
   }
   template <class R, class T>
@@ -30,7 +31,8 @@ struct extremum : rule::reduction {
   template <class Op, value Y, value X>
   static constexpr auto weights(Op const& op, Y const& y, X const& x) {
     auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+    return div(hit, bind<sum_t>(fact_of<0>(op),
+                                keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
@@ -48,14 +50,18 @@ template <>
 struct rules<amax_t> : detail::extremum<amax_t> {
   static constexpr bool better(auto v, auto r) { return v > r; }
   template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>);
+  }
 };
 /// Smallest element along axes.
 template <>
 struct rules<amin_t> : detail::extremum<amin_t> {
   static constexpr bool better(auto v, auto r) { return v < r; }
   template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>);
+  }
 };
 
 template <value X, class... A>

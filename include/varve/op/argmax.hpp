@@ -5,7 +5,8 @@
 
 namespace varve {
 
-/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis}, {keepdim}}.
+/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis},
+/// {keepdim}}.
 template <>
 struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
@@ -13,7 +14,8 @@ struct rules<argmax_t> : rule::reduction {
   template <class T>
   using result = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
+    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0)
+      refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
     meta m = reduction::shape(at, in, n);
     m.type = dtype::int64;
     return m;
@@ -39,7 +41,9 @@ struct rules<argmax_t> : rule::reduction {
     auto* out = static_cast<std::int64_t*>(r.raw());
     if (at[0].n == 0)
       for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
-    else kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]), out);
+    else
+      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]),
+                           out);
     return r;
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/op/clone.hpp>
 #include <varve/op/add.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/rule/linear.hpp>
 
@@ -23,10 +23,13 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
     fits = sizes[k] >= 0 && strides[k] >= 0;
     last += (sizes[k] - 1) * strides[k];
   }
-  if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
+  if (!fits || (numel(sizes) > 0 && last >= numel(from)))
+    refuse::argument_is_invalid("as_strided",
+                                "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
-/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that `vmap` maps.
+/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that
+/// `vmap` maps.
 constexpr bool is_row_by_row(attributes const& at, layout const& in) {
   dims const &sizes = at[0], &strides = at[1];
   if (in.sizes.n == 0 || sizes.n == 0 || in.sizes[0] == 0 || sizes[0] != in.sizes[0]) return false;
@@ -37,8 +40,9 @@ constexpr bool is_row_by_row(attributes const& at, layout const& in) {
 }
 } // namespace detail
 
-/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
-/// twice is the sum. x must be contiguous (`value_error`), the region must lie within (`torch.as_strided`).
+/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
+/// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
+/// region must lie within (`torch.as_strided`).
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -54,7 +58,8 @@ struct rules<as_strided_t> : rule::view {
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(o.value);
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)),
+                              op.c)(o.value);
   }
 };
 
@@ -77,11 +82,13 @@ struct rules<as_strided_backward_t> : rule::linear {
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a), op.c)(o.value);
+    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a),
+                                       op.c)(o.value);
   }
 };
 
-/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region may be one.
+/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region
+/// may be one.
 template <>
 struct rules<as_strided_scatter_t> {
   static constexpr saved_values saved = saved_values::nothing();
@@ -96,33 +103,40 @@ struct rules<as_strided_scatter_t> {
     for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
   }
   template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
+                            value auto const& source) {
     return op(d, detail::constant_zeros(source));
   }
   template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
+  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x,
+                            value auto const&) {
     return op(detail::constant_zeros(x), d);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& source) {
     return op(g, detail::constant_like(g, shape_of(source), 0));
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& source) {
     return bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g));
   }
   template <class Op, class N, class X, class S>
   static constexpr auto batch(Op const& op, N const& n, X const& x, S const& source) {
     auto const wide = materialize(x, n);
-    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)), op.b)(wide, materialize(source, n));
+    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)),
+                                      op.b)(wide, materialize(source, n));
   }
 };
 
 template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
-    if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous())) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+    if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
+      refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
+                         detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
 }
 template <value G, class S, class T, class O>

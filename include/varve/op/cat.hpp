@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/reshape.hpp>
+#include <varve/op/slice.hpp>
+
 #include <tuple>
 #include <vector>
-#include <varve/op/slice.hpp>
-#include <varve/op/reshape.hpp>
 
 namespace varve {
 
@@ -32,7 +33,8 @@ struct rules<cat_t> {
   }
   /// {axis, start, stop, 1} of the first or second part.
   static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
-    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
+    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis,
+                   shape_of(x));
   }
   static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
     auto f = [](dims const& a, dims const& s, dims const& t) {
@@ -42,11 +44,13 @@ struct rules<cat_t> {
     return on_dims(f, axis, shape_of(x), shape_of(y));
   }
   template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x,
+                            value auto const& y) {
     return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
   }
   template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& y) {
     return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
   }
   template <class Op, class N, class X, class Y>
@@ -63,8 +67,11 @@ constexpr auto join_range(A const& axis, T const& values) {
   } else {
     auto x = join_range<From, Count / 2>(axis, values);
     auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
-    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
-                        type_fact(x), type_fact(y));
+    auto type = on_dims(
+        [](dims const& a, dims const& b) {
+          return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))};
+        },
+        type_fact(x), type_fact(y));
     auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
     return bind<cat_t>(a)(to(x, type), to(y, type));
   }
@@ -78,7 +85,8 @@ constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, s
   auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
   return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
 }
-/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
+/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such
+/// are there. The first gets the promoted dtype.
 template <class T>
 constexpr std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   std::vector<T> kept;
@@ -106,10 +114,12 @@ template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined
+/// along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
+  if constexpr (detail::tuple_like<X>)
+    return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
     auto const kept = detail::without_empty_vectors(std::data(values), values.size());

@@ -2,12 +2,13 @@
 #pragma once
 #include <varve/dispatch/composite.hpp>
 #include <varve/op/compare.hpp>
-#include <varve/op/where.hpp>
 #include <varve/op/mul.hpp>
+#include <varve/op/where.hpp>
 
 namespace varve {
 
-/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
+/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The
+/// derivative passes inside and at the bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>

@@ -37,7 +37,8 @@ struct rules<clone_t> : rule::linear {
 inline constexpr struct contiguous_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
-    if constexpr (std::is_same_v<X, tensor>) return (x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()) ? x : tensor(clone(x));
+    if constexpr (std::is_same_v<X, tensor>)
+      return (x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()) ? x : tensor(clone(x));
     else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x));
     else return x;
   }

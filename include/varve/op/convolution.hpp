@@ -16,7 +16,8 @@ inline constexpr auto exchanged = [](dims const& sizes) {
   return r;
 };
 constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
-/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n` and the rest.
+/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n`
+/// and the rest.
 constexpr dims flat_from(dims sizes, int k) {
   index_t const rest = numel(sizes.sub(k, sizes.n));
   while (sizes.n > k) sizes.erase(k);
@@ -42,22 +43,23 @@ constexpr auto cut(V const& v, S const& sizes) {
           return dims{axis, 0, s[axis], 1};
         },
         sizes);
-    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
-    return cut<Axis + 1>(choose(
-                             same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v),
-                         sizes);
+    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; },
+                              shape_of(v), range);
+    return cut<Axis + 1>(
+        choose(same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v), sizes);
   }
 }
 } // namespace detail
 
-/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
-/// output_padding...}. Outside of the input there are zeros; whether their products with infinite weights are made, and are NaN, is left open.
+/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding},
+/// {dilation..., transposed, groups, output_padding...}. Outside of the input there are zeros; whether their products
+/// with infinite weights are made, and are NaN, is left open.
 template <>
 struct rules<convolution_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema =
-      "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "
+                                 "dilation_transposed_groups_output_padding) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
@@ -72,17 +74,20 @@ struct rules<convolution_t> : rule::bilinear {
     meta const in[] = {meta_of(x), meta_of(w)};
     meta const m = shape(at, in, 2);
     T r = tensor::empty(m.sizes, m.type);
-    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x), b = w.is_contiguous() ? w : detail::contiguous_copy(w);
+    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x),
+            b = w.is_contiguous() ? w : detail::contiguous_copy(w);
     kernel::convolve<>(m.type, {at, x.sizes(), w.sizes(), m.sizes}, a.raw(), b.raw(), r.raw());
     return r;
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& w) {
     auto const rest = on_dims(detail::rest_of_the_other_way, op.a, op.b, op.c, shape_of(x), shape_of(g), shape_of(w));
     return detail::cut<2>(bind<convolution_t>(op.a, op.b, rest)(g, w), shape_of(x));
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& w) {
     return choose(
         same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}),
         [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
@@ -101,15 +106,18 @@ struct rules<convolution_t> : rule::bilinear {
   }
 
 private:
-  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap what met there.
+  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap
+  /// what met there.
   template <class Op, value F, value P, fact S>
   static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
     auto const groups = on_dims(detail::groups_of, op.a, op.c);
     auto const by_channel = choose(
         same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
         [&](auto const& v) {
-          auto const apart = reshape(
-              v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
+          auto const apart =
+              reshape(v, on_dims([](dims const& s,
+                                    dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); },
+                                 shape_of(v), groups));
           auto to = [](dims const& s, dims const& g) {
             dims r = s;
             r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
@@ -135,21 +143,25 @@ private:
     return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
   }
   /// Channels of the result of one weight of those mapped, [n, ...].
-  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) { return transposed ? w[2] * groups : w[1]; }
+  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) {
+    return transposed ? w[2] * groups : w[1];
+  }
   /// Inputs mapped along with weights are more groups.
   template <class Op, value X, value W>
   static constexpr auto over_both(Op const& op, X const& x, W const& w) {
     auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
-    auto const all = reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
+    auto const all =
+        reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
     auto const weights = reshape(w, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(w)));
-    auto const y = bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
+    auto const y =
+        bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
     auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
       dims r = s;
       r[1] = channels(from, g[0], t[0] != 0);
       return r.insert(1, from[0]);
     };
-    auto const apart =
-        reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
+    auto const apart = reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c),
+                                          on_dims(detail::is_transposed, op.a, op.c)));
     return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
   }
   /// Mapped weights are more channels of the result, within each group.
@@ -157,14 +169,17 @@ private:
   static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
     auto const groups = on_dims(detail::groups_of, op.a, op.c);
     auto const transposed = on_dims(detail::is_transposed, op.a, op.c);
-    auto pieces = [](dims const& s, dims const& g, dims const& t) { return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2); };
+    auto pieces = [](dims const& s, dims const& g, dims const& t) {
+      return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2);
+    };
     auto together = [](dims const& s, dims const& t) {
       dims r = s;
       r[t[0] ? 2 : 1] *= s[0];
       return r.erase(0);
     };
     auto const apart =
-        reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+        reshape(w, on_dims(pieces, shape_of(w), groups,
+                           transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
     auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
     auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
       return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
@@ -174,27 +189,33 @@ private:
       r[1] = channels(from, g[0], t[0] != 0);
       return r.insert(0, from[0]);
     };
-    auto const parts = permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
+    auto const parts =
+        permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
     return reshape(parts, on_dims(to, shape_of(y), shape_of(w), groups, transposed));
   }
 };
 
 template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
-constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation,
-                                         T const& transposed, O const& output_padding, G const& groups) const {
+constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad,
+                                         D const& dilation, T const& transposed, O const& output_padding,
+                                         G const& groups) const {
   using detail::as_fact;
   auto const sizes = shape_of(input);
   auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
   auto const p = on_dims(detail::convolution_padding, as_fact(pad), sizes);
   if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
   else {
-    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
-    auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
-    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
+    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed),
+                              as_fact(output_padding), as_fact(groups), s, sizes);
+    auto const fits =
+        on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
+    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>)
+      return input;
     else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);
     else {
       auto const y = bind<convolution_t>(s, p, rest)(input, weight);
-      return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
+      return add(
+          y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
     }
   }
 }

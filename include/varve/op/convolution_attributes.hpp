@@ -7,8 +7,8 @@
 /// The attributes of convolutions as integer lists: what users give, and what gradients and mapped calls make of them.
 namespace varve::detail {
 
-/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list
-/// with a number for each spatial dimension.
+/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups,
+/// output_padding...}; `s` is any list with a number for each spatial dimension.
 inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
 inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
 inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
@@ -29,7 +29,8 @@ inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dim
   return r;
 };
 /// The sizes of the result.
-inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
+inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad,
+                                              dims const& rest) {
   int const n = stride.n;
   if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
   bool const transposed = rest[n] != 0;
@@ -42,14 +43,16 @@ inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims
     index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
                         : whole < reach ? 0
                                         : (whole - reach) / stride[k] + 1;
-    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
+    if (size < 1 || taps < 1 || out < 1)
+      refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
     s.push_back(out);
   }
   return s;
 };
-/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
-inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output,
-                                                 dims const& weight) {
+/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its
+/// output padding.
+inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest,
+                                                 dims const& input, dims const& output, dims const& weight) {
   dims more = zeros_for_each(stride);
   bool const transposed = rest[stride.n] != 0;
   for (int k = 0; k < more.n && !transposed; ++k)
@@ -64,9 +67,12 @@ inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims cons
 /// A number for each spatial dimension of an input, none below `least`.
 constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
   int const n = input.n - 2;
-  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
+  if (n < 1 || n > 3)
+    refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
   if (given.n != 1 && given.n != n)
-    refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
+    refuse::argument_is_invalid(
+        "convolution",
+        "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
   dims r;
   for (int k = 0; k < n; ++k) {
     r.push_back(given[given.n == 1 ? 0 : k]);
@@ -74,12 +80,14 @@ constexpr dims for_each_dimension(dims const& given, dims const& input, index_t 
   }
   return r;
 }
-inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
+inline constexpr auto convolution_stride = [](dims const& s, dims const& x) {
+  return for_each_dimension(s, x, 1, "the stride must be positive");
+};
 inline constexpr auto convolution_padding = [](dims const& p, dims const& x) {
   return for_each_dimension(p, x, 0, "the padding must not be negative");
 };
-inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups,
-                                              dims const& stride, dims const& x) {
+inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding,
+                                              dims const& groups, dims const& stride, dims const& x) {
   dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
   dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
   if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
@@ -92,7 +100,8 @@ inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& 
 };
 inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
   if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
-  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
+  if (!(bias_type == type))
+    refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
   dims r = bias;
   for (int k = 2; k < y.n; ++k) r.push_back(1);
   return r;

@@ -66,7 +66,8 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   /// Static values, made by a `scope`.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+    for (index_t k = 0; k < numel(out.sizes); ++k)
+      out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
@@ -99,26 +100,38 @@ struct rules<new_full_t> : detail::factory {
   template <class Op, class O>
   static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
     dims const sizes = detail::prepend(op.a, n);
-    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>()) : new_full(like.value, sizes, v.value.template item<std::int64_t>());
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>())
+                                        : new_full(like.value, sizes, v.value.template item<std::int64_t>());
   }
 };
 
 template <class>
-tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
+tensor empty_t::operator()(dims const& sizes, dtype type) const {
+  return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
+}
 /// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
 template <number N>
-tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : get_default_dtype()) {
+tensor full(dims const& sizes, N v,
+            dtype type = std::is_same_v<N, bool> ? dtype::bool_
+                         : std::is_integral_v<N> ? dtype::int64
+                                                 : get_default_dtype()) {
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
 /// A tensor of zeros. (These are templates only to cost nothing unless used.)
 template <class = void>
-tensor zeros(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 0, type); }
+tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
+  return full(sizes, 0, type);
+}
 /// A tensor of ones.
 template <class = void>
-tensor ones(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 1, type); }
+tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
+  return full(sizes, 1, type);
+}
 /// 0, 1, ..., n - 1.
 template <class = void>
-tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
+tensor arange(index_t n, dtype type = dtype::int64) {
+  return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
+}
 /// The n x n identity.
 template <class T = tensor>
 T eye(index_t n, dtype type = get_default_dtype()) {
@@ -127,7 +140,9 @@ T eye(index_t n, dtype type = get_default_dtype()) {
 }
 
 template <class>
-tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) { return varve::arange(n[0]); }
+tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
+  return varve::arange(n[0]);
+}
 template <class S, class T, number N>
 tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
   return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));

@@ -13,7 +13,8 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
   if (shift < 0) refuse::shapes_do_not_match("expand", from, sizes);
   for (int k = 0; k < r.n; ++k) {
     if (r[k] == -1 && k >= shift) r[k] = from[k - shift];
-    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k])) refuse::shapes_do_not_match("expand", from, sizes);
+    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k]))
+      refuse::shapes_do_not_match("expand", from, sizes);
   }
   return r;
 };
@@ -24,7 +25,9 @@ template <>
 struct rules<expand_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true};
+  }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
     return sum_to_size(g, shape_of(x));

@@ -4,8 +4,9 @@
 
 namespace varve {
 
-/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`, `arange<double, 6>`; a template-id of
-/// `zeros`, `ones` or `arange` also stands for its value where an operator expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
+/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`,
+/// `arange<double, 6>`; a template-id of `zeros`, `ones` or `arange` also stands for its value where an operator
+/// expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
 template <class T, index_t... D>
 constexpr array<T, D...> full(T v) {
   array<T, D...> r{};

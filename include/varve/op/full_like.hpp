@@ -15,12 +15,14 @@ constexpr auto const& base_value(X const& x) {
 } // namespace detail
 
 namespace detail {
-/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
+/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same
+/// for all slices of a mapped value, so that rules spend nothing on it.
 struct constant_like_t {
   template <value X, fact S, number N>
   constexpr auto operator()(X const& x, S const& sizes, N v) const {
     using B = backend<typename decltype(base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
+    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); })
+      return B::full_on(base_value(x), to_dims(sizes), v);
     else return made(x, B::full(sizes, type_fact(x), v));
   }
 
@@ -50,8 +52,9 @@ struct constant_ones_t {
 inline constexpr constant_ones_t constant_ones{};
 } // namespace detail
 
-/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
-/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a
+/// tensor seen through `vmap`: there the result is mapped as well, so that it can be written into with mapped values.
+/// Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
 inline constexpr struct new_full_t {
   static constexpr auto op_name = "new_full";
   template <value X, fact S, number N>
@@ -63,7 +66,8 @@ inline constexpr struct new_full_t {
   }
 } new_full{};
 
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is
+/// (`new_full`).
 inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {

@@ -13,7 +13,8 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
-constexpr void check_element(char const* op, index_t k, index_t size) { // of a value of rank 0 there is one, as in PyTorch
+constexpr void check_element(char const* op, index_t k,
+                             index_t size) { // of a value of rank 0 there is one, as in PyTorch
   if (k < 0 || k >= size) refuse::index_out_of_range(op, k, size);
 }
 } // namespace detail
@@ -31,7 +32,8 @@ struct rules<gather_t> {
     return {in[0].type, in[1].sizes};
   }
   template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index) {
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
+                                strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
     for_each_index(index.sizes, [&](dims const& i) {
       dims from = i;
@@ -41,11 +43,13 @@ struct rules<gather_t> {
     });
   }
   template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& index) {
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
+                            value auto const& index) {
     return op(d, index);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& index) {
     return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
   template <class Op, class N, class X, class I>
@@ -63,14 +67,17 @@ struct rules<scatter_add_t> {
   static constexpr int arity = 3;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
-    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
+    if (in[1].type != dtype::int64)
+      refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
     if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
     for (int k = 0; k < in[1].sizes.n; ++k)
-      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k]) refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
+      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k])
+        refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
     return {in[0].type, in[0].sizes};
   }
   template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index, strided<T const> source) {
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
+                                strided<std::int64_t const> index, strided<T const> source) {
     int const a = static_cast<int>(at[0][0]);
     for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
     for_each_index(index.sizes, [&](dims const& i) {
@@ -85,7 +92,8 @@ struct rules<scatter_add_t> {
     return d;
   }
   template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
+  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&,
+                            value auto const& index, value auto const&) {
     return op(detail::constant_zeros(y), index, d);
   }
   template <class Op>
@@ -93,12 +101,14 @@ struct rules<scatter_add_t> {
     return g;
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& index, value auto const&) {
+  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& index, value auto const&) {
     return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
   }
   template <class Op, class N, class X, class I, class S>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
-    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n), materialize(source, n));
+    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n),
+                                                               materialize(source, n));
   }
 };
 

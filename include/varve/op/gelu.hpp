@@ -32,7 +32,9 @@ inline constexpr struct gelu_t : composite_operator<gelu_t> {
     detail::needs_floating<gelu_t>(x);
     return choose(
         same_fact(detail::as_fact(approximation), approximate::tanh),
-        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
+        [](auto const& v) {
+          return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1));
+        },                                                                                             // sqrt(2/pi)
         [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
   }
 } gelu{};
@@ -51,11 +53,14 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
 template <>
 struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static VARVE_INLINE constexpr auto kernel(auto x) {
+    return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x)));
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
 };
 
-/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the
+/// threshold. Integers are refused.
 inline constexpr struct softplus_t : composite_operator<softplus_t> {
   static constexpr auto op_name = "softplus";
   template <value X, number B = int, number T = int>

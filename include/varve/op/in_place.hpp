@@ -16,10 +16,12 @@
 
 namespace varve {
 
-/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
-/// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
-/// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
-/// Traced values are written into like tensors, views included; the finished graph has none of it (`functionalize`).
+/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it;
+/// the result's dtype must not have a higher category. The version counter rises once (DT-2). With a gradient recorded,
+/// the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that require
+/// grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap`
+/// what is mapped (FS-7, TR-5). Traced values are written into like tensors, views included; the finished graph has
+/// none of it (`functionalize`).
 template <class Tag>
 struct in_place {
   template <value... Y>
@@ -35,33 +37,70 @@ struct in_place {
   }
 };
 /// x becomes y, converted.
-inline constexpr struct copy__t : in_place<copy__t> { static constexpr auto op_name = "copy_"; } copy_{};
-inline constexpr struct add__t : in_place<add__t> { static constexpr auto op_name = "add_"; } add_{};
-inline constexpr struct sub__t : in_place<sub__t> { static constexpr auto op_name = "sub_"; } sub_{};
-inline constexpr struct mul__t : in_place<mul__t> { static constexpr auto op_name = "mul_"; } mul_{};
-inline constexpr struct div__t : in_place<div__t> { static constexpr auto op_name = "div_"; } div_{};
-inline constexpr struct neg__t : in_place<neg__t> { static constexpr auto op_name = "neg_"; } neg_{};
-inline constexpr struct exp__t : in_place<exp__t> { static constexpr auto op_name = "exp_"; } exp_{};
-inline constexpr struct log__t : in_place<log__t> { static constexpr auto op_name = "log_"; } log_{};
-inline constexpr struct abs__t : in_place<abs__t> { static constexpr auto op_name = "abs_"; } abs_{};
-inline constexpr struct sin__t : in_place<sin__t> { static constexpr auto op_name = "sin_"; } sin_{};
-inline constexpr struct cos__t : in_place<cos__t> { static constexpr auto op_name = "cos_"; } cos_{};
-inline constexpr struct tanh__t : in_place<tanh__t> { static constexpr auto op_name = "tanh_"; } tanh_{};
-inline constexpr struct sqrt__t : in_place<sqrt__t> { static constexpr auto op_name = "sqrt_"; } sqrt_{};
-inline constexpr struct sigmoid__t : in_place<sigmoid__t> { static constexpr auto op_name = "sigmoid_"; } sigmoid_{};
-inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_name = "relu_"; } relu_{};
+inline constexpr struct copy__t : in_place<copy__t> {
+  static constexpr auto op_name = "copy_";
+} copy_{};
+inline constexpr struct add__t : in_place<add__t> {
+  static constexpr auto op_name = "add_";
+} add_{};
+inline constexpr struct sub__t : in_place<sub__t> {
+  static constexpr auto op_name = "sub_";
+} sub_{};
+inline constexpr struct mul__t : in_place<mul__t> {
+  static constexpr auto op_name = "mul_";
+} mul_{};
+inline constexpr struct div__t : in_place<div__t> {
+  static constexpr auto op_name = "div_";
+} div_{};
+inline constexpr struct neg__t : in_place<neg__t> {
+  static constexpr auto op_name = "neg_";
+} neg_{};
+inline constexpr struct exp__t : in_place<exp__t> {
+  static constexpr auto op_name = "exp_";
+} exp_{};
+inline constexpr struct log__t : in_place<log__t> {
+  static constexpr auto op_name = "log_";
+} log_{};
+inline constexpr struct abs__t : in_place<abs__t> {
+  static constexpr auto op_name = "abs_";
+} abs_{};
+inline constexpr struct sin__t : in_place<sin__t> {
+  static constexpr auto op_name = "sin_";
+} sin_{};
+inline constexpr struct cos__t : in_place<cos__t> {
+  static constexpr auto op_name = "cos_";
+} cos_{};
+inline constexpr struct tanh__t : in_place<tanh__t> {
+  static constexpr auto op_name = "tanh_";
+} tanh_{};
+inline constexpr struct sqrt__t : in_place<sqrt__t> {
+  static constexpr auto op_name = "sqrt_";
+} sqrt_{};
+inline constexpr struct sigmoid__t : in_place<sigmoid__t> {
+  static constexpr auto op_name = "sigmoid_";
+} sigmoid_{};
+inline constexpr struct relu__t : in_place<relu__t> {
+  static constexpr auto op_name = "relu_";
+} relu_{};
 
 namespace detail {
 /// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides, dims const& sizes, dtype result) {
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides, dims const& sizes,
+                                          dtype result) {
   if (x.is_inference() && !this_thread_inference)
-    throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
+    throw autograd_error((std::string("varve: ") + op +
+                          ": a tensor made in inference mode cannot be written into outside of it; clone it first")
+                             .c_str());
   if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
   if (category(result) > category(x.dtype()))
-    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
+    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) +
+                       " cannot be written into " + name(x.dtype()))
+                          .c_str());
   dims const& s = x.sizes();
   for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && strides[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+    if (s[k] > 1 && strides[k] == 0)
+      throw value_error(
+          (std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -72,14 +111,16 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
-/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
+/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do
+/// not.
 VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
   tensor const& self = *x[0];
   kernel::loop const loop = f.loops[static_cast<int>(self.dtype())];
   void const* in[4];
   bool alike = loop && self.is_contiguous();
   for (int k = 0; alike && k < f.arity; ++k) {
-    alike = x[k]->dtype() == self.dtype() && x[k]->is_contiguous() && x[k]->sizes() == self.sizes() && (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
+    alike = x[k]->dtype() == self.dtype() && x[k]->is_contiguous() && x[k]->sizes() == self.sizes() &&
+            (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
     in[k] = x[k]->raw();
   }
   if (!alike) return false;
@@ -94,7 +135,8 @@ struct mutation {
   using functional = Functional;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr int arity = F::arity;
-  static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
+  static constexpr auto schema =
+      arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
   static constexpr saved_values saved = F::saved;
   /// The schema: operand 0 is written and returned.
   static constexpr int mutated = 0;
@@ -118,7 +160,9 @@ struct mutation {
     meta const m = F::shape({}, in, arity);
     check_in_place(Tag::op_name, x, x.strides(), m.sizes, m.type);
     tensor const* const operands[] = {&x, &y...};
-    return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
+    return write_directly(info_of<Functional>, operands)
+               ? x
+               : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
 };
 } // namespace detail
@@ -132,11 +176,13 @@ struct rules<copy__t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&,
+                            value auto const&) {
     return detail::constant_zeros(g);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&,
+                            value auto const& source) {
     return detail::unmatch(g, source);
   }
   template <class Op>
@@ -206,16 +252,24 @@ inline constexpr struct clamp__t {
     return copy_(x, clamp(x, low, high));
   }
 } clamp_{};
-/// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which rises by one (`Tensor.set_`, DT-7). The dtypes must be the
-/// same (`dtype_error`). It has no derivative: where operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
+/// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which
+/// rises by one (`Tensor.set_`, DT-7). The dtypes must be the same (`dtype_error`). It has no derivative: where
+/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
-    if (x.is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
+    if (x.is_wrapped() || y.is_wrapped())
+      throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
     if (!x.has_data() || !y.has_data()) throw dtype_error("varve: set_: both tensors must have memory of their own");
-    if (x.dtype() != y.dtype()) throw dtype_error((std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype())).c_str());
+    if (x.dtype() != y.dtype())
+      throw dtype_error(
+          (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
+              .c_str());
     if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
-      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad mode; call it under no_grad, or use copy_");
-    if (x.is_inference() && !this_thread_inference) throw autograd_error("varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
+      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
+                           "mode; call it under no_grad, or use copy_");
+    if (x.is_inference() && !this_thread_inference)
+      throw autograd_error(
+          "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
     x.take_memory_of(y);
     x.bump_version();
     return x;

@@ -21,15 +21,18 @@ inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normal
 };
 } // namespace detail
 
-/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard deviation (that of the population, eps added to the variance), both along
-/// the last axes, whose sizes are given; then times weight, plus bias. Integers are refused.
+/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard
+/// deviation (that of the population, eps added to the variance), both along the last axes, whose sizes are given; then
+/// times weight, plus bias. Integers are refused.
 ///
-/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the mean: the same function with the same derivatives of every order,
-/// but the backward part needs no sum that depends on another sum, so that one pass over a row finds both.
+/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the
+/// mean: the same function with the same derivatives of every order, but the backward part needs no sum that depends on
+/// another sum, so that one pass over a row finds both.
 inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
   static constexpr auto op_name = "layer_norm";
   template <value X, class S, class W = none_t, class B = none_t>
-  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
+  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {},
+                             double eps = 1e-5) {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
     auto const m = mean(x, axes, keepdim);
     auto const fixed = detach(m);

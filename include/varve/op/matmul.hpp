@@ -9,7 +9,8 @@
 
 namespace varve {
 
-/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m] when ta, b [.., n, k] when tb.
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
+/// when ta, b [.., n, k] when tb.
 template <>
 struct rules<mm_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
@@ -17,7 +18,8 @@ struct rules<mm_t> : rule::bilinear {
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
-    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) || a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
+    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
+        a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
     dims s = a.sub(0, a.n - 2);
@@ -58,26 +60,38 @@ struct rules<mm_t> : rule::bilinear {
     };
     for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
+      for (int d = 0; d < i.n; ++d)
+        oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
       auto const x = matrix(a, at[0][0] != 0, oa);
       auto const y = matrix(b, at[0][1] != 0, ob);
-      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)],
+                       {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
     });
     return c;
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& b) {
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& b) {
     auto const& f = op.a;
     return flagged(
-        on_dims([](dims const& d) { return dims{d[0]}; }, f), [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
-        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f)); }, g, b);
+        on_dims([](dims const& d) { return dims{d[0]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f));
+        },
+        g, b);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a, value auto const&) {
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a,
+                            value auto const&) {
     auto const& f = op.a;
     return flagged(
-        on_dims([](dims const& d) { return dims{d[1]}; }, f), [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
-        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f)); }, g, a);
+        on_dims([](dims const& d) { return dims{d[1]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f));
+        },
+        g, a);
   }
   template <class Op, class N, class A, class B>
   static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
@@ -117,7 +131,8 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 };
 } // namespace detail
 
-/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
+/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
+/// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
   static constexpr auto op_name = "matmul";
   template <value A, value B>

@@ -12,13 +12,16 @@ constexpr auto share(value auto const& chosen, value auto const& x, value auto c
   return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
 }
 struct selecting : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
+  static constexpr saved_values saved{
+      {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x,
+                            value auto const& y) {
     return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
   }
   template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& y) {
     return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
   }
 };

@@ -31,24 +31,31 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   template <class Q, class X, class Z>
   static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
     if constexpr (number<Z>) return neg(div(q, y));
-    else return choose(
-        same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); }, [&](auto const& d) { return neg(div(q, d)); }, y);
+    else
+      return choose(
+          same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); },
+          [&](auto const& d) { return neg(div(q, d)); }, y);
   }
 
   using family = rule::pointwise<2, promotion::floating>;
   using family::jvp, family::vjp;
-  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the result.
+  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the
+  /// result.
   template <class Op, value D, value Y, value X, value Z>
   static constexpr auto jvp(arg_t<0> a, Op const& op, D const& d, Y const& q, X const& x, Z const& y) {
     if constexpr (number<Z>) return family::jvp(a, op, d, q, x, y);
-    else return choose(
-        same_fact(type_fact(y), type_fact(q)), [&](auto const& t) { return family::jvp(a, op, t, q, x, y); }, [&](auto const& t) { return detail::match(div(t, y), q); }, d);
+    else
+      return choose(
+          same_fact(type_fact(y), type_fact(q)), [&](auto const& t) { return family::jvp(a, op, t, q, x, y); },
+          [&](auto const& t) { return detail::match(div(t, y), q); }, d);
   }
   template <class Op, value G, value Y, value X, value Z>
   static constexpr auto vjp(arg_t<0> a, Op const& op, G const& g, Y const& q, X const& x, Z const& y) {
     if constexpr (number<Z>) return family::vjp(a, op, g, q, x, y);
-    else return choose(
-        same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); }, [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
+    else
+      return choose(
+          same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); },
+          [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
   }
 };
 

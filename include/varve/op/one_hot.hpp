@@ -4,7 +4,8 @@
 
 namespace varve {
 
-/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute {num_classes}.
+/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute
+/// {num_classes}.
 template <>
 struct rules<one_hot_t> {
   static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";

@@ -4,7 +4,8 @@
 #include <varve/op/mul.hpp>
 
 /// @file
-/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)` asks for a single answer.
+/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)`
+/// asks for a single answer.
 namespace varve {
 
 namespace detail {

@@ -6,7 +6,10 @@ namespace varve {
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
-  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
+  throw autograd_error((std::string("varve: ") + op +
+                        ": functions with out=... arguments don't support automatic differentiation, but one of the "
+                        "arguments requires grad; use the result of the operator, or no_grad")
+                           .c_str());
 }
 /// The tensor that results are written to.
 class out_argument {
@@ -25,7 +28,9 @@ public:
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
     if (category(y.dtype()) > category(to.dtype()))
-      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
+      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
+                         " cannot be written into " + varve::name(to.dtype()))
+                            .c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());
@@ -43,8 +48,9 @@ private:
 };
 } // namespace detail
 
-/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
-/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
+/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b,
+/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators; `autograd_error` when
+/// gradients are recorded and an argument or `y` requires one (AG-17).
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 
 } // namespace varve

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/composite.hpp>
-#include <varve/rule/reduction.hpp>
 #include <varve/rule/linear.hpp>
+#include <varve/rule/reduction.hpp>
 
 namespace varve {
 

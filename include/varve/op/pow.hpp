@@ -6,12 +6,16 @@
 
 namespace varve {
 
-/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not negative.
+/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not
+/// negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
+                                       saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
+    return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1))));
+  }
   static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
     return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
   }

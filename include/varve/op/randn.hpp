@@ -5,8 +5,9 @@
 
 namespace varve {
 
-/// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the compiler, threads and batches agree.
-/// Static values draw from one of their own: `generator g{42}; auto w = randn<float, 64, 32>(g);`
+/// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the
+/// compiler, threads and batches agree. Static values draw from one of their own: `generator g{42}; auto w =
+/// randn<float, 64, 32>(g);`
 struct generator {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
@@ -43,7 +44,8 @@ struct rules<randn_t> : detail::factory {
     tensor r = detail::fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, "randn", [&]<class T>() {
-      if constexpr (std::is_floating_point_v<T>) g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);
+      if constexpr (std::is_floating_point_v<T>)
+        g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);
     });
     return r;
   }
@@ -54,7 +56,8 @@ template <class = void>
 tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
 }
-/// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that `manual_seed` and the tensor form give.
+/// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that
+/// `manual_seed` and the tensor form give.
 template <class T, index_t... D>
 constexpr array<T, D...> randn(generator& g) {
   array<T, D...> r{};
@@ -62,8 +65,8 @@ constexpr array<T, D...> randn(generator& g) {
   return r;
 }
 
-
-/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn again.
+/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn
+/// again.
 inline constexpr struct get_rng_state_t {
   static constexpr auto op_name = "get_rng_state";
   template <class = void>
@@ -83,7 +86,8 @@ struct rules<get_rng_state_t> : detail::factory {
   static constexpr op_kind kind = op_kind::random;
   static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
   static tensor make(attributes const&) {
-    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed), static_cast<std::int64_t>(default_generator.offset)};
+    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed),
+                              static_cast<std::int64_t>(default_generator.offset)};
     return tensor::from_data(v, dims{2});
   }
 };

@@ -30,7 +30,8 @@ inline constexpr struct square_t : composite_operator<square_t> {
   static constexpr auto body(X const& x) {
     auto const product = [](auto const& v) { return mul(v, v); };
     return choose(
-        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product, x);
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product,
+        x);
   }
 } square{};
 

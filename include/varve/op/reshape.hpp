@@ -7,7 +7,8 @@
 namespace varve {
 
 namespace detail {
-/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
+/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks;
+/// each new dimension must lie within one.
 constexpr layout reshaped(layout const& from, dims const& sizes) {
   layout r = contiguous_layout(sizes);
   r.offset = from.offset;
@@ -75,8 +76,7 @@ constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
 namespace detail {
 /// Reshapes unless the shape is there already.
 inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
-  return choose(
-      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
+  return choose(same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
 };
 } // namespace detail
 

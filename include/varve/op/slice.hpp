@@ -78,7 +78,8 @@ struct rules<slice_backward_t> : rule::linear {
 
 template <value X, class A, class... R>
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
+    return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
   else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
 }
 template <value G, class S, class R>
@@ -93,7 +94,8 @@ inline constexpr struct select_t : composite_operator<select_t> {
   static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
       int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
+        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
       index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
       return dims{a, k, k + 1, 1};
     };

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/composite.hpp>
-#include <varve/op/amax.hpp>
-#include <limits>
 #include <varve/op/abs.hpp>
+#include <varve/op/amax.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/exp.hpp>
 #include <varve/op/matmul.hpp>
 #include <varve/op/reciprocal.hpp>
 
+#include <limits>
+
 namespace varve {
 
 namespace detail {
-/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials safe.
+/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials
+/// safe.
 template <class X, class A>
 constexpr auto safe_maximum(X const& x, A const& axes) {
   auto const m = amax(detach(x), axes, keepdim);

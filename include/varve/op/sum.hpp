@@ -27,7 +27,9 @@ struct rules<sum_t> : rule::reduction {
     });
   }
   template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>);
+  }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
     return op(d);
@@ -51,7 +53,8 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
 }
 
 namespace detail {
-/// How many elements of sizes `from` become one of `to`: a number, or for traced values one that may depend on a symbolic size.
+/// How many elements of sizes `from` become one of `to`: a number, or for traced values one that may depend on a
+/// symbolic size.
 template <class X>
 constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
   if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/slice.hpp>
+
 #include <array>
 #include <vector>
-#include <varve/op/slice.hpp>
 
 /// @file
 /// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
@@ -12,12 +13,14 @@ namespace detail {
 template <class V>
 constexpr V one_of_several(V const& v) {
   if constexpr (std::is_same_v<V, tensor>)
-    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode) v.set_origin(view_origin::many);
+    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode)
+      v.set_origin(view_origin::many);
   return v;
 }
 /// Are the sizes of a value types, so that parts of several shapes have a type each?
 template <class X, class... Fact>
-inline constexpr bool parts_are_types = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
+inline constexpr bool parts_are_types =
+    is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
 /// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
 inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
   index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
@@ -41,7 +44,8 @@ inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
 };
 } // namespace detail
 
-/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a `std::vector` (`torch.unbind`).
+/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a
+/// `std::vector` (`torch.unbind`).
 inline constexpr struct unbind_t {
   template <value X, class A = ints<0>>
   constexpr auto operator()(X const& x, A const& axis = {}) const {
@@ -49,7 +53,9 @@ inline constexpr struct unbind_t {
     auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
     if constexpr (detail::parts_are_types<X, fact_t>) {
       constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...}; }(std::make_index_sequence<count>{});
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...};
+      }(std::make_index_sequence<count>{});
     } else {
       std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
       for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
@@ -58,7 +64,8 @@ inline constexpr struct unbind_t {
   }
 } unbind{};
 
-/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
+/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a
+/// `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
 inline constexpr struct split_t {
   template <value X, class S, class A = ints<0>>
   constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
@@ -67,8 +74,12 @@ inline constexpr struct split_t {
     auto const n = on_dims(detail::part_count, a, s, shape_of(x));
     if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
       constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) { return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x))); };
-      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...); }(std::make_index_sequence<count>{});
+      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+        return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x)));
+      };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...);
+      }(std::make_index_sequence<count>{});
     } else {
       std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
       for (index_t k = 0; k < to_dims(n)[0]; ++k) {

@@ -10,8 +10,9 @@
 #include <varve/op/where.hpp>
 
 /// @file
-/// The inverse of each view: what makes writing into a view an operator on the value behind it (FN-12). One text for graphs and for tensors: a writer `w` says how operators are called,
-/// `w.emit<Tag, facts>(attributes, result, operands...)`, what is known of a value, `w.meta_of(v)`, and makes `w.ones(meta)`.
+/// The inverse of each view: what makes writing into a view an operator on the value behind it (FN-12). One text for
+/// graphs and for tensors: a writer `w` says how operators are called, `w.emit<Tag, facts>(attributes, result,
+/// operands...)`, what is known of a value, `w.meta_of(v)`, and makes `w.ones(meta)`.
 namespace varve::detail {
 
 /// One call of a view: the operator, its attributes, dtype and shape of what it is a view of, and of what it shows.
@@ -27,7 +28,8 @@ struct view_call {
 };
 /// Is the operator one whose inverse is known?
 constexpr bool is_invertible_view(op_handle const* op) {
-  return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> || op == &handle<as_strided_t> || op == &handle<detach_t>;
+  return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> ||
+         op == &handle<as_strided_t> || op == &handle<detach_t>;
 }
 
 template <class W, class Base>
@@ -46,7 +48,8 @@ template <class W, class Base, class V>
 constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
   meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
   attributes const where(view.of.sizes, view.at[0]);
-  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask, w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
+  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask,
+                                           w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
   V const wide = w.template emit<slice_backward_t, 2>(where, view.of, v);
   return w.template emit<where_t, 0>(no_attributes, view.of, there, wide, base());
 }
@@ -70,9 +73,13 @@ constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) 
   if (view.is<detach_t>()) return v;
   if (view.is<reshape_t>()) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
   if (view.is<permute_t>()) return w.template emit<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
-  if (view.is<as_strided_t>()) return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
-  if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes)) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
-  if (!view.is<slice_t>()) refuse::argument_is_invalid("functionalize", "an expanded value repeats its elements and cannot be written into; clone it first");
+  if (view.is<as_strided_t>())
+    return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
+  if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes))
+    return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (!view.is<slice_t>())
+    refuse::argument_is_invalid("functionalize",
+                                "an expanded value repeats its elements and cannot be written into; clone it first");
   return put_slice(w, view, base, v);
 }
 

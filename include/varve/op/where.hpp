@@ -5,17 +5,20 @@
 
 namespace varve {
 
-/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a product with 0.
+/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a
+/// product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
   template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c,
+                            auto const&...) {
     return where(c, detail::match(d, r), 0);
   }
   template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c,
+                            auto const&...) {
     return where(c, 0, detail::match(d, r));
   }
   template <class Op>
@@ -23,15 +26,18 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
     return mul(r, 0);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c, value auto const& x, auto const&) {
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c,
+                            value auto const& x, auto const&) {
     return detail::unmatch(where(c, g, 0), x);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&, value auto const& y) {
+  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c,
+                            auto const&, value auto const& y) {
     return detail::unmatch(where(c, 0, g), y);
   }
   template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&...) {
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c,
+                            auto const&...) {
     return detail::unmatch(mul(g, 0), c);
   }
 };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/pass/dce.hpp>
 #include <varve/graph/operator_class.hpp>
+#include <varve/pass/dce.hpp>
 
 /// @file
 /// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
 namespace varve::detail {
 
-/// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in constants, such as the unit vectors of a Jacobian, meet no
-/// memory that a caller gave, and belong mostly to values large enough without them. No operator on one looks at another of its indices.
+/// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in
+/// constants, such as the unit vectors of a Jacobian, meet no memory that a caller gave, and belong mostly to values
+/// large enough without them. No operator on one looks at another of its indices.
 struct axis_table {
-  static constexpr index_t longest = 8;    // axis that is unrolled
-  static constexpr index_t enough = 8;     // elements of a value at one of its indices: a register is full
-  static constexpr index_t growth = 4096;  // nodes at most
+  static constexpr index_t longest = 8;   // axis that is unrolled
+  static constexpr index_t enough = 8;    // elements of a value at one of its indices: a register is full
+  static constexpr index_t growth = 4096; // nodes at most
   graph const& g;
   list<operator_class> what;
   list<char> live;
@@ -47,7 +48,8 @@ struct axis_table {
     } else if (k == operator_class::permute) {
       r = nd.at[0];
     } else if (k == operator_class::reshape) {
-      for (int q = 0, d = 0; true;) { // parts that hold equally many elements; of these the ones with one axis on either side
+      for (int q = 0, d = 0;
+           true;) { // parts that hold equally many elements; of these the ones with one axis on either side
         while (q < s.n && s[q] == 1) ++q;
         while (d < t.n && t[d] == 1) ++d;
         if (q == s.n || d == t.n) break;
@@ -92,7 +94,8 @@ private:
       for (int d = 0; d < rank; ++d) begins[first[n] + d] = 1;
       return;
     }
-    bool const walks = is_pointwise(k) || k == operator_class::convert || is_reduction(k) || is_view(k); // an axis index by index
+    bool const walks =
+        is_pointwise(k) || k == operator_class::convert || is_reduction(k) || is_view(k); // an axis index by index
     list<char> found(max_rank, 0);
     for (int e = 0; e < nd.count; ++e) {
       int const o = operand(n, e);
@@ -101,13 +104,16 @@ private:
       if (walks) {
         dims const source = sources(n, e);
         for (int d = 0; d < rank; ++d)
-          if (source[d] >= 0 && nd.out.sizes[d] != 1) join(first[n] + d, first[o] + static_cast<int>(source[d])), found[d] = used[source[d]] = 1;
+          if (source[d] >= 0 && nd.out.sizes[d] != 1)
+            join(first[n] + d, first[o] + static_cast<int>(source[d])), found[d] = used[source[d]] = 1;
         if (k == operator_class::slice && nd.out.sizes[static_cast<int>(nd.at[0][0])] == 1) used[nd.at[0][0]] = 1;
       }
       for (int q = 0; q < s.n; ++q)
         if (s[q] != 1 && !used[q]) blocked[first[o] + q] = 1;
     }
-    bool const makes = is_pointwise(k) || k == operator_class::expand || (k == operator_class::slice_backward && sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
+    bool const makes = is_pointwise(k) || k == operator_class::expand ||
+                       (k == operator_class::slice_backward &&
+                        sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
     for (int d = 0; d < rank; ++d)
       if (!found[d] && !makes) blocked[first[n] + d] = 1;
   }
@@ -136,7 +142,8 @@ private:
       for (int d = 0; d < sizes(static_cast<int>(n)).n; ++d) {
         std::ptrdiff_t const a = first[n] + d;
         index_t const size = sizes(static_cast<int>(n))[d];
-        if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest) continue;
+        if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest)
+          continue;
         if (of[a].large <= of[a].small || nodes + of[a].nodes * (size - 1) > growth) continue;
         chosen[a] = 1, nodes += of[a].nodes * (size - 1);
       }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
-#include <varve/pass/dce.hpp>
 #include <varve/graph/operator_class.hpp>
 #include <varve/kernel/convert.hpp>
+#include <varve/pass/dce.hpp>
+
+#include <bit>
 
 namespace varve {
 namespace detail {
@@ -15,16 +16,17 @@ constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1
 struct constant_elements {
   graph const& g;
   rewriter w;
-  list<operator_class> what;       // of the old nodes
-  list<char> live;        // of the old nodes
-  list<int> uses{};       // of the old nodes
-  list<operator_class> made{};     // of the new nodes
-  list<char> splat{};     // every element of the new node is `value`
+  list<operator_class> what;   // of the old nodes
+  list<char> live;             // of the old nodes
+  list<int> uses{};            // of the old nodes
+  list<operator_class> made{}; // of the new nodes
+  list<char> splat{};          // every element of the new node is `value`
   list<double> value{};
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
-  constexpr explicit constant_elements(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+  constexpr explicit constant_elements(graph const& graph_)
+      : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
     uses.assign(g.nodes.size(), 0);
     made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
     for (int r : g.results) ++uses[r];
@@ -46,7 +48,10 @@ struct constant_elements {
   constexpr operator_class kind(int n) const { return made[static_cast<std::size_t>(n)]; }
   constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
   /// The very bits: 0 and -0 differ.
-  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
+  constexpr bool is_splat(int n, double x) const {
+    return is_splat(n) &&
+           std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x);
+  }
 
   /// 0, 1, ..., n - 1
   constexpr bool is_row(int n) const { return kind(n) == operator_class::arange && at(n).out.sizes.n == 1; }
@@ -54,7 +59,8 @@ struct constant_elements {
   constexpr int add(node const& n, int const* in, operator_class k) {
     int const id = w.append(n, in);
     made.push_back(k);
-    bool const constant_ = k == operator_class::constant, same = (k >= operator_class::reshape && k <= operator_class::slice) && is_splat(in[0]);
+    bool const constant_ = k == operator_class::constant,
+               same = (k >= operator_class::reshape && k <= operator_class::slice) && is_splat(in[0]);
     splat.push_back(constant_ || same);
     value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
     return id;
@@ -79,7 +85,8 @@ struct constant_elements {
   /// Whether two nodes are one or will be: the same operator on the same operands.
   constexpr bool equal(int a, int b) const {
     if (a == b) return true;
-    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out &&
+                at(a).at == at(b).at;
     for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
     return same;
   }
@@ -101,10 +108,12 @@ struct constant_elements {
     if (kind(n) == operator_class::neg) return {input(n, 0), -1};
     if (kind(n) != operator_class::mul) return {n, 1};
     for (int k = 0; k < 2; ++k)
-      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
+      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out)
+        return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
   }
-  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one of rank 0 counts less.
+  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one
+  /// of rank 0 counts less.
   constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
     int const first = nd.count == 3; // a condition has none
     for (int q = first; q < nd.count && e >= first; ++q)
@@ -129,8 +138,10 @@ struct constant_elements {
 
 /// Is a node an operator on constants, one of them an array, and little work?
 constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
-  bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) && (is_floating(nd.out.type) || k >= operator_class::abs);
-  if (!elementwise && k != operator_class::reshape && k != operator_class::permute && k != operator_class::slice) return false;
+  bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) &&
+                           (is_floating(nd.out.type) || k >= operator_class::abs);
+  if (!elementwise && k != operator_class::reshape && k != operator_class::permute && k != operator_class::slice)
+    return false;
   bool any = false;
   for (int e = 0; e < nd.count; ++e) {
     if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
@@ -141,7 +152,8 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
-/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or is an integer that no double is.
+/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or
+/// is an integer that no double is.
 constexpr int constant_elements::evaluated(node const& nd, operator_class k, int const* in) {
   dims const& s = nd.out.sizes;
   dims const strides = contiguous_strides(s);
@@ -159,7 +171,9 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
         else if (k == operator_class::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : is_row(in[q]) ? static_cast<double>(from) : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]
+             : is_row(in[q]) ? static_cast<double>(from)
+                             : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
       if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
     }
     double y = x[0];

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
-#include <varve/pass/dce.hpp>
 #include <varve/graph/operator_class.hpp>
+#include <varve/pass/dce.hpp>
+
+#include <bit>
 
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone;
-/// what no result depends on is left out. Of graphs without in-place operators (`functionalize`).
-/// Equal nodes are found by hash: expected constant work per node.
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
+/// Random, mutating and higher-order operators are left alone; what no result depends on is left out. Of graphs without
+/// in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slots = 16;
@@ -20,7 +21,9 @@ constexpr graph cse(graph const& g) {
   char const* const live = marks.data();
   operator_class const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
-  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  auto same_bits = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;
     used.clear();
@@ -29,7 +32,8 @@ constexpr graph cse(graph const& g) {
     if (!live[n]) return -1;
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
-    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop)
+      return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
     index_t const count = data ? numel(nd.out.sizes) : 0;
@@ -37,7 +41,8 @@ constexpr graph cse(graph const& g) {
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     operator_class const k_ = what[n];
     h = mix(h, static_cast<std::uint64_t>(k_));
-    bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap || k_ == operator_class::other; // operators of this kind: the name tells them apart
+    bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap ||
+                      k_ == operator_class::other; // operators of this kind: the name tells them apart
     for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     bool const commutes = k_ == operator_class::add || k_ == operator_class::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
@@ -48,11 +53,15 @@ constexpr graph cse(graph const& g) {
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
-      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
+      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out &&
+                  o.at == nd.at;
+      for (index_t e = 0; e < count && same; ++e)
+        same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
       int const* in = w.to.edges.data() + o.first;
-      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
-      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
+      if (commutes && same)
+        same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
+      else
+        for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
       if (same) return table[s];
     }
     used.push_back(s);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/kernel/constant_math.hpp>
 #include <varve/pass/constant_elements.hpp>
 #include <varve/pass/residue.hpp>
-#include <varve/kernel/constant_math.hpp>
 
 #include <string_view>
 
 namespace varve::detail {
 
-/// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of the inputs and of
-/// exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes whose `value`s agree are equal up to their
-/// `scale`s; that others agree by accident has a probability of 2^-60 for each pair (Schwartz, 1980).
+/// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of
+/// the inputs and of exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes
+/// whose `value`s agree are equal up to their `scale`s; that others agree by accident has a probability of 2^-60 for
+/// each pair (Schwartz, 1980).
 struct fingerprint {
   double scale = 1;
   std::uint64_t value = 1;     // modulo p, without the scale
@@ -25,7 +26,8 @@ struct fingerprint {
   static constexpr fingerprint unknown(std::uint64_t what) {
     fingerprint f;
     f.logarithm = residue::mixed(what, 1) % residue::q, f.root = residue::mixed(what, 2) % residue::q;
-    f.value = residue::power<residue::p>(residue::base, f.logarithm), f.exponent = residue::times<residue::q>(f.root, f.root);
+    f.value = residue::power<residue::p>(residue::base, f.logarithm),
+    f.exponent = residue::times<residue::q>(f.root, f.root);
     return f;
   }
   constexpr bool is_zero() const { return scale == 0 || value == 0; }
@@ -44,7 +46,8 @@ constexpr fingerprint product(fingerprint const& a, fingerprint const& b) {
 }
 constexpr fingerprint inverse(fingerprint const& a) {
   fingerprint r;
-  r.scale = 1 / a.scale, r.value = residue::inverse<residue::p>(a.value), r.exponent = residue::inverse<residue::q>(a.exponent);
+  r.scale = 1 / a.scale, r.value = residue::inverse<residue::p>(a.value),
+  r.exponent = residue::inverse<residue::q>(a.exponent);
   r.has_logarithm = a.has_logarithm, r.logarithm = residue::minus<residue::q>(0, a.logarithm), r.has_root = false;
   return r;
 }
@@ -54,7 +57,9 @@ constexpr fingerprint sum(fingerprint const& a, fingerprint b, double sign) {
   if (a.is_zero()) return b;
   if (b.is_zero()) return a;
   fingerprint r;
-  auto close = [](double x, double y) { return kernel::constant::magnitude(x - y) <= 1e-12 * kernel::constant::magnitude(x); };
+  auto close = [](double x, double y) {
+    return kernel::constant::magnitude(x - y) <= 1e-12 * kernel::constant::magnitude(x);
+  };
   if (a.value == b.value) { // like terms
     r = a;
     r.scale = close(a.scale, -b.scale) ? 0 : a.scale + b.scale;
@@ -71,7 +76,8 @@ constexpr fingerprint sum(fingerprint const& a, fingerprint b, double sign) {
   return r;
 }
 constexpr fingerprint exponential(fingerprint const& a) {
-  std::uint64_t const power = a.is_zero() ? 0 : residue::times<residue::q>(residue::of<residue::q>(a.scale), a.exponent);
+  std::uint64_t const power =
+      a.is_zero() ? 0 : residue::times<residue::q>(residue::of<residue::q>(a.scale), a.exponent);
   fingerprint r = fingerprint::unknown(residue::mixed(3, power)); // of which the powers of itself are unknown
   r.logarithm = power, r.value = residue::power<residue::p>(residue::base, power);
   return r;
@@ -86,14 +92,17 @@ constexpr fingerprint logarithm(fingerprint const& a, bool positive) {
 constexpr fingerprint square_root(fingerprint const& a) {
   if (!a.has_root || !a.has_logarithm || !(a.scale > 0)) return fingerprint::unknown(residue::mixed(7, a.hash()));
   fingerprint r;
-  r.scale = kernel::constant::sqrt(a.scale), r.logarithm = residue::times<residue::q>(a.logarithm, (residue::q + 1) / 2);
+  r.scale = kernel::constant::sqrt(a.scale),
+  r.logarithm = residue::times<residue::q>(a.logarithm, (residue::q + 1) / 2);
   r.value = residue::power<residue::p>(residue::base, r.logarithm), r.exponent = a.root, r.has_root = false;
   return r;
 }
 
-/// Which factors of logarithms may be taken to be positive. e^(log(x y) / 2) is the root of x y, a product of roots of x and y only when both are: when both
-/// are negative, the program is the same function of -x and -y, as long as no other logarithm joins the two: log(x y) and log(x / y) have x * x for
-/// the sum of what they are logarithms of, and |x| for its root. So the factors of logarithms are a forest, and the trees in which a factor stands alone are positive.
+/// Which factors of logarithms may be taken to be positive. e^(log(x y) / 2) is the root of x y, a product of roots of
+/// x and y only when both are: when both are negative, the program is the same function of -x and -y, as long as no
+/// other logarithm joins the two: log(x y) and log(x / y) have x * x for the sum of what they are logarithms of, and
+/// |x| for its root. So the factors of logarithms are a forest, and the trees in which a factor stands alone are
+/// positive.
 struct signs {
   struct factor {
     std::uint64_t logarithm;
@@ -132,7 +141,7 @@ struct fingerprints {
   list<operator_class> const what;
   list<fingerprint> of{};
   signs factors{};
-  list<std::uint64_t> granted{}; // logarithms of products that are known
+  list<std::uint64_t> granted{};      // logarithms of products that are known
   list<op_handle const*> strangers{}; // operators of other programs: two may have one name
 
   constexpr explicit fingerprints(graph const& graph_) : g(graph_), what(identify(graph_)) {
@@ -161,8 +170,9 @@ private:
   constexpr fingerprint compute(int n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
     operator_class const k = what[static_cast<std::size_t>(n)];
-    bool const other = k == operator_class::placeholder || k == operator_class::data || nd.regions_count > 0 || nd.op->kind == op_kind::random ||
-                       nd.op->kind == op_kind::mutation || nd.op->kind == op_kind::hop;
+    bool const other = k == operator_class::placeholder || k == operator_class::data || nd.regions_count > 0 ||
+                       nd.op->kind == op_kind::random || nd.op->kind == op_kind::mutation ||
+                       nd.op->kind == op_kind::hop;
     if (other || (k == operator_class::constant && nd.value != 0 && !is_moderate(nd.value)))
       return fingerprint::unknown(residue::mixed(11, static_cast<std::uint64_t>(n)));
     if (k == operator_class::constant) return fingerprint::of(nd.value);
@@ -170,7 +180,8 @@ private:
     fingerprint const& a = operand(nd, 0);
     if (is_pointwise(k)) return pointwise(nd, k, a);
     bool const passes =
-        (k == operator_class::expand || k == operator_class::sum || k == operator_class::reshape || k == operator_class::permute || k == operator_class::slice || k == operator_class::slice_backward) &&
+        (k == operator_class::expand || k == operator_class::sum || k == operator_class::reshape ||
+         k == operator_class::permute || k == operator_class::slice || k == operator_class::slice_backward) &&
         nd.count == 1;
     if (k == operator_class::expand && passes) return a; // element by element: as pointwise operators broadcast
     fingerprint r = unknown(nd, k, passes);
@@ -197,7 +208,8 @@ private:
     else r = unknown(nd, k);
     return r.scale == 0 || is_moderate(r.scale) ? r : unknown(nd, k);
   }
-  /// Are the factors of the operand of a logarithm positive, or may be taken to be? See `signs`. Looks at 16 operations at most.
+  /// Are the factors of the operand of a logarithm positive, or may be taken to be? See `signs`. Looks at 16 operations
+  /// at most.
   constexpr bool is_positive(node const& log) {
     std::uint64_t const whole = operand(log, 0).logarithm;
     for (std::uint64_t l : granted)
@@ -211,7 +223,8 @@ private:
       std::string_view const name = nd.op->own ? nd.op->name : "";
       if (looked == 16) return false;
       if (f.is_number() || name == "exp" || name == "sqrt" || name == "rsqrt") continue;
-      if ((k >= operator_class::mul && k <= operator_class::neg) || (k == operator_class::expand && nd.count == 1) || name == "reciprocal") {
+      if ((k >= operator_class::mul && k <= operator_class::neg) || (k == operator_class::expand && nd.count == 1) ||
+          name == "reciprocal") {
         for (int e = 0; e < nd.count; ++e) open[count++] = g.edges[static_cast<std::size_t>(nd.first + e)];
         continue;
       }

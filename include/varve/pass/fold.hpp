@@ -22,22 +22,31 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
   if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
-    for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
-    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15))) return splatted(nd.out, kernel::converted(nd.out.type, y));
+    for (int e = 0; e < nd.count; ++e)
+      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0,
+      all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15)))
+      return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
   if (k == operator_class::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == operator_class::mul && is_splat(a, 1) && keeps(b)) return b;
   if (k == operator_class::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
   if (k == operator_class::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
   if (k == operator_class::div && is_splat(b, 1) && keeps(a)) return a;
-  if (k == operator_class::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == operator_class::sub && is_splat(b, 0.0) && keeps(a))
+    return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
-  if (k == operator_class::add && kind(a) == operator_class::mul && kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
-    if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
-      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, operator_class::mul, nd, twice, x.of);
-  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of a uint8 u is not its opposite elsewhere.
+  if (k == operator_class::add && kind(a) == operator_class::mul &&
+      kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
+                                      // not round
+    if (multiple const x = factored(a), y = factored(b);
+        x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
+      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0)
+        return pair(at(a).op, operator_class::mul, nd, twice, x.of);
+  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of
+  // a uint8 u is not its opposite elsewhere.
   auto const negative = [&](int n) { return kind(n) == operator_class::neg && at(n).out.type == nd.out.type; };
   if (k == operator_class::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
@@ -45,12 +54,15 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
   if (k == operator_class::add && negative(a) && sub_) return pair(sub_, operator_class::sub, nd, b, input(a, 0));
   if (k == operator_class::sub && negative(b) && add_) return pair(add_, operator_class::add, nd, a, input(b, 0));
   if (k == operator_class::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == operator_class::mul || k == operator_class::div) && negative(a) && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == operator_class::mul || k == operator_class::div) && negative(b) && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(a) && neg_)
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(b) && neg_)
+    return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
 }
 
-/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for none.
+/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for
+/// none.
 constexpr int constant_elements::slice(node nd, int a) {
   dims const& r = nd.at[0];
   if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
@@ -63,7 +75,8 @@ constexpr int constant_elements::slice(node nd, int a) {
     node part = nd;
     part.at = attributes(dims{axis, r[1], r[2], r[3]});
     part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
-    from = evaluates(part, operator_class::slice, &from) ? evaluated(part, operator_class::slice, &from) : add(part, &from, operator_class::slice);
+    from = evaluates(part, operator_class::slice, &from) ? evaluated(part, operator_class::slice, &from)
+                                                         : add(part, &from, operator_class::slice);
   }
   node e = repeat;
   e.out = nd.out, e.at = attributes(nd.out.sizes);
@@ -84,7 +97,8 @@ constexpr int constant_elements::view(node nd, operator_class k, int const* in) 
     for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
     if (same) return from;
     int const old = g.edges[static_cast<std::size_t>(nd.first)];
-    if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+    if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm &&
+        uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
       int const factors[] = {input(from, 1), input(from, 0)};
       node product = at(from);
       product.out = nd.out;
@@ -120,7 +134,8 @@ constexpr int constant_elements::visit(int n) {
   if (is_pointwise(k)) {
     same = arithmetic(nd, k, in);
     if (same >= 0) return same;
-    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
+    for (int e = 0; e < nd.count && nd.count > 1;
+         ++e) { // the operator broadcasts by itself, when another operand has the shape
       int& o = in[e];
       if (kind(o) != operator_class::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
@@ -131,7 +146,8 @@ constexpr int constant_elements::visit(int n) {
     }
   } else if (k == operator_class::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+    if (is_splat(in[0]) && is_floating(nd.out.type))
+      same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= operator_class::reshape && k <= operator_class::slice) {
     same = view(nd, k, in);
   } else if (k == operator_class::mm) { // a transposed operand is read transposed
@@ -149,10 +165,11 @@ constexpr int constant_elements::visit(int n) {
 }
 } // namespace detail
 
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
-/// views that change nothing, slices of what is repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
-/// depends on is left out. One bounded visit per node.
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
+/// neg(neg x), signs into additions, views of views, views that change nothing, slices of what is repeated, transposes
+/// into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is
+/// NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and views of array
+/// constants are computed up to 64 elements. What no result depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {
   detail::constant_elements f(g);
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/pass/rewriter.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
+#include <varve/pass/rewriter.hpp>
 
 namespace varve {
 
 namespace detail {
-/// Rewrites one graph: every in-place operator becomes its functional form, whose result is put back through the views into what they show; views that were made before a write are made
-/// again when they are read after it (FN-12). What values share is known from the graph: a view shows its operand, and a `reshape` that strides cannot express is a copy.
+/// Rewrites one graph: every in-place operator becomes its functional form, whose result is put back through the views
+/// into what they show; views that were made before a write are made again when they are read after it (FN-12). What
+/// values share is known from the graph: a view shows its operand, and a `reshape` that strides cannot express is a
+/// copy.
 class functionalizer {
 public:
-  constexpr explicit functionalizer(graph const& g) : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
+  constexpr explicit functionalizer(graph const& g)
+      : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
 
   constexpr graph run() {
     int r = -1;
@@ -80,7 +83,11 @@ private:
     int const all[] = {in...};
     return w_.append(nd, all);
   }
-  constexpr int in_dtype(int n, dtype type) { return out(n).type == type ? n : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n); }
+  constexpr int in_dtype(int n, dtype type) {
+    return out(n).type == type
+               ? n
+               : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n);
+  }
 
   constexpr int each(int n, bool inner) {
     node const& nd = old(n);
@@ -94,7 +101,8 @@ private:
     }
     if (is_invertible_view(nd.op)) {
       int const x = operand(nd, 0);
-      bool const copies = is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
+      bool const copies =
+          is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
     }
     return w_.copy(nd);
@@ -102,11 +110,15 @@ private:
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
     if (inner && old(b).op->kind == op_kind::placeholder)
-      refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or into what it captures; return the new value instead");
+      refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
+                                               "into what it captures; return the new value instead");
     int cur = computed(nd, old(x).out);
     int const value = cur;
     for (int v = x; v != b; v = shows_[at(v)])
-      if (old(v).op->kind != op_kind::mutation) cur = put_back(*this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out}, [&] { return now(shows_[at(v)]); }, cur);
+      if (old(v).op->kind != op_kind::mutation)
+        cur = put_back(
+            *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
+            [&] { return now(shows_[at(v)]); }, cur);
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -123,7 +135,9 @@ private:
     }
     int y = in[1];
     if (!is(nd, handle<copy__t>)) {
-      if (!nd.op->functional) refuse::argument_is_invalid(nd.op->name, "this in-place operator has no functional form to trace; use the operator without underscore");
+      if (!nd.op->functional)
+        refuse::argument_is_invalid(
+            nd.op->name, "this in-place operator has no functional form to trace; use the operator without underscore");
       op_handle const* const op = nd.op->functional();
       meta const m = op->shape(nd.at, metas, nd.count);
       node f;
@@ -143,15 +157,16 @@ private:
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
     for (int k = 0; k < all.result_count; ++k) (void)now(g_.results[at(all.result_first + k)]);
-    for (std::size_t k = 0; k < inputs_.size(); k += 2) emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
+    for (std::size_t k = 0; k < inputs_.size(); k += 2)
+      emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
     inputs_ = {};
   }
 
   graph const& g_;
   rewriter w_;
-  list<int> shows_;          // of an old node: the operand whose memory it shows, -1: none
-  list<int> writes_, seen_;  // of a base: how often it was written; of a node: how many of these its new number knows
-  list<int> inputs_;         // arguments of the program that were written: old number, and new one of before
+  list<int> shows_;         // of an old node: the operand whose memory it shows, -1: none
+  list<int> writes_, seen_; // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
   functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
@@ -160,13 +175,17 @@ constexpr graph functionalized(graph const& g) {
 /// Makes known for tensors what a functionalized graph may call.
 template <class>
 void functionalizer_operators() {
-  (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(), (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
-  (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(), (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
+  (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(),
+      (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
+  (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(),
+      (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
 }
 } // namespace detail
 
-/// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into its arguments is written by `copy_` at its end. Arguments are taken
-/// to be row-major and to share no memory. Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in the views of what is written.
+/// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into
+/// its arguments is written by `copy_` at its end. Arguments are taken to be row-major and to share no memory.
+/// Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in
+/// the views of what is written.
 template <class G>
   requires std::is_same_v<G, graph>
 constexpr graph functionalize(G const& g) {
@@ -176,16 +195,19 @@ constexpr graph functionalize(G const& g) {
 }
 
 namespace detail {
-/// The same program with what it writes into its arguments as further results; `into` gets the numbers of these arguments.
+/// The same program with what it writes into its arguments as further results; `into` gets the numbers of these
+/// arguments.
 constexpr graph writes_as_results(graph const& g, list<int>& into) {
   graph more = g;
   region& all = more.regions[0];
   more.results = {};
-  for (int k = 0; k < all.result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(all.result_first + k)]);
+  for (int k = 0; k < all.result_count; ++k)
+    more.results.push_back(g.results[static_cast<std::size_t>(all.result_first + k)]);
   for (int n = all.node_first; n < all.node_first + all.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
     if (nd.op->kind != op_kind::mutation) continue;
-    into.push_back(static_cast<int>(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first)])].value));
+    into.push_back(
+        static_cast<int>(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first)])].value));
     more.results.push_back(g.edges[static_cast<std::size_t>(nd.first + 1)]);
   }
   all.result_first = 0;
@@ -193,10 +215,17 @@ constexpr graph writes_as_results(graph const& g, list<int>& into) {
   for (std::size_t r = 1; r < more.regions.size(); ++r) {
     int const first = more.regions[r].result_first;
     more.regions[r].result_first = static_cast<int>(more.results.size());
-    for (int k = 0; k < more.regions[r].result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(first + k)]);
+    for (int k = 0; k < more.regions[r].result_count; ++k)
+      more.results.push_back(g.results[static_cast<std::size_t>(first + k)]);
   }
   rewriter w(more);
-  return w.run([&](int n) { return more.nodes[static_cast<std::size_t>(n)].op->kind == op_kind::mutation ? -1 : w.copy(more.nodes[static_cast<std::size_t>(n)]); }, [] {});
+  return w.run(
+      [&](int n) {
+        return more.nodes[static_cast<std::size_t>(n)].op->kind == op_kind::mutation
+                   ? -1
+                   : w.copy(more.nodes[static_cast<std::size_t>(n)]);
+      },
+      [] {});
 }
 } // namespace detail
 

@@ -19,11 +19,13 @@ private:
     node const& nd = old(n);
     if (nd.op->is_call) return call(nd);
     if (nd.op == &getitem_handle)
-      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); of.op->is_call) return now(result(of, static_cast<int>(nd.at[0][0])));
+      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); of.op->is_call)
+        return now(result(of, static_cast<int>(nd.at[0][0])));
     return w_.copy(nd);
   }
   constexpr int result(node const& call, int k) const {
-    return g_.results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
+    return g_
+        .results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
   }
   constexpr int call(node const& nd) {
     region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
@@ -55,8 +57,9 @@ private:
 };
 } // namespace detail
 
-/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`: checkpoints). Random numbers that two of them draw from one state of the
-/// generator are drawn once. The functions stay in the graph, unused. Linear in the nodes.
+/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`:
+/// checkpoints). Random numbers that two of them draw from one state of the generator are drawn once. The functions
+/// stay in the graph, unused. Linear in the nodes.
 constexpr graph inline_calls(graph const& g) {
   for (node const& n : g)
     if (n.op->is_call) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/pass/dce.hpp>
 #include <varve/graph/operator_class.hpp>
 #include <varve/op/cat.hpp>
+#include <varve/pass/dce.hpp>
 
 namespace varve {
 namespace detail {
@@ -21,14 +21,17 @@ struct slice_joiner {
   list<operator_class> what;
   list<char> inner{}; // an addition that is a term of another one and nothing else
 
-  constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
+  constexpr slice_joiner(graph const& graph_, op_handle const* cat_)
+      : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
     list<int> uses(g.nodes.size(), 0);
     for (int e : g.edges) ++uses[e];
     for (int r : g.results) ++uses[r];
     inner.assign(g.nodes.size(), 0);
     for (std::size_t n = 0; n < what.size(); ++n)
       for (int k = 0; what[n] == operator_class::add && k < 2; ++k)
-        if (int const o = operand(static_cast<int>(n), k); what[o] == operator_class::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
+        if (int const o = operand(static_cast<int>(n), k);
+            what[o] == operator_class::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out)
+          inner[o] = 1;
   }
   constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
   /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
@@ -68,10 +71,13 @@ struct slice_joiner {
     int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
     for (int m : all) {
       node const& nd = g.nodes[m];
-      bool const slice = what[m] == operator_class::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
+      bool const slice = what[m] == operator_class::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 &&
+                         (axis < 0 || nd.at[1][0] == axis);
       if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
       if (!slice) other = w.now[m];
-      else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
+      else
+        axis = static_cast<int>(nd.at[1][0]),
+        parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
     }
     for (std::size_t k = 1; k < parts.size(); ++k) // they come nearly sorted; equal ones keep their order
       for (std::size_t q = k; q > 0 && parts[q].start < parts[q - 1].start; --q) std::swap(parts[q], parts[q - 1]);
@@ -122,10 +128,11 @@ struct slice_joiner {
 };
 } // namespace detail
 
-/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together by `cat`: the gradient of a
-/// function that takes its argument apart is then written once. Nothing but the sign of a zero may change: each element is that of one slice, whose
-/// terms are added in their order, and zeros were added to it. One visit per node; none where the graph has no such sum. A template, so that units
-/// which do not fuse know nothing of `cat`.
+/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together
+/// by `cat`: the gradient of a function that takes its argument apart is then written once. Nothing but the sign of a
+/// zero may change: each element is that of one slice, whose terms are added in their order, and zeros were added to
+/// it. One visit per node; none where the graph has no such sum. A template, so that units which do not fuse know
+/// nothing of `cat`.
 template <class Cat = cat_t, class Backward = slice_backward_t>
 constexpr void join_slices(graph& g) {
   int slices = 0;

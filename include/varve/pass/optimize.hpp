@@ -6,8 +6,8 @@
 
 namespace varve {
 
-/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now may not be later; fold, merge equal operations. All leave out what
-/// no result depends on.
+/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
+/// may not be later; fold, merge equal operations. All leave out what no result depends on.
 constexpr graph optimize(graph const& g) {
   if (has_mutation(g)) {
     graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them

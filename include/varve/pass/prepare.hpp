@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short axes of unit vectors unrolled. A template for the sake of units
-/// that do not fuse.
+/// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short
+/// axes of unit vectors unrolled. A template for the sake of units that do not fuse.
 template <class Cat = cat_t>
 constexpr graph prepare(graph const& traced) {
   graph g = optimize(traced);

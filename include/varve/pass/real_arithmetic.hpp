@@ -15,13 +15,13 @@ struct relaxer : constant_elements {
     double scale;
     int node; // of the new graph
   };
-  list<int> table{};    // entries by value
-  list<entry> seen{};   // of this region
+  list<int> table{};          // entries by value
+  list<entry> seen{};         // of this region
   list<std::size_t> filled{}; // slots of this region
-  list<int> inputs{};   // the first floating-point arguments of this region, old numbers
-  list<int> erfs{};     // what erf is taken of in this region, old numbers
-  list<char> nonzero{}; // old nodes that the program divides by, or takes the logarithm of
-  list<int> new_uses{}; // by new node: how often the old nodes that became it are used
+  list<int> inputs{};         // the first floating-point arguments of this region, old numbers
+  list<int> erfs{};           // what erf is taken of in this region, old numbers
+  list<char> nonzero{};       // old nodes that the program divides by, or takes the logarithm of
+  list<int> new_uses{};       // by new node: how often the old nodes that became it are used
 
   constexpr explicit relaxer(graph const& graph_) : constant_elements(graph_), prints(graph_) {
     std::size_t slots = 16;
@@ -32,7 +32,8 @@ struct relaxer : constant_elements {
       node const& nd = g.nodes[n];
       std::string_view const name = nd.op->own ? nd.op->name : "";
       bool const divides = name == "log" || name == "reciprocal" || name == "rsqrt",
-                 passes = nonzero[n] && (what[n] == operator_class::mul || what[n] == operator_class::div || what[n] == operator_class::neg || name == "sqrt");
+                 passes = nonzero[n] && (what[n] == operator_class::mul || what[n] == operator_class::div ||
+                                         what[n] == operator_class::neg || name == "sqrt");
       for (int e = 0; e < nd.count; ++e)
         if (live[n] && (divides || passes || (what[n] == operator_class::div && e == 1)))
           nonzero[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + e)])] = 1;
@@ -61,18 +62,23 @@ struct relaxer : constant_elements {
     if (m.by != 1 && at(m.of).out == nd.out && is_moderate(by * m.by)) n = m.of, by *= m.by;
     if (by == 1) return n;
     if (by == -1) return negated(nd, n);
-    if (deep > 0 && (kind(n) == operator_class::add || kind(n) == operator_class::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
+    if (deep > 0 && (kind(n) == operator_class::add || kind(n) == operator_class::sub) &&
+        uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
       for (int k = 0; k < 2; ++k)
-        if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out && is_moderate(by * value[static_cast<std::size_t>(input(n, k))])) {
+        if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out &&
+            is_moderate(by * value[static_cast<std::size_t>(input(n, k))])) {
           node const sum = at(n);
           operator_class const how = kind(n);
           int in[2];
-          in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]), in[1 - k] = scaled(nd, input(n, 1 - k), by, deep - 1);
+          in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]),
+          in[1 - k] = scaled(nd, input(n, 1 - k), by, deep - 1);
           return add(sum, in, how);
         }
     return pair(mul_, operator_class::mul, nd, n, number(nd.out, by));
   }
-  constexpr int uses_of(int n) const { return static_cast<std::size_t>(n) < new_uses.size() ? new_uses[static_cast<std::size_t>(n)] : 0; }
+  constexpr int uses_of(int n) const {
+    return static_cast<std::size_t>(n) < new_uses.size() ? new_uses[static_cast<std::size_t>(n)] : 0;
+  }
 
   constexpr int known_value(node const& nd, fingerprint const& f) {
     if (f.is_zero()) return splatted(nd.out, 0);
@@ -104,31 +110,39 @@ struct relaxer : constant_elements {
         if (table[s] < 0) continue;
         entry const& e = seen[static_cast<std::size_t>(table[s])];
         if (!is_moderate(f.scale / e.scale)) continue;
-        return scaled(nd, pair(divided ? div_ : mul_, divided ? operator_class::div : operator_class::mul, nd, e.node, by), f.scale / e.scale);
+        return scaled(nd,
+                      pair(divided ? div_ : mul_, divided ? operator_class::div : operator_class::mul, nd, e.node, by),
+                      f.scale / e.scale);
       }
     }
     return -1;
   }
-  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf, and where the square would be less exact: of
-  /// a root, or in the place of what is no product.
+  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when
+  /// there is no such erf, and where the square would be less exact: of a root, or in the place of what is no product.
   constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
     if (operator_class const k = kind(factored(in).of); k != operator_class::mul && k != operator_class::div) return in;
     for (int k : erfs) {
       fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
       fingerprint const square = product(x, x);
       double const ratio = square.value == f.value && f.scale != 0 ? -square.scale / f.scale : 0;
-      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out && std::string_view(at(factored(y).of).op->name) != "sqrt") return negated(nd, pair(mul_, operator_class::mul, nd, y, y));
+      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 &&
+                                                            at(y).out == nd.out &&
+                                                            std::string_view(at(factored(y).of).op->name) != "sqrt")
+        return negated(nd, pair(mul_, operator_class::mul, nd, y, y));
     }
     return in;
   }
   constexpr int product_of(node const& nd, int a, int b) {
-    for (int k = 0; k < 2 && kind(a) == operator_class::div && kind(b) == operator_class::div; ++k, std::swap(a, b)) // x / y * (y / z)
-      if (int const x = input(a, 0), z = input(b, 1); input(a, 1) == input(b, 0) && at(x).out.type == at(z).out.type && (at(x).out == nd.out || at(z).out == nd.out))
+    for (int k = 0; k < 2 && kind(a) == operator_class::div && kind(b) == operator_class::div;
+         ++k, std::swap(a, b)) // x / y * (y / z)
+      if (int const x = input(a, 0), z = input(b, 1); input(a, 1) == input(b, 0) && at(x).out.type == at(z).out.type &&
+                                                      (at(x).out == nd.out || at(z).out == nd.out))
         return pair(div_, operator_class::div, nd, x, z);
     return pair(mul_, operator_class::mul, nd, a, b);
   }
   constexpr int quotient_of(node const& nd, int a, int b) {
-    if (is_splat(a, 1.0) && kind(b) == operator_class::div && at(b).out == nd.out) return pair(div_, operator_class::div, nd, input(b, 1), input(b, 0));
+    if (is_splat(a, 1.0) && kind(b) == operator_class::div && at(b).out == nd.out)
+      return pair(div_, operator_class::div, nd, input(b, 1), input(b, 0));
     return pair(div_, operator_class::div, nd, a, b);
   }
   /// Numbers out of products, quotients and sums; -1 for none.
@@ -141,8 +155,8 @@ struct relaxer : constant_elements {
     multiple const a = factored(in[0]), b = factored(in[1]);
     if (k == operator_class::mul || k == operator_class::div) {
       double const together = k == operator_class::mul ? a.by * b.by : a.by / b.by;
-      bool const apart =
-          is_moderate(together) && ((a.by != 1 && uses_of(in[0]) == 1) || (b.by != 1 && uses_of(in[1]) == 1) || (a.by != 1 && b.by != 1));
+      bool const apart = is_moderate(together) && ((a.by != 1 && uses_of(in[0]) == 1) ||
+                                                   (b.by != 1 && uses_of(in[1]) == 1) || (a.by != 1 && b.by != 1));
       double const by = apart ? together : 1;
       int const first = apart ? a.of : in[0], second = apart ? b.of : in[1];
       int const r = k == operator_class::mul ? product_of(nd, first, second) : quotient_of(nd, first, second);
@@ -169,8 +183,8 @@ struct relaxer : constant_elements {
       return add(constant, nullptr, k);
     }
     if (k == operator_class::placeholder && is_floating(nd.out.type) && inputs.size() < 16) inputs.push_back(n);
-    bool const pure =
-        is_floating(nd.out.type) && nd.regions_count == 0 && (nd.op->kind == op_kind::pointwise || is_view(k) || is_reduction(k) || k == operator_class::mm);
+    bool const pure = is_floating(nd.out.type) && nd.regions_count == 0 &&
+                      (nd.op->kind == op_kind::pointwise || is_view(k) || is_reduction(k) || k == operator_class::mm);
     node plain; // an elementwise operator with this result
     plain.out = nd.out;
     int r = pure ? known_value(plain, f) : -1;
@@ -196,24 +210,27 @@ struct relaxer : constant_elements {
 };
 
 /// `relax` of a graph that is optimized already.
-template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t,
+          class Expand = expand_t>
 constexpr graph relaxed(graph const& g) {
   if (has_mutation(g)) return g;
   relaxer first(g);
-  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
-  first.div_ = &handle<Div>;
-  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
+  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>,
+  first.mul_ = &handle<Mul>, first.div_ = &handle<Div>;
+  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; },
+                                   [&] { first.start(); });
   graph const better = optimize(simple);
   graph const inverted = share_reciprocals<Mul>(better);
   return optimize(inverted);
 }
 } // namespace detail
 
-/// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
-/// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where they are least work; what
-/// several values are divided by is inverted once. Expected constant work per node. Graphs that write into their arguments are optimized only: a result
-/// that is an argument would be read after the write. A template, so that units which do not fuse
-/// know nothing of the operators it writes with.
+/// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the
+/// inputs, are computed once
+/// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where
+/// they are least work; what several values are divided by is inverted once. Expected constant work per node. Graphs
+/// that write into their arguments are optimized only: a result that is an argument would be read after the write. A
+/// template, so that units which do not fuse know nothing of the operators it writes with.
 template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
   graph const ready = optimize(g);

@@ -10,14 +10,17 @@ struct reciprocals : constant_elements {
   op_handle const* mul_;
   list<int> of; // by new node: how often it divides; then ~ of the node that is its reciprocal
 
-  constexpr reciprocals(graph const& graph_, op_handle const* mul) : constant_elements(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
+  constexpr reciprocals(graph const& graph_, op_handle const* mul)
+      : constant_elements(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
     for (std::size_t n = 0; n < g.nodes.size(); ++n)
       if (divides(g.nodes[n], what[n])) ++of[denominator(g.nodes[n])];
   }
   constexpr bool divides(node const& nd, operator_class k) const {
     return k == operator_class::div && is_floating(nd.out.type) && g.nodes[denominator(nd)].out.type == nd.out.type;
   }
-  constexpr std::size_t denominator(node const& nd) const { return static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + 1)]); }
+  constexpr std::size_t denominator(node const& nd) const {
+    return static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + 1)]);
+  }
   constexpr int visit(int n) {
     node nd = g.nodes[static_cast<std::size_t>(n)];
     operator_class const k = what[static_cast<std::size_t>(n)];
@@ -28,7 +31,8 @@ struct reciprocals : constant_elements {
       if (of[d] < 0 || of[d] > 1 || fewer) {
         if (of[d] >= 0) of[d] = ~reciprocal(nd, d);
         int const in[] = {w.operand(nd, 0), ~of[d]};
-        if (w.to.nodes[static_cast<std::size_t>(in[0])].value == 1 && w.to.nodes[static_cast<std::size_t>(in[0])].op == &constant_handle &&
+        if (w.to.nodes[static_cast<std::size_t>(in[0])].value == 1 &&
+            w.to.nodes[static_cast<std::size_t>(in[0])].op == &constant_handle &&
             w.to.nodes[static_cast<std::size_t>(in[1])].out == nd.out)
           return in[1];
         nd.op = mul_;
@@ -47,7 +51,8 @@ struct reciprocals : constant_elements {
 };
 } // namespace detail
 
-/// Where several values are divided by one, or more elements than divide, they are multiplied by its reciprocal, which is computed once: a rounding more. One visit per node.
+/// Where several values are divided by one, or more elements than divide, they are multiplied by its reciprocal, which
+/// is computed once: a rounding more. One visit per node.
 template <class Mul = mul_t>
 constexpr graph share_reciprocals(graph const& g) {
   detail::reciprocals r(g, &handle<Mul>);

@@ -4,8 +4,9 @@
 #include <cstdint>
 
 /// @file
-/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of a square modulo p are as many as there are
-/// exponents modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do for numbers.
+/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of a square modulo p
+/// are as many as there are exponents modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they
+/// do for numbers.
 namespace varve::residue {
 
 __extension__ typedef unsigned __int128 product;
@@ -26,11 +27,13 @@ constexpr std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
 template <std::uint64_t M>
 constexpr std::uint64_t power(std::uint64_t x, std::uint64_t n) {
   std::uint64_t r = 1;
-  for (; n; n >>= 1, x = static_cast<std::uint64_t>(product{x} * x % M)) // written out: each call saved is saved a thousand times in the compiler
+  for (; n; n >>= 1, x = static_cast<std::uint64_t>(
+                         product{x} * x % M)) // written out: each call saved is saved a thousand times in the compiler
     if (n & 1) r = static_cast<std::uint64_t>(product{r} * x % M);
   return r;
 }
-/// What stands for e: the square of a number drawn at random, since e is a root of no polynomial that programs write down, as 4 would be.
+/// What stands for e: the square of a number drawn at random, since e is a root of no polynomial that programs write
+/// down, as 4 would be.
 inline constexpr std::uint64_t base = times<p>(1397604287562718849u, 1397604287562718849u);
 /// 1 / x, by Euclid; 0 for 0.
 template <std::uint64_t M>
@@ -42,7 +45,8 @@ constexpr std::uint64_t inverse(std::uint64_t x) {
   }
   return a == 0 ? 0 : static_cast<std::uint64_t>(s < 0 ? s + static_cast<std::int64_t>(M) : s);
 }
-/// A number, to 40 bits: products of constants that are equal but for rounding have one residue. Infinities and NaN have none.
+/// A number, to 40 bits: products of constants that are equal but for rounding have one residue. Infinities and NaN
+/// have none.
 template <std::uint64_t M>
 constexpr std::uint64_t of(double x) {
   if (x == 0) return 0;
@@ -50,7 +54,8 @@ constexpr std::uint64_t of(double x) {
   std::uint64_t const bits = std::bit_cast<std::uint64_t>(x < 0 ? -x : x) + (1u << 11);
   int const exponent = static_cast<int>(bits >> 52) - 1023 - 40;
   std::uint64_t const mantissa = ((bits >> 12) & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{1} << 40;
-  std::uint64_t const scale = exponent < 0 ? power<M>((M + 1) / 2, static_cast<std::uint64_t>(-exponent)) : power<M>(2, static_cast<std::uint64_t>(exponent)); // (M + 1) / 2 = 1 / 2
+  std::uint64_t const scale = exponent < 0 ? power<M>((M + 1) / 2, static_cast<std::uint64_t>(-exponent))
+                                           : power<M>(2, static_cast<std::uint64_t>(exponent)); // (M + 1) / 2 = 1 / 2
   std::uint64_t const r = times<M>(mantissa, scale);
   return x < 0 ? minus<M>(0, r) : r;
 }

@@ -4,7 +4,8 @@
 
 namespace varve {
 
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
+/// node `n`, -1 when it was dropped.
 struct rewriter {
   graph const& from;
   graph to{};
@@ -14,7 +15,8 @@ struct rewriter {
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
     numbers = now.data(), edges = g.edges.data();
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
+        to.regions.reserve(g.regions.size());
     to.names = g.names;
   }
   rewriter(rewriter const&) = delete;
@@ -39,7 +41,8 @@ struct rewriter {
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
+  /// beginning of a region.
   template <class Each, class Start>
   constexpr graph run(Each each, Start start) {
     for (region r : from.regions) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
-#include <varve/pass/axis_table.hpp>
-#include <varve/pass/optimize.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/expand.hpp>
+#include <varve/pass/axis_table.hpp>
+#include <varve/pass/optimize.hpp>
+
+#include <bit>
 
 namespace varve {
 namespace detail {
@@ -18,7 +19,8 @@ struct axis_unroller {
   list<int> begin{}, pieces{};
   list<char> whole{}; // results
 
-  constexpr axis_unroller(axis_table const& axes_, op_handle const* cat_, op_handle const* expand_) : g(axes_.g), axes(axes_), cat(cat_), expand(expand_), w(axes_.g) {
+  constexpr axis_unroller(axis_table const& axes_, op_handle const* cat_, op_handle const* expand_)
+      : g(axes_.g), axes(axes_), cat(cat_), expand(expand_), w(axes_.g) {
     begin.assign(g.nodes.size(), 0), whole.assign(g.nodes.size(), 0);
     for (int r : g.results) whole[r] = 1;
   }
@@ -47,7 +49,8 @@ struct axis_unroller {
     bool same = true;
     for (index_t e = 0; e < numel(m.sizes); ++e) {
       auto from = static_cast<std::ptrdiff_t>(nd.value);
-      for (int d = 0; d < m.sizes.n; ++d) from += static_cast<std::ptrdiff_t>(stride[d] * (m.sizes[d] == 1 ? index[d] : e / own[d] % m.sizes[d]));
+      for (int d = 0; d < m.sizes.n; ++d)
+        from += static_cast<std::ptrdiff_t>(stride[d] * (m.sizes[d] == 1 ? index[d] : e / own[d] % m.sizes[d]));
       all.push_back(g.constants[from]);
       same = same && std::bit_cast<std::uint64_t>(all.back()) == std::bit_cast<std::uint64_t>(all[0]);
     }
@@ -64,8 +67,11 @@ struct axis_unroller {
       if (axes.is_unrolled(n, d)) nd.out.sizes[d] = 1;
     if (k == operator_class::data) return table(g.nodes[n], nd.out, index);
     if (k == operator_class::arange) return splat(nd.out, static_cast<double>(index[0]));
-    int const own = k == operator_class::slice ? static_cast<int>(nd.at[0][0]) : k == operator_class::slice_backward ? static_cast<int>(nd.at[1][0]) : -1;
-    bool const picks = k == operator_class::slice && axes.is_unrolled(axes.operand(n, 0), own), puts = k == operator_class::slice_backward && axes.is_unrolled(n, own);
+    int const own = k == operator_class::slice            ? static_cast<int>(nd.at[0][0])
+                    : k == operator_class::slice_backward ? static_cast<int>(nd.at[1][0])
+                                                          : -1;
+    bool const picks = k == operator_class::slice && axes.is_unrolled(axes.operand(n, 0), own),
+               puts = k == operator_class::slice_backward && axes.is_unrolled(n, own);
     if (puts && index[own] != nd.at[1][1]) return splat(nd.out, 0);
     list<int> in;
     for (int e = 0; e < nd.count; ++e) {
@@ -78,7 +84,8 @@ struct axis_unroller {
       in.push_back(piece(o, at));
     }
     if (picks || puts) return in[0];
-    if ((k == operator_class::expand || k == operator_class::reshape) && nd.at.count == 1) nd.at = attributes(nd.out.sizes);
+    if ((k == operator_class::expand || k == operator_class::reshape) && nd.at.count == 1)
+      nd.at = attributes(nd.out.sizes);
     if (k == operator_class::slice_backward) nd.at = attributes(nd.out.sizes, nd.at[1]);
     return w.append(nd, in.data());
   }
@@ -117,7 +124,8 @@ struct axis_unroller {
     for (int d = s.n - 1; d >= 0; --d) {
       if (!axes.is_unrolled(n, d)) continue;
       list<int> fewer;
-      for (index_t k = 0; k < static_cast<index_t>(mine.size()); k += s[d]) fewer.push_back(together(mine.data(), k, k + s[d], d));
+      for (index_t k = 0; k < static_cast<index_t>(mine.size()); k += s[d])
+        fewer.push_back(together(mine.data(), k, k + s[d], d));
       mine = fewer;
     }
     return mine[0];
@@ -136,9 +144,10 @@ constexpr bool may_unroll(graph const& g) {
 }
 } // namespace detail
 
-/// Unrolls the short axes that begin in constants (`axis_table`): each index becomes a value of its own, which is computed beside those of the other indices in one loop, and folds where
-/// the constants, such as unit vectors, are 0 and 1. Results are put together by `cat`, which planning writes in place. Of optimized graphs; one visit per node and index. A template, so
-/// that units which do not fuse know nothing of `cat`.
+/// Unrolls the short axes that begin in constants (`axis_table`): each index becomes a value of its own, which is
+/// computed beside those of the other indices in one loop, and folds where the constants, such as unit vectors, are 0
+/// and 1. Results are put together by `cat`, which planning writes in place. Of optimized graphs; one visit per node
+/// and index. A template, so that units which do not fuse know nothing of `cat`.
 template <class Cat = cat_t, class Expand = expand_t>
 constexpr void unroll_axes(graph& g) {
   if (!detail::may_unroll(g)) return;

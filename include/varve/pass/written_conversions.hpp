@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstring>
 #include <varve/dispatch/table.hpp>
 #include <varve/graph/operator_class.hpp>
-#include <varve/pass/rewriter.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/op/to.hpp>
+#include <varve/pass/rewriter.hpp>
+
+#include <cstring>
 
 namespace varve {
 
-/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
-/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
-/// (A template only to cost nothing unless used.)
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every
+/// conversion of an elementwise operator's operands is a `to` (tensors convert inside of their operators, so that
+/// `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes. (A template only
+/// to cost nothing unless used.)
 template <class = void>
 graph as_traced(graph const& g) {
   rewriter w(g);
@@ -24,7 +26,9 @@ graph as_traced(graph const& g) {
   };
   auto converted = [&](int n, dtype wanted) {
     meta const m = w.to.nodes[n].out;
-    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+    return m.type == wanted
+               ? n
+               : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
   };
   auto each = [&](int n) {
     node const& nd = g.nodes[n];
@@ -35,7 +39,9 @@ graph as_traced(graph const& g) {
     }
     if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
     op_table const* const table = detail::table_of(*nd.op);
-    int const conditions = table && table->pointwise ? table->pointwise->conditions : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    int const conditions = table && table->pointwise                              ? table->pointwise->conditions
+                           : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1
+                                                                                  : 0;
     meta x[2];
     number[n] = 1;
     for (int k = 0; k < nd.count; ++k) {

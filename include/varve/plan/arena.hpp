@@ -36,7 +36,8 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
     for (int part = 0; part < 2; ++part) {
       int const first = part ? b.step_first : b.fixed_first, count = part ? b.step_count : b.fixed_count;
       for (int k = first; k < first + count; ++k)
-        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0) touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
+        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0)
+          touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
       touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
@@ -44,7 +45,8 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   return lives;
 }
 
-/// Leaves out what is stored in temporaries that nothing reads: a value is kept for others that a later decision of the planner computes beside it.
+/// Leaves out what is stored in temporaries that nothing reads: a value is kept for others that a later decision of the
+/// planner computes beside it.
 constexpr void drop_unread(program& p) {
   list<char> read(p.buffers.size(), 0);
   auto mark = [&](int b) {
@@ -56,8 +58,10 @@ constexpr void drop_unread(program& p) {
   for (stage const& st : p.stages) {
     if (st.kind == stage_kind::loops) {
       body const& b = p.bodies[static_cast<std::size_t>(st.number)];
-      for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k) accessed(p.steps[static_cast<std::size_t>(k)].access);
-      for (int k = b.step_first; k < b.step_first + b.step_count; ++k) accessed(p.steps[static_cast<std::size_t>(k)].access);
+      for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k)
+        accessed(p.steps[static_cast<std::size_t>(k)].access);
+      for (int k = b.step_first; k < b.step_first + b.step_count; ++k)
+        accessed(p.steps[static_cast<std::size_t>(k)].access);
       for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
         if (sink const& s = p.sinks[static_cast<std::size_t>(k)]; s.kind != sink_kind::store) accessed(s.access);
     } else if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
@@ -73,14 +77,17 @@ constexpr void drop_unread(program& p) {
     for (int k = 0; k < b.sink_count; ++k) {
       sink const s = p.sinks[static_cast<std::size_t>(b.sink_first + k)];
       int const to = p.accesses[static_cast<std::size_t>(s.access)].buffer;
-      bool const needed = s.kind != sink_kind::store || p.buffers[static_cast<std::size_t>(to)].where != place::arena || read[static_cast<std::size_t>(to)];
-      if (needed || (kept == 0 && k + 1 == b.sink_count)) p.sinks[static_cast<std::size_t>(b.sink_first + kept++)] = s; // a loop leaves something
+      bool const needed = s.kind != sink_kind::store || p.buffers[static_cast<std::size_t>(to)].where != place::arena ||
+                          read[static_cast<std::size_t>(to)];
+      if (needed || (kept == 0 && k + 1 == b.sink_count))
+        p.sinks[static_cast<std::size_t>(b.sink_first + kept++)] = s; // a loop leaves something
     }
     b.sink_count = kept;
   }
 }
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`, see there), do not meet.
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`,
+/// see there), do not meet.
 constexpr void place_in_arena(program& p, list<int> const& when = {}) {
   list<life> lives = lifetimes(p, when);
   p.workspace = 0;
@@ -98,7 +105,8 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
-    if (before >= 0 && all[before].from == from && all[before].to == to && bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
+    if (before >= 0 && all[before].from == from && all[before].to == to &&
+        bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
       begin = (all[before].end + unit - 1) / unit * unit;
       o += place_of_before + 1;
     }

@@ -5,18 +5,22 @@
 #include <varve/plan/program.hpp>
 
 /// @file
-/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
-/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
-/// call: they would fill the instruction cache, and take the compiler's time.
+/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a
+/// long body becomes a row of functions of equal length; what one of them computes for another passes through memory,
+/// in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions
+/// that all blocks call: they would fill the instruction cache, and take the compiler's time.
 namespace varve::loop {
 
-/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
+/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many
+/// operations counts as `long_step` of them.
 inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
-/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler up to 0.03 s, and registers saved around a call cost little beside its work.
+/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler up to 0.03 s, and
+/// registers saved around a call cost little beside its work.
 inline constexpr int inlined_operators = 16;
 
 namespace detail {
-/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator once.
+/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator
+/// once.
 class long_operators {
 public:
   constexpr bool contains(step const& s) {
@@ -66,11 +70,13 @@ constexpr bool stays_whole(program const& p, body const& b) {
 }
 
 namespace detail {
-/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
+/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before
+/// the innermost loop.
 struct cutter {
   program& p;
   body& b;
-  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
+  list<int> block_of{}, last{},
+      kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
   long_operators is_long{};
 
   constexpr void find_blocks() {
@@ -78,7 +84,8 @@ struct cutter {
     b.block_first = static_cast<int>(p.blocks.size());
     int together = 0; // steps that may not be parted from the one before
     for (int k = 0; k < b.step_count; ++k) {
-      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0});
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps))
+        p.blocks.push_back({b.step_first + k, 0});
       together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
       ++p.blocks.back().count;
       block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
@@ -99,9 +106,11 @@ struct cutter {
   /// Gives every value that leaves its block a place, until the last step of another block that uses it.
   constexpr void find_places() {
     kept.assign(static_cast<std::size_t>(b.step_count), -1);
-    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1),
+        free;
     for (int k = 0; k < b.step_count; ++k) {
-      for (int ended = ending[k]; ended >= 0; ended = next[ended]) free.push_back(kept[ended]); // read by this step, before it writes
+      for (int ended = ending[k]; ended >= 0; ended = next[ended])
+        free.push_back(kept[ended]); // read by this step, before it writes
       if (last[k] < 0) continue;
       if (free.empty()) free.push_back(b.kept++);
       kept[k] = free.back();
@@ -143,7 +152,8 @@ constexpr void call_many_apart(program& p, body const& b) {
 }
 } // namespace detail
 
-/// Cuts the long bodies of a program into blocks; of others, calls long operators that are many. Linear in the number of steps and operands.
+/// Cuts the long bodies of a program into blocks; of others, calls long operators that are many. Linear in the number
+/// of steps and operands.
 constexpr void cut_long_bodies(program& p) {
   for (body& b : p.bodies)
     if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();

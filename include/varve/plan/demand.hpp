@@ -7,13 +7,15 @@ namespace varve::loop {
 /// A node that a loop computes, or a copy of its value.
 struct member {
   int node;
-  int copy_to;          // result buffer of a copy, -1 for the node's own
-  index_t offset = 0;   // where the copy begins in it
-  dims strides{};       // and how it goes on, per axis of the node
+  int copy_to;        // result buffer of a copy, -1 for the node's own
+  index_t offset = 0; // where the copy begins in it
+  dims strides{};     // and how it goes on, per axis of the node
 };
 
-/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
-constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in
+/// one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m,
+                      list<member>& copies) {
   node const& nd = g.nodes[m.node];
   auto operand = [&](int k) { return g.edges[nd.first + k]; };
   auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
@@ -42,8 +44,10 @@ constexpr void spread(graph const& g, list<operator_class> const& what, list<int
   }
 }
 
-/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
-constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
+/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its
+/// value.
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m,
+                    list<root>& roots) {
   graph const& g = roles.g;
   node const& nd = g.nodes[m.node];
   axis_index map[max_rank]{};
@@ -72,7 +76,9 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
     index_t const free = rows > 1 ? rows : cols;
     for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
       axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
+      axis_index const f = unrolled    ? axis_index{-1, e, 0}
+                           : free == 1 ? axis_index{-1, 0, 0}
+                                       : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
       axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
       map[0] = ta ? k : row, map[1] = ta ? row : k;
       r.a = u.demand(a, map);
@@ -84,7 +90,9 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
     }
     return;
   }
-  r.kind = roles.what[m.node] == operator_class::sum ? sink_kind::sum : roles.what[m.node] == operator_class::amax ? sink_kind::greatest : sink_kind::least;
+  r.kind = roles.what[m.node] == operator_class::sum    ? sink_kind::sum
+           : roles.what[m.node] == operator_class::amax ? sink_kind::greatest
+                                                        : sink_kind::least;
   bool const keep = nd.at[1][0] != 0;
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {

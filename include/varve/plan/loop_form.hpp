@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <limits>
 #include <varve/plan/role.hpp>
+
+#include <limits>
 
 /// @file
 /// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
@@ -18,10 +19,13 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing else, doubles with anything but float, or a mixture. Operands of `one_hot`
-/// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing
+/// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
+/// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  bool f32 = false, f64 = false, integers = false, exact = true,
+       small =
+           true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
   instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   operator_class const* const what_of = u.f.what;
@@ -31,7 +35,10 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     return i;
   };
   auto type = [&](int i) { return nodes[all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
+  auto is_one_hot = [&](instance const& i) {
+    return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value &&
+           nodes[i.node].out.sizes.back() < (1 << 24);
+  };
   bool any_integer = false; // of any kind: else nobody has to be asked
   auto needs = [&](int k) {
     int const i = resolved(k);
@@ -39,7 +46,8 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   };
   int const count = static_cast<int>(u.all.size());
   for (int k = 0; k < count; ++k)
-    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t)) any_integer = true;
+    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t))
+      any_integer = true;
   for (int k = 0; k < count; ++k) {
     instance const& i = all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
@@ -47,8 +55,12 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     dtype const t = nd.out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     operator_class const what = what_of[i.node];
-    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert || what == operator_class::constant || what == operator_class::arange || what == operator_class::count || what == operator_class::one_hot || (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
-    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count && what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert ||
+                      what == operator_class::constant || what == operator_class::arange ||
+                      what == operator_class::count || what == operator_class::one_hot ||
+                      (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
+    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
+            what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
     if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
@@ -63,13 +75,20 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
-/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
-constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1
+/// for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved,
+                                         bool vectorized) {
   list<char> r(u.all.size(), 0);
-  auto is = [&](int i, operator_class k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  auto is = [&](int i, operator_class k) {
+    return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k;
+  };
   bool any = false;
   for (root const& x : roots)
-    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, operator_class::neg) && is(resolved[u.args[u.all[i].args]], operator_class::mul)) r[i] = 1, any = true;
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product &&
+                                     is(i, operator_class::neg) &&
+                                     is(resolved[u.args[u.all[i].args]], operator_class::mul))
+      r[i] = 1, any = true;
   if (!any) return r;
   for (instance const& i : u.all)
     for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/plan/loop_form.hpp>
 #include <varve/kernel/records.hpp>
+#include <varve/plan/loop_form.hpp>
 
 /// @file
 /// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
 namespace varve::loop {
 
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
+/// node.
 constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   graph const& g = u.f.g;
   instance const* const all = u.all.data();
   axis_index const* const maps = u.maps.data();
-  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
+  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(),
+                   *const buffer_of_ = buffer_of.data();
   node const* const nodes = g.nodes.data();
   operator_class const* const what_of = u.f.what;
   int const count = static_cast<int>(u.all.size());
@@ -29,7 +31,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
     operator_class const what = what_of[in.node];
-    bool const index = in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count); // else it lies in memory, by another nest
+    bool const index =
+        in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
+                                           what == operator_class::count); // else it lies in memory, by another nest
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;
@@ -78,7 +82,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   for (int d = b.rank; d < rank; ++d)
     for (access& a : acc) a.stride[d] = 0;
 
-  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
+  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a
+  // large input in columns.
   index_t volume = 1;
   for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
   int order[max_rank]{}, placed = 0;
@@ -86,7 +91,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   for (root const& r : roots) reduces |= r.kind != sink_kind::store;
   auto kept = [&](int d) {
     for (std::size_t r = 0; r < roots.size(); ++r)
-      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
+      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0)
+        return false;
     return true;
   };
   bool const reorder = reduces && volume <= 16384;
@@ -110,7 +116,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (width_of(b.type) == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
+    b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two
+                                       // cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
@@ -123,7 +130,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (int n = u.above(-1); n <= u.highest; n = u.above(n))
       for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
-  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0),
+      step_numbers(static_cast<std::size_t>(count), -1);
   int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
   list<char> exact(static_cast<std::size_t>(count), 0);
   char* const rounded = exact.data(); // used by more than additions: the product itself is needed
@@ -131,7 +139,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul && !is_narrow(nodes[all[i].node].out.type); };
+  auto is_product = [&](int i) {
+    return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul &&
+           !is_narrow(nodes[all[i].node].out.type);
+  };
   auto sums_products = [&](instance const& in) { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
@@ -139,7 +150,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   };
   list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
   char const* const negated = negations.data();
-  auto summand = [&](root const& r) { return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a]; };
+  auto summand = [&](root const& r) {
+    return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a];
+  };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
     if (in.as != instance::form::value || negated[i]) continue;
@@ -147,7 +160,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
       int const a = resolved[args[in.args + k]];
-      int const other = (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
+      int const other =
+          (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
       bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
       if (!(sum_of_products && (what == operator_class::add || k == 1))) rounded[a] = 1;
     }
@@ -162,7 +176,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   auto varying = [&] { return static_cast<int>(p.steps.size()) - step_first; };
   int const access_base = static_cast<int>(p.accesses.size());
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
+  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
+  // registers.
   auto records = [&](int first) {
     list<int> fields;
     access const& like = acc[access_of[first]];
@@ -173,7 +188,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       if (same) fields.push_back(i);
     }
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
+      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q)
+        std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
     if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
     for (int k = 0; k < n; k += at_once) {
@@ -184,7 +200,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = varying();
-        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
+        if (start + q >= k)
+          slot[fields[static_cast<std::size_t>(start + q)]] = s.slot,
+                                                       step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
         p.steps.push_back(s);
       }
     }
@@ -198,7 +216,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || step_of[i] >= 0) continue;
     if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
       dtype const t = nodes[in.node].out.type;
-      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) &&
+          i == head[in.node])
+        records(i);
       if (step_of[i] >= 0) continue;
     }
     node const& nd = nodes[in.node];
@@ -209,13 +229,15 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
     else if (what == operator_class::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count) s.kind = step_kind::index;
+    else if (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count)
+      s.kind = step_kind::index;
     else if (what == operator_class::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
     else if (what == operator_class::sum) s.kind = step_kind::sum;
     else if (what == operator_class::amax) s.kind = step_kind::greatest;
     else if (what == operator_class::amin) s.kind = step_kind::least;
     else if (what == operator_class::mm) s.kind = step_kind::dot;
-    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
+    else
+      s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
       s.access = access_base + a;
@@ -238,7 +260,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
     }
     // a * b + c in one instruction, when the product is used in sums only
-    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
+    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant &&
+        b.vector >= 0) {
       for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
         int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
         if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
@@ -249,23 +272,33 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
-    bool const narrow = is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
-    bool const multiplies_integers = (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
-    s.wraps = multiplies_integers || (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
+    bool const narrow =
+        is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
+    bool const multiplies_integers =
+        (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
+    s.wraps = multiplies_integers ||
+              (narrow &&
+               (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
-      s.kind = what == operator_class::add ? step_kind::add : what == operator_class::sub ? step_kind::sub : what == operator_class::mul ? step_kind::mul : step_kind::div;
+      s.kind = what == operator_class::add   ? step_kind::add
+               : what == operator_class::sub ? step_kind::sub
+               : what == operator_class::mul ? step_kind::mul
+                                             : step_kind::div;
     if (b.rank == 0) invariant = false;
     s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
     slot[i] = invariant ? ~s.slot : s.slot;
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : p.steps).push_back(s);
   }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
+  auto multiplies = [&](root const& r) {
+    return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)];
+  };
   for (root const& r : roots) {
     if (!multiplies(r)) continue;
     vanish(summand(r));
-    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) p.steps[step_first + n].kind = step_kind::none;
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0)
+      p.steps[step_first + n].kind = step_kind::none;
   }
   b.step_first = step_first, b.step_count = varying();
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
@@ -278,7 +311,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0), s.b = factor(summand(roots[r]), 1);
+    else if (multiplies(roots[r]))
+      s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0),
+      s.b = factor(summand(roots[r]), 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;

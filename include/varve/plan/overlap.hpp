@@ -3,21 +3,24 @@
 #include <varve/plan/cut_bodies.hpp>
 
 /// @file
-/// Steps that depend on each other, side by side with steps that do not. Processors look ahead by themselves, but only some hundred instructions far:
-/// where a long body consists of chains that are written one behind the other, they wait. `schedule` calls this for bodies whose longest chain takes
-/// a good part of their time.
+/// Steps that depend on each other, side by side with steps that do not. Processors look ahead by themselves, but only
+/// some hundred instructions far: where a long body consists of chains that are written one behind the other, they
+/// wait. `schedule` calls this for bodies whose longest chain takes a good part of their time.
 namespace varve::loop::detail {
 
-/// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles: two steps begin in each cycle,
-/// one memory access by a sink.
+/// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles:
+/// two steps begin in each cycle, one memory access by a sink.
 class overlapper {
   struct times {
     int issue, latency;
   };
   static constexpr int at_sink = 2, look_ahead = 200;
 
-  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
-  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Above its uses: clang 14 instantiates no member template further down in time for constant expressions.
+  static constexpr bool rides_along(step const& s) {
+    return s.kind == step_kind::load || s.kind == step_kind::constant;
+  }
+  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Above its uses: clang 14
+  /// instantiates no member template further down in time for constant expressions.
   template <class F>
   constexpr void operands(int item, F f) {
     auto const call = [&](int a) {
@@ -43,9 +46,9 @@ public:
       else if (!rides_along(s)) cost[k] = {1, s.kind == step_kind::div ? 32 : 8};
     }
   }
-  /// Is the body longer than what the processor looks ahead by, and does its longest chain of dependent steps take more than half the time in which
-  /// all of them can begin? Else what the processor finds by itself is enough, in the next round of the loop too, and keeping fewer values alive is
-  /// worth more.
+  /// Is the body longer than what the processor looks ahead by, and does its longest chain of dependent steps take more
+  /// than half the time in which all of them can begin? Else what the processor finds by itself is enough, in the next
+  /// round of the loop too, and keeping fewer values alive is worth more.
   constexpr bool is_worthwhile() {
     list<int> there(cost.size(), 0);
     int issue = 0, longest = 0;
@@ -61,8 +64,8 @@ public:
     }
     return issue > look_ahead && 2 * longest > issue;
   }
-  /// The new order: always the first step of the old one whose operands are there; where none is, the one that is next. Memory and constants are read
-  /// where the first step needs them.
+  /// The new order: always the first step of the old one whose operands are there; where none is, the one that is next.
+  /// Memory and constants are read where the first step needs them.
   constexpr list<int> run() {
     find_users();
     list<int> order;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/plan/arena.hpp>
-#include <varve/plan/lower.hpp>
 #include <varve/plan/demand.hpp>
+#include <varve/plan/lower.hpp>
 
 /// @file
 /// Planning: which values are stored, which loops compute them, in which order.
@@ -86,16 +86,19 @@ private:
   }
   constexpr void results() {
     region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.inputs; ++k)
+      buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
     for (int k = 0; k < r.node_count; ++k)
-      if (what[r.node_first + k] == operator_class::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
+      if (what[r.node_first + k] == operator_class::data)
+        buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
     for (int k = 0; k < r.result_count; ++k) {
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
       dims const all = contiguous_strides(g.nodes[n].out.sizes);
       if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
-      else if (uses[b] == 1 && (what[b] == operator_class::cat || what[b] == operator_class::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
+      else if (uses[b] == 1 && (what[b] == operator_class::cat || what[b] == operator_class::permute))
+        spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -165,7 +168,8 @@ private:
     }
     int j = earliest;
     while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
+    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then
+    // not needed here.
     list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
@@ -188,10 +192,12 @@ private:
       for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && all[h].as == instance::form::value && kinds[n] != operator_class::constant && kinds[n] != operator_class::arange && kinds[n] != operator_class::count) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != operator_class::constant &&
+          kinds[n] != operator_class::arange && kinds[n] != operator_class::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) ||
+               (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
         seen[n] = j;
       }
       if (keep) {
@@ -215,8 +221,10 @@ private:
     region const& r = g.regions[nd.regions_first];
     bool const loop = what[n] == operator_class::scan;
     int const first = loop ? 0 : 1;
-    if (loop && nd.at[1][0] == 0 && (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
-      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a bound there is no place for it; give the loop one: while_loop<100>(...)");
+    if (loop && nd.at[1][0] == 0 &&
+        (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
+      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a "
+                                          "bound there is no place for it; give the loop one: while_loop<100>(...)");
     stage s = blank_stage;
     s.kind = loop ? stage_kind::scan : stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
@@ -233,7 +241,8 @@ private:
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     index_t const carried = loop ? nd.at[0][0] : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+      if (p.slots[s.in[2] + k] < 0)
+        p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
     for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
@@ -272,7 +281,8 @@ private:
             if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
         split = true;
         box left = u.range, right = u.range;
-        if (u.asked) u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
+        if (u.asked)
+          u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
         left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
         todo.push_back(right), todo.push_back(left);
         continue;
@@ -285,7 +295,9 @@ private:
 
 /// The stages that compute region 0 of an (optimized) graph.
 constexpr program plan(graph const& g, bool samples = false) {
-  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  if (has_mutation(g))
+    refuse::argument_is_invalid("fuse",
+                                "the function writes into its argument; write into a clone of it, and return that");
   return planner(g).run(samples);
 }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dtype.hpp>
-#include <varve/graph/operator_class.hpp>
 #include <varve/core/list.hpp>
+#include <varve/graph/operator_class.hpp>
 
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
-/// nothing, however large; each has its `blank_` instead.
+/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that
+/// an array of zeros costs the compiler nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
 /// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
-/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element `number` of the constants on, or piece `number` of the scratch memory.
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element
+/// `number` of the constants on, or piece `number` of the scratch memory.
 struct buffer {
   place where;
   dtype type;
@@ -64,14 +65,22 @@ struct step {
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
   bool wraps; // its result is brought back to what `type` holds
-  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none looks for it
+  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none
+              // looks for it
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
+inline constexpr step blank_step{
+    step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
 /// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
 /// What a loop body leaves behind.
-enum class sink_kind : unsigned char { store, sum, greatest, least, count }; // `count`: how a sum is emitted that `counts`
+enum class sink_kind : unsigned char {
+  store,
+  sum,
+  greatest,
+  least,
+  count
+}; // `count`: how a sum is emitted that `counts`
 /// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
@@ -88,8 +97,14 @@ inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
 enum class lane : unsigned char { f32, f64, wide, i32, i64 };
 template <lane L>
-using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, std::conditional_t<L == lane::i64, std::int64_t, double>>>;
-constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
+using lane_t = std::conditional_t<
+    L == lane::f32, float,
+    std::conditional_t<L == lane::i32, std::int32_t, std::conditional_t<L == lane::i64, std::int64_t, double>>>;
+constexpr int width_of(lane l) {
+  return static_cast<int>(l == lane::f32   ? kernel::lanes<float>
+                          : l == lane::i32 ? kernel::lanes<std::int32_t>
+                                           : kernel::lanes<double>);
+}
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
   lane type;
@@ -97,7 +112,7 @@ struct body {
   index_t extent[max_rank];
   int vector;
   int unroll;
-  bool paired; // two vectors step by step
+  bool paired;                  // two vectors step by step
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
@@ -107,7 +122,8 @@ struct body {
 };
 inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
 
-/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a float counts (or nobody knows how many): integers count them.
+/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a
+/// float counts (or nobody knows how many): integers count them.
 constexpr bool counts(body const& b, sink const& s, dtype type) {
   if (b.type != lane::f32 || s.kind != sink_kind::sum || is_floating(type) || s.level < 0) return false;
   index_t n = 1;
@@ -127,8 +143,8 @@ struct block {
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan, rows };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
-/// `rows`: group `number` of a `block_program`.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes
+/// into `in[0]`. `rows`: group `number` of a `block_program`.
 struct stage {
   stage_kind kind;
   int number;
@@ -144,8 +160,9 @@ struct call_info {
   op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
-  int condition = -1;                        // ... and its condition, when it has one, this
+  int region = 0, operands = 0,
+      results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1; // ... and its condition, when it has one, this
 };
 
 /// A planned graph while it is being made.
@@ -171,12 +188,13 @@ struct program {
 struct program_sizes {
   std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.blocks.size(),
-            p.stages.size(), p.calls.size(), p.results.size(), p.constants.size()};
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(),   p.sinks.size(),    p.bodies.size(),
+            p.blocks.size(),  p.stages.size(),   p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
-    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks &&
+           bodies >= o.bodies && blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results &&
+           constants >= o.constants;
   }
 };
 
@@ -200,10 +218,13 @@ struct static_program {
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
+  constexpr explicit static_program(program const& p)
+      : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
     if (!S.holds(used)) return;
-    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots),
+        copy(sinks, p.sinks);
+    copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls),
+        copy(results, p.results), copy(constants, p.constants);
   }
 
 private:

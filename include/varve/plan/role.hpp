@@ -45,8 +45,8 @@ struct role_table {
     if (of[k] != role::reduction) return false;
     dims const& s = sizes(input(nd, 0));
     index_t const kept = numel(nd.out.sizes), last = s.n - 1;
-    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) && s[static_cast<int>(last)] > 1 &&
-           dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
+    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) &&
+           s[static_cast<int>(last)] > 1 && dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
   }
   /// The iteration space of a stored node.
   constexpr dims space(int n) const {
@@ -67,7 +67,8 @@ struct role_table {
     return r;
   }
 
-  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory beyond the first caches and back.
+  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
+  /// beyond the first caches and back.
   constexpr bool recomputes(int n) const {
     bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
     return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
@@ -94,12 +95,15 @@ private:
     switch (k) {
     case operator_class::placeholder:
     case operator_class::data:
-    case operator_class::constant: r = role::source; break;
+    case operator_class::constant:
+      r = role::source;
+      break;
     case operator_class::sum:
     case operator_class::amax:
     case operator_class::amin: {
       index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
-      if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
+      if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0)
+        times = reduced, w = d = reduced;
       else r = role::reduction;
       break;
     }
@@ -108,11 +112,14 @@ private:
       dims const& s = nd.out.sizes;
       bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
       if (in == 0 || !is_floating(nd.out.type)) r = role::call;
-      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16)) times = in, w = d = in;
+      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16))
+        times = in, w = d = in;
       else r = vector && s.n == 2 ? role::product : role::call;
       break;
     }
-    case operator_class::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
+    case operator_class::slice_backward:
+      r = nd.at[1][3] == 1 ? role::inlined : role::call;
+      break;
     case operator_class::gather:
     case operator_class::scatter_add:
     case operator_class::convolution:
@@ -120,15 +127,19 @@ private:
     case operator_class::cond:
     case operator_class::scan:
     case operator_class::getitem:
-    case operator_class::other: r = role::call; break;
-    default: break;
+    case operator_class::other:
+      r = role::call;
+      break;
+    default:
+      break;
     }
     if (r == role::inlined)
       for (int e = 0; e < nd.count; ++e) {
         int const o = to.edges[nd.first + e];
         if (to.of[o] != role::inlined) continue;
         w += to.weight[o] * times;
-        if ((size > 1 || times > 1) && numel(to.nodes[o].out.sizes) >= size) d += to.dense[o] * times, much = much || to.heavy[o];
+        if ((size > 1 || times > 1) && numel(to.nodes[o].out.sizes) >= size)
+          d += to.dense[o] * times, much = much || to.heavy[o];
       }
     else w = d = 0;
     to.of[n] = r, to.heavy[n] = much;

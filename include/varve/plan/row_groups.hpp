@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/plan/arena.hpp>
-#include <varve/plan/table_steps.hpp>
 #include <varve/plan/row_sharing.hpp>
+#include <varve/plan/table_steps.hpp>
 #include <varve/plan/threads.hpp>
 
 /// @file
-/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go through all rows each time,
-/// and find nothing of them left in the first cache.
+/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
+/// through all rows each time, and find nothing of them left in the first cache.
 namespace varve::loop {
 
 /// Whether the rounds of the outermost loop add to the same elements.
@@ -17,15 +17,17 @@ constexpr bool folds_rows(program const& p, body const& b) {
   return false;
 }
 
-/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for each row: then a nest needs
-/// of the others only what they did in this row. Work is linear in the steps.
+/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for
+/// each row: then a nest needs of the others only what they did in this row. Work is linear in the steps.
 template <class = void>
 class row_planner {
 public:
-  constexpr explicit row_planner(program& program_) : p(program_) { place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1); }
+  constexpr explicit row_planner(program& program_) : p(program_) {
+    place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1);
+  }
 
-  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled before, and the memory of a
-  /// buffer is kept while its group runs.
+  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled
+  /// before, and the memory of a buffer is kept while its group runs.
   constexpr list<row_group> run() {
     list<row_group> groups;
     int const count = static_cast<int>(p.stages.size());
@@ -40,7 +42,8 @@ public:
 
 private:
   static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
-  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that a sum over rows takes at a time.
+  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
+  // a sum over rows takes at a time.
   static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
   /// How the nests use a buffer: are its rows apart, `stride` elements each?
   struct use {
@@ -113,12 +116,14 @@ private:
         continue;
       }
       use const& o = uses[place_of[u.buffer]];
-      if (o.seen && (u.written || o.written) && !(u.by_rows && o.by_rows && u.stride == o.stride)) return verdict::apart;
+      if (o.seen && (u.written || o.written) && !(u.by_rows && o.by_rows && u.stride == o.stride))
+        return verdict::apart;
       sees = sees || o.seen;
     }
     for (int l = 1; l < b.rank; ++l) points *= b.extent[l];
     index_t rows = least_rows;
-    if (folds && points * rows < least_fold) rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
+    if (folds && points * rows < least_fold)
+      rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
     if (rows > extent) rows = extent;
     if (bytes * rows > most_bytes) return verdict::apart;
     if constexpr (threaded) {
@@ -173,12 +178,14 @@ private:
     g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
     if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
     for (use const& u : uses)
-      if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena) g.own.push_back({u.buffer, u.stride});
+      if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena)
+        g.own.push_back({u.buffer, u.stride});
     return g;
   }
   static constexpr void choose_rows(row_group& g) {
     g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
-    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole) g.rows -= g.rows % whole; // rows that fill a block
+    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole)
+      g.rows -= g.rows % whole; // rows that fill a block
     if (g.rows < g.least_rows) g.rows = g.least_rows;
     if (g.rows > g.extent) g.rows = g.extent;
   }
@@ -219,7 +226,9 @@ private:
       }
       row_sharing<>(p, g).run();
       choose_rows(g);
-      auto mine = [&](int k) { return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last); };
+      auto mine = [&](int k) {
+        return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last);
+      };
       list<row_buffer> own;
       for (row_buffer const& o : g.own)
         if (mine(o.buffer)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/plan/program.hpp>
+
 #include <bit>
 #include <cstdint>
-#include <varve/plan/program.hpp>
 
 namespace varve::loop {
 
@@ -11,17 +12,21 @@ struct row_buffer {
   int buffer;
   index_t stride;
 };
-/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of their outermost loops, which have `extent` rounds.
+/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of
+/// their outermost loops, which have `extent` rounds.
 struct row_group {
   int first, last;
   index_t extent, rows;
-  index_t row_bytes = 0, row_points = 1, least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
+  index_t row_bytes = 0, row_points = 1,
+          least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
   index_t own_bytes = 0;
   list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
 };
 
-/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a row, where the others find it. A plan for loops over registers computes cheap
-/// values anew, since it would have to go through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than `most_steps` steps: work is quadratic.
+/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a
+/// row, where the others find it. A plan for loops over registers computes cheap values anew, since it would have to go
+/// through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than
+/// `most_steps` steps: work is quadratic.
 template <class = void>
 class row_sharing {
 public:
@@ -67,15 +72,29 @@ private:
     return number;
   }
   static constexpr bool equal(key const& a, key const& b) {
-    bool same = a.kind == b.kind && a.type == b.type && a.from == b.from && a.op == b.op && a.value == b.value && a.loops == b.loops && a.count == b.count && a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
+    bool same = a.kind == b.kind && a.type == b.type && a.from == b.from && a.op == b.op && a.value == b.value &&
+                a.loops == b.loops && a.count == b.count && a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
     for (int l = 0; l < max_rank && same; ++l) same = a.at.stride[l] == b.at.stride[l];
     for (int k = 0; k < a.count && same; ++k) same = a.in[k] == b.in[k];
     return same;
   }
-  static constexpr bool computes(step const& s) { return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma; }
+  static constexpr bool computes(step const& s) {
+    return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma;
+  }
   /// The number of a value.
   constexpr int number(step const& s, int body, int loops, int slot, list<int> const& now, list<int> const& fixed) {
-    key k{s.kind, s.type, s.from, s.op, std::bit_cast<std::uint64_t>(s.value), s.access >= 0 ? p.accesses[s.access] : blank_access, loops, s.count, {-1, -1, -1, -1}, body, slot, -1};
+    key k{s.kind,
+          s.type,
+          s.from,
+          s.op,
+          std::bit_cast<std::uint64_t>(s.value),
+          s.access >= 0 ? p.accesses[s.access] : blank_access,
+          loops,
+          s.count,
+          {-1, -1, -1, -1},
+          body,
+          slot,
+          -1};
     if ((s.kind == step_kind::records || s.kind == step_kind::none) && s.access >= 0) k.kind = step_kind::load;
     if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
     bool comparable = s.count <= 4 && k.kind != step_kind::none;
@@ -121,8 +140,10 @@ private:
     int const loops = loops_of(number_of_body);
     seen.push_back(number_of_body);
     list<int> now, fixed, none;
-    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(number(p.steps[b.fixed_first + k], number_of_body, loops, ~k, none, fixed));
-    for (int k = 0; k < b.step_count; ++k) now.push_back(number(p.steps[b.step_first + k], number_of_body, loops, k, now, fixed));
+    for (int k = 0; k < b.fixed_count; ++k)
+      fixed.push_back(number(p.steps[b.fixed_first + k], number_of_body, loops, ~k, none, fixed));
+    for (int k = 0; k < b.step_count; ++k)
+      now.push_back(number(p.steps[b.step_first + k], number_of_body, loops, k, now, fixed));
     list<char> wanted(now.size(), 0);
     auto want = [&](int slot) {
       if (slot >= 0) wanted[slot] = 1;

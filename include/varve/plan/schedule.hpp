@@ -3,15 +3,17 @@
 #include <varve/plan/overlap.hpp>
 
 /// @file
-/// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
+/// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many
+/// values are alive at once, and how many of them leave the registers.
 namespace varve::loop {
 
 /// Registers that hold values, those aside that operators of many instructions need for themselves.
 inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
 
 namespace detail {
-/// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
-/// the one that needs most registers. A value is left as soon as it is there. Long chains are then brought side by side (`overlapper`).
+/// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then
+/// depth first from what it leaves behind, of the operands of a step first the one that needs most registers. A value
+/// is left as soon as it is there. Long chains are then brought side by side (`overlapper`).
 struct scheduler {
   program& p;
   body const& b;
@@ -91,14 +93,17 @@ struct scheduler {
         if (a >= 0 && place[a] < 0) pending.push_back(a);
       });
       for (std::size_t q = first + 1; q < pending.size(); ++q) // the greatest need last: it comes first
-        for (std::size_t r = q; r > first && need[pending[r]] < need[pending[r - 1]]; --r) std::swap(pending[r], pending[r - 1]);
+        for (std::size_t r = q; r > first && need[pending[r]] < need[pending[r - 1]]; --r)
+          std::swap(pending[r], pending[r - 1]);
     }
   }
   /// Appends the steps of the body in their new order; how many.
   constexpr int run(list<step>& to) {
     count_needs();
-    position.assign(static_cast<std::size_t>(b.step_count), -1), first_sink.assign(static_cast<std::size_t>(b.step_count), -1);
-    next_sink.assign(static_cast<std::size_t>(2 * b.sink_count), -1), waits.assign(static_cast<std::size_t>(b.sink_count), 0);
+    position.assign(static_cast<std::size_t>(b.step_count), -1),
+        first_sink.assign(static_cast<std::size_t>(b.step_count), -1);
+    next_sink.assign(static_cast<std::size_t>(2 * b.sink_count), -1),
+        waits.assign(static_cast<std::size_t>(b.sink_count), 0);
     for (int s = b.sink_count - 1; s >= 0; --s)
       for (int e = 1; e >= 0; --e) {
         sink const& x = p.sinks[b.sink_first + s];
@@ -144,16 +149,18 @@ struct scheduler {
 };
 } // namespace detail
 
-/// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another order would take from them.
+/// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another
+/// order would take from them.
 constexpr bool runs_in_pairs(body const& b) {
   return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
-/// Has a body more accumulators than registers? Two vectors step by step then read and write each of them once; with values that need more registers than there are for one vector
-/// alone, that costs more than it saves.
+/// Has a body more accumulators than registers? Two vectors step by step then read and write each of them once; with
+/// values that need more registers than there are for one vector alone, that costs more than it saves.
 constexpr bool gains_by_pairs(program& p, body const& b) {
   int sums = 0;
-  for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) sums += p.sinks[s].kind != sink_kind::store && p.sinks[s].level >= 0;
+  for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s)
+    sums += p.sinks[s].kind != sink_kind::store && p.sinks[s].level >= 0;
   return sums > registers && stays_whole(p, b) && detail::scheduler{p, b}.most_alive() <= registers;
 }
 
@@ -178,8 +185,8 @@ constexpr void reorder(program& p, list<char> const& which) {
 }
 } // namespace detail
 
-/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`, and decides which run in pairs of
-/// vectors for their accumulators. Linear in the number of steps and operands.
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`, and
+/// decides which run in pairs of vectors for their accumulators. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
   list<char> reorders(p.bodies.size(), 0);
   bool any = false; // else no step has to be copied

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
 #include <varve/plan/arena.hpp>
 #include <varve/shape/sample.hpp>
+
+#include <bit>
 
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
@@ -14,11 +15,15 @@ enum class sized_problem : unsigned char { none, value, structure, size, many, w
 /// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
 struct size_guard {
   index_t size, unless;
-  friend constexpr bool operator==(size_guard const& a, size_guard const& b) { return a.size == b.size && a.unless == b.unless; }
+  friend constexpr bool operator==(size_guard const& a, size_guard const& b) {
+    return a.size == b.size && a.unless == b.unless;
+  }
 };
 
 namespace detail {
-constexpr bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+constexpr bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
 
 /// Turns the numbers of `p` that differ from those of `q` into expressions.
 struct program_reader {
@@ -34,20 +39,26 @@ struct program_reader {
     program_sizes const a = program_sizes::of(p), b = program_sizes::of(q);
     expect(a.holds(b) && b.holds(a) && p.asked.size() == q.asked.size(), sized_problem::structure);
     if (problem != sized_problem::none) return false;
-    for (std::size_t k = 0; k < p.constants.size(); ++k) expect(same_bits(p.constants[k], q.constants[k]), sized_problem::value);
+    for (std::size_t k = 0; k < p.constants.size(); ++k)
+      expect(same_bits(p.constants[k], q.constants[k]), sized_problem::value);
     for (std::size_t k = 0; k < p.steps.size(); ++k) {
-      expect(p.steps[k].kind == q.steps[k].kind && p.steps[k].op == q.steps[k].op && p.steps[k].slot == q.steps[k].slot, sized_problem::structure);
+      expect(p.steps[k].kind == q.steps[k].kind && p.steps[k].op == q.steps[k].op && p.steps[k].slot == q.steps[k].slot,
+             sized_problem::structure);
       expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
     }
     for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
-      expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number && p.stages[k].out == q.stages[k].out, sized_problem::structure);
+      expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number &&
+                 p.stages[k].out == q.stages[k].out,
+             sized_problem::structure);
       expect(same_bits(p.stages[k].value, q.stages[k].value), sized_problem::value);
     }
     for (std::size_t k = 0; k < p.bodies.size(); ++k) {
       body& x = p.bodies[k];
       body const& y = q.bodies[k];
-      expect(x.type == y.type && x.rank == y.rank && x.vector == y.vector && x.unroll == y.unroll && x.paired == y.paired, sized_problem::structure);
+      expect(x.type == y.type && x.rank == y.rank && x.vector == y.vector && x.unroll == y.unroll &&
+                 x.paired == y.paired,
+             sized_problem::structure);
       for (int l = 0; l < x.rank && l < y.rank; ++l) x.extent[l] = sizes.read(x.extent[l], y.extent[l]);
     }
     for (std::size_t k = 0; k < p.accesses.size(); ++k) {
@@ -56,7 +67,8 @@ struct program_reader {
       x.offset = sizes.read(x.offset, q.accesses[k].offset);
       for (int l = 0; l < max_rank; ++l) x.stride[l] = sizes.read(x.stride[l], q.accesses[k].stride[l]);
     }
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) p.buffers[k].elements = sizes.read(p.buffers[k].elements, q.buffers[k].elements);
+    for (std::size_t k = 0; k < p.buffers.size(); ++k)
+      p.buffers[k].elements = sizes.read(p.buffers[k].elements, q.buffers[k].elements);
     for (std::size_t k = 0; k < p.results.size(); ++k) sizes.read(p.results[k].sizes, q.results[k].sizes);
     for (std::size_t k = 0; k < p.calls.size(); ++k) {
       call_info& x = p.calls[k];
@@ -69,8 +81,10 @@ struct program_reader {
   }
 };
 
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
-constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie
+/// inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
+constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too,
+                         size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
     size_guard const g{sizes.read(x, y), unless};
@@ -82,7 +96,8 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
   list<operator_class> const what = identify(a);
   auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
   auto plain = [&](index_t s) {
-    return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
+    return is_run_time(s) && counts(sizes.terms[term_of(s)]) &&
+           (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
   };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
@@ -98,14 +113,19 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
     } else if (what[k] == operator_class::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
     } else if (what[k] == operator_class::convolution) { // has places, and a field
-      for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
-    } else if (what[k] == operator_class::amax || what[k] == operator_class::amin || what[k] == operator_class::argmax) {
-      for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
+      for (int d = 2; d < n.out.sizes.n; ++d)
+        at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
+    } else if (what[k] == operator_class::amax || what[k] == operator_class::amin ||
+               what[k] == operator_class::argmax) {
+      for (index_t d : n.at[0])
+        at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1,
+                   sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
   }
 }
 
-/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the others are placed anew. The number of pieces.
+/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the
+/// others are placed anew. The number of pieces.
 constexpr int place_in_scratch(program& p) {
   list<life> const lives = lifetimes(p);
   int pieces = 0;
@@ -140,9 +160,12 @@ struct sized_program : static_program<S> {
   int symbols = 0, term_count = 0, guard_count = 0, pieces = 0;
   sized_problem problem = sized_problem::none;
 
-  constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_, sized_problem problem_)
-      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())), guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
-    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most)) problem = sized_problem::many;
+  constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_,
+                          sized_problem problem_)
+      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())),
+        guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
+    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most))
+      problem = sized_problem::many;
     if (problem != sized_problem::none) term_count = symbols, guard_count = 0, this->used = {};
     for (int k = 0; k < term_count; ++k) terms[k] = sizes.terms[k];
     for (int k = 0; k < guard_count; ++k) guards[k] = asked[k];
@@ -165,7 +188,9 @@ template <class P>
 struct size_values {
   index_t size[P::value.term_count + 1];
 
-  VARVE_INLINE explicit size_values(index_t const* symbols) { compute(symbols, std::make_integer_sequence<int, P::value.term_count>{}); }
+  VARVE_INLINE explicit size_values(index_t const* symbols) {
+    compute(symbols, std::make_integer_sequence<int, P::value.term_count>{});
+  }
   index_t number(index_t x) const { return is_run_time(x) ? size[term_of(x)] : x; }
   dims of(dims const& s) const {
     dims r = s;
@@ -185,8 +210,11 @@ struct size_values {
 private:
   template <int... K>
   VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
-    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale) +
-               (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
+    ((size[K] = P::value.terms[K].constant +
+                symbols[P::value.terms[K].symbol] *
+                    (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0]
+                                                  : P::value.terms[K].scale) +
+                (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
      ...);
   }
   template <int... K>

@@ -11,13 +11,17 @@ struct block_operation {
 };
 
 /// Whether a short innermost loop gives its place to the one that SIMD registers run along.
-constexpr bool turns_inwards(body const& b) { return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1]; }
+constexpr bool turns_inwards(body const& b) {
+  return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1];
+}
 
-/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers
+/// the kernels: of tensors, or of lanes. Work is linear in the steps.
 template <class Kernels>
 class block_planner {
 public:
-  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where other nests take turns with it.
+  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where
+  /// other nests take turns with it.
   static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
     index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
     block_planner first(p, b, kernels, r, room, rows);
@@ -30,17 +34,18 @@ public:
   }
 
 private:
-  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384, few_constants = 8;
+  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384,
+                           few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
     dtype type;
-    int access;    // >= 0: read from or written to memory
-    bool lasts;    // made in the first block and kept for all
+    int access; // >= 0: read from or written to memory
+    bool lasts; // made in the first block and kept for all
     bool constant;
-    int last;      // step that uses it last, -1: none
+    int last; // step that uses it last, -1: none
     int place;
-    bool single;   // one element in memory, for the whole block
-    int spread;    // ... and the value that is a block of it, -1: nobody needed one
+    bool single; // one element in memory, for the whole block
+    int spread;  // ... and the value that is a block of it, -1: nobody needed one
   };
   program const& p;
   body const& b;
@@ -56,7 +61,9 @@ private:
   list<block_step> steps{}, kept{};
   list<block_sink> sinks{};
 
-  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room, index_t rows) : p(program_), b(body_), kernels(kernels_), r(r_) {
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_,
+                          index_t room, index_t rows)
+      : p(program_), b(body_), kernels(kernels_), r(r_) {
     made.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
     if (turns_inwards(b))
@@ -69,7 +76,8 @@ private:
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
     // Short rows are several to a block; of a longer one a block holds what belongs to the row as a single element.
-    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows)) made.inner *= made.extent[made.tile--];
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows))
+      made.inner *= made.extent[made.tile--];
     bool const one = made.tile > 0 && made.inner * made.extent[made.tile] <= room;
     if (one) made.inner *= made.extent[made.tile--];
     made.chunk = made.inner && !one ? room / made.inner : 1;
@@ -80,12 +88,15 @@ private:
 
   constexpr int access_of(int number) {
     access const& from = p.accesses[number];
-    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true, false};
+    block_access a{
+        from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true,
+        false};
     a.own = from.buffer >= 0 && p.buffers[from.buffer].where == place::scratch;
     for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
     int l = made.rank - 1;
     index_t adjacent = 1;
-    for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
+    for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l)
+      adjacent *= made.extent[l];
     a.all = l < made.tile;
     bool repeats = true;
     for (int k = made.tile + (made.chunk == 1); k <= l; ++k) repeats = repeats && a.stride[k] == 0;
@@ -117,7 +128,8 @@ private:
   }
   /// c + a b, or c - a b; in one rounding where the dtype has it.
   constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
-    if (!is_floating(t)) return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+    if (!is_floating(t))
+      return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
     return call(kernels.arithmetic(op, t), t, a, d, e);
   }
@@ -125,7 +137,8 @@ private:
   constexpr int slot(int s) {
     int const v = single_or_slot(s);
     if (!values[v].single) return v;
-    if (values[v].spread < 0) values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
+    if (values[v].spread < 0)
+      values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
     return values[v].spread;
   }
   constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
@@ -140,8 +153,11 @@ private:
   /// Sums, differences and products with a single element, for which there are kernels; else -1.
   constexpr int with_single(step const& s) {
     int const count = s.kind >= step_kind::fma ? 3 : 2;
-    bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub, product = s.kind == step_kind::mul, fused = s.kind == step_kind::fma || s.kind == step_kind::fnma;
-    if (!(sum || difference || product || fused) || s.count != count || (s.type != dtype::float32 && s.type != dtype::float64)) return -1;
+    bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub,
+               product = s.kind == step_kind::mul, fused = s.kind == step_kind::fma || s.kind == step_kind::fnma;
+    if (!(sum || difference || product || fused) || s.count != count ||
+        (s.type != dtype::float32 && s.type != dtype::float64))
+      return -1;
     int in[3]{-1, -1, -1}, single = 0;
     for (int k = 0; k < count; ++k) {
       in[k] = single_or_slot(s.in[k]);
@@ -152,7 +168,11 @@ private:
       if (values[in[k]].single) single |= 1 << k;
     if (single == 0 || values[in[0]].single != (single == 1)) return -1;
     if (difference && single == 3) return -1;
-    block_op const op = sum ? block_op::add : difference ? block_op::sub : product ? block_op::mul : s.kind == step_kind::fma ? block_op::fma : block_op::fnma;
+    block_op const op = sum                        ? block_op::add
+                        : difference               ? block_op::sub
+                        : product                  ? block_op::mul
+                        : s.kind == step_kind::fma ? block_op::fma
+                                                   : block_op::fnma;
     int const kernel = kernels.arithmetic(op, s.type, single);
     return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
   }
@@ -180,19 +200,27 @@ private:
     };
     if (int const v = with_single(s); v >= 0) return v;
     switch (s.kind) {
-    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
+    case step_kind::none:
+      return s.access < 0 ? -1 : loaded(s);
     case step_kind::load:
-    case step_kind::records: return loaded(s);
-    case step_kind::constant: return number(s.type, s.value);
+    case step_kind::records:
+      return loaded(s);
+    case step_kind::constant:
+      return number(s.type, s.value);
     case step_kind::index: {
       if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
-      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access)), x = converted(operand(s, 0), dtype::int64);
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access)),
+                x = converted(operand(s, 0), dtype::int64);
       return converted(call(kernels.arithmetic(block_op::equal, dtype::int64), dtype::bool_, x, i), s.type);
     }
-    case step_kind::convert: return converted(operand(s, 0), s.type);
-    case step_kind::sum: return s.count ? chain(block_op::add) : number(s.type, 0);
-    case step_kind::greatest: return chain(block_op::greatest);
-    case step_kind::least: return chain(block_op::least);
+    case step_kind::convert:
+      return converted(operand(s, 0), s.type);
+    case step_kind::sum:
+      return s.count ? chain(block_op::add) : number(s.type, 0);
+    case step_kind::greatest:
+      return chain(block_op::greatest);
+    case step_kind::least:
+      return chain(block_op::least);
     case step_kind::dot: {
       if (s.count == 0) return number(s.type, 0);
       int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
@@ -200,8 +228,12 @@ private:
       return v;
     }
     case step_kind::fma:
-    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
-    default: return s.kind == step_kind::mul && s.count == 1 ? combined(block_op::mul, s.type, operand(s, 0), operand(s, 0)) : operation(s); // `square` of integers; op, add, sub, mul, div
+    case step_kind::fnma:
+      return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1),
+                        operand(s, 2));
+    default:
+      return s.kind == step_kind::mul && s.count == 1 ? combined(block_op::mul, s.type, operand(s, 0), operand(s, 0))
+                                                      : operation(s); // `square` of integers; op, add, sub, mul, div
     }
   }
   constexpr void leave(sink const& s) {
@@ -218,7 +250,9 @@ private:
         return; // nothing is left to do
       }
     } else {
-      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
+      kernel::reduction const k = s.kind == sink_kind::sum        ? kernel::reduction::sum
+                                  : s.kind == sink_kind::greatest ? kernel::reduction::max
+                                                                  : kernel::reduction::min;
       if (kernel::reduced_dtype(k, type(v)) != t) v = converted(v, t);
       out.fold = kernels.fold(s.kind, type(v));
     }
@@ -231,10 +265,15 @@ private:
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
     allocate();
   }
-  constexpr index_t header() const { return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size())); }
+  constexpr index_t header() const {
+    return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size()));
+  }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
   /// Do blocks of this length stay in the first cache? Long ones with what is read and written.
-  constexpr bool is_near(index_t elements) const { return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <= most_bytes; }
+  constexpr bool is_near(index_t elements) const {
+    return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <=
+           most_bytes;
+  }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
@@ -268,7 +307,8 @@ private:
       if (s.what == block_step::kind::fill && constants <= few_constants) s.once = out.lasts = true;
       for (int q = 0; q < s.count; ++q) {
         block_value& v = all[s.in[q]];
-        if (v.access < 0 && v.last == k && !v.lasts) unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
+        if (v.access < 0 && v.last == k && !v.lasts)
+          unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
         s.in[q] = v.place;
       }
       if (out.access < 0) {

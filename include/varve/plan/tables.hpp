@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/plan/program.hpp>
 #include <varve/kernel/pointwise.hpp>
 #include <varve/kernel/reduce.hpp>
+#include <varve/plan/program.hpp>
 
 /// @file
-/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache. All of it is
-/// plain data, made by `block_plan.hpp` at run time or by the compiler; kernels are numbers until the tables are linked.
+/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element,
+/// kernels do here on blocks that stay in the first cache. All of it is plain data, made by `block_plan.hpp` at run
+/// time or by the compiler; kernels are numbers until the tables are linked.
 namespace varve::loop {
 
 /// How the addresses of an access go through one block.
@@ -15,7 +16,8 @@ struct block_access {
   int itemsize;
   index_t offset;
   index_t stride[max_rank];
-  /// The elements of a block are the first `period` ones again and again, and those follow one another. `all`: they all do; 0: there is no such period.
+  /// The elements of a block are the first `period` ones again and again, and those follow one another. `all`: they all
+  /// do; 0: there is no such period.
   index_t period;
   bool all;
   /// Every block sees the same elements.
@@ -24,13 +26,15 @@ struct block_access {
   bool own;
 };
 
-/// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
+/// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte`
+/// bytes in per element of a block.
 struct block_place {
   int access;
   int byte;
 };
 
-/// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of the loop indices (`index`), or a number (`fill`).
+/// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of
+/// the loop indices (`index`), or a number (`fill`).
 struct block_step {
   enum class kind : unsigned char { call, copy, index, fill } what;
   dtype type;
@@ -54,7 +58,8 @@ struct block_sink {
   int fold;
 };
 
-/// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
+/// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at
+/// a time.
 struct block_body {
   int rank, tile;
   index_t extent[max_rank];
@@ -67,11 +72,14 @@ struct block_body {
   int sink_first, sink_count;
 };
 
-/// Bytes in front of the blocks: addresses of the places and of what sinks leave, and by how much those in memory move from block to block.
-constexpr index_t block_header(int places, int in_memory, int sinks) { return (static_cast<index_t>(sizeof(void*)) * (places + in_memory + 2 * sinks) + 63) / 64 * 64; }
+/// Bytes in front of the blocks: addresses of the places and of what sinks leave, and by how much those in memory move
+/// from block to block.
+constexpr index_t block_header(int places, int in_memory, int sinks) {
+  return (static_cast<index_t>(sizeof(void*)) * (places + in_memory + 2 * sinks) + 63) / 64 * 64;
+}
 
-/// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
-/// are `slots[own_first .. + own_count)`.
+/// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers
+/// with memory for so many rows are `slots[own_first .. + own_count)`.
 struct block_group {
   static constexpr int most = 32; // nests
   int body_first, body_count;
@@ -88,7 +96,8 @@ struct block_call {
   int callee;
 };
 
-/// A function of the graph: its buffers, its stages, and bytes of memory, those of the functions it calls included. Its number is that of its region.
+/// A function of the graph: its buffers, its stages, and bytes of memory, those of the functions it calls included. Its
+/// number is that of its region.
 struct block_function {
   int buffer_first, buffer_count;
   int stage_first, stage_count;
@@ -100,8 +109,9 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`. `single`: operands (bit by bit) of arithmetic that are one element for
-/// the whole block, such as the value of a row.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to
+/// `type`. `single`: operands (bit by bit) of arithmetic that are one element for the whole block, such as the value of
+/// a row.
 struct kernel_key {
   enum class kind : unsigned char { op, arithmetic, convert } what;
   block_op arithmetic;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <array>
-#include <bit>
-#include <varve/plan/table_steps.hpp>
-#include <varve/plan/row_groups.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/plan/planner.hpp>
+#include <varve/plan/row_groups.hpp>
+#include <varve/plan/table_steps.hpp>
+
+#include <array>
+#include <bit>
 
 namespace varve::loop {
 
@@ -35,14 +36,22 @@ private:
     auto const first = static_cast<index_t>(r.constants.size());
     on_dtype(b.type, "fuse", [&]<class T>() {
       for (index_t e = 0; e < b.elements; ++e)
-        for (unsigned char byte : std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e]))) r.constants.push_back(byte);
+        for (unsigned char byte :
+             std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e])))
+          r.constants.push_back(byte);
     });
     return first;
   }
   constexpr int callee(call_info const& c) {
-    callee_key const key{c.what, c.out.type, c.operands > 1 ? c.in[1].type : c.operands > 0 ? c.in[0].type : c.out.type, c.op};
+    callee_key const key{c.what, c.out.type,
+                         c.operands > 1   ? c.in[1].type
+                         : c.operands > 0 ? c.in[0].type
+                                          : c.out.type,
+                         c.op};
     for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
-      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other && (o.op == key.op || key.what != operator_class::other)) return static_cast<int>(k);
+      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other &&
+                                                   (o.op == key.op || key.what != operator_class::other))
+        return static_cast<int>(k);
     r.keys.callees.push_back(key);
     return static_cast<int>(r.keys.callees.size()) - 1;
   }
@@ -85,7 +94,13 @@ private:
     program p = loop::plan(g);
     list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
     if (number == 0) r.results = p.results;
-    block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
+    block_function f{static_cast<int>(r.buffers.size()),
+                     static_cast<int>(p.buffers.size()),
+                     static_cast<int>(r.stages.size()),
+                     static_cast<int>(p.stages.size()),
+                     p.workspace,
+                     0,
+                     0};
     for (buffer b : p.buffers) {
       if (b.where == place::constant) b.number = constant(p, b);
       r.buffers.push_back(b);
@@ -113,7 +128,10 @@ private:
           handed = greater(handed, c.operands + c.results + 2 * carried);
         }
       } else {
-        s.number = kernels.fold(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, p.buffers[s.out].type);
+        s.number = kernels.fold(s.value == 0  ? sink_kind::sum
+                                : s.value < 0 ? sink_kind::greatest
+                                              : sink_kind::least,
+                                p.buffers[s.out].type);
       }
       r.stages.push_back(s);
     }

@@ -10,7 +10,8 @@
 #endif
 
 /// @file
-/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this file is left in a program.
+/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
+/// file is left in a program.
 namespace varve::loop {
 
 /// Whether threads share loops.
@@ -18,12 +19,14 @@ inline constexpr bool threaded = VARVE_USE_OPENMP;
 /// Points of the iteration space that a loop must have before threads share it, and that a part must have.
 inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
 
-/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are depends on the sizes alone, and so does what the parts sum up.
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
+/// depends on the sizes alone, and so does what the parts sum up.
 struct loop_parts {
   static constexpr int most = 64;
   index_t extent, unit, units;
   int count;
-  constexpr loop_parts(index_t extent_, index_t unit_, index_t points) : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
+      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
     if (points < shared_points) return;
     index_t n = points / part_points < most ? points / part_points : most;
     if (units < n) n = units;
@@ -33,7 +36,8 @@ struct loop_parts {
   constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
 };
 
-/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of its own behind, or all add to numbers in registers.
+/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of
+/// its own behind, or all add to numbers in registers.
 template <class P>
 constexpr bool can_share(body const& b) {
   index_t points = b.rank > 0 && b.sink_count <= 32 ? 1 : 0;
@@ -45,7 +49,8 @@ constexpr bool can_share(body const& b) {
   return points >= shared_points;
 }
 
-/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the calling one. `f` must not throw.
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
+/// calling one. `f` must not throw.
 template <class F>
 VARVE_INLINE void for_each_part(int parts, F const& f) {
 #if VARVE_USE_OPENMP

@@ -4,15 +4,18 @@
 #include <varve/plan/program.hpp>
 
 /// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
-/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
+/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
+/// shift or zero.
 namespace varve::loop {
 
 /// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
 struct axis_index {
   int dim;
   index_t offset, coef;
-  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
+  friend constexpr bool operator==(axis_index const& a, axis_index const& b) {
+    return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef;
+  }
 };
 
 /// One node at one index map.
@@ -48,9 +51,9 @@ struct facts {
 
 struct unfolding {
   facts const& f;
-  int group;      // stored nodes of this group are computed, not loaded
-  bool explore;   // follow all branches, without boxes
-  int self = -1;  // while exploring: the root itself
+  int group;     // stored nodes of this group are computed, not loaded
+  bool explore;  // follow all branches, without boxes
+  int self = -1; // while exploring: the root itself
   box range{};
   list<int> head{};
   list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
@@ -59,14 +62,16 @@ struct unfolding {
   list<int> args{};
   int highest = -1;
   list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
-  int cut_dim = -1; // set when the box must be split at cut_at
+  int cut_dim = -1;               // set when the box must be split at cut_at
   index_t cut_at = 0;
 
   node const* nodes = nullptr; // and where these lists lie, which never grow
   int* heads = nullptr;
   std::uint64_t *bits = nullptr, *words = nullptr;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
+      : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
+        near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
     nodes = f.g.nodes.data(), heads = head.data(), bits = near.data(), words = far.data();
   }
   unfolding(unfolding const&) = delete;
@@ -77,10 +82,12 @@ struct unfolding {
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
-  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
+  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and
+  /// not what the graph has.
   constexpr int below(int n) const {
     int k = n / 64;
-    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
+    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1))
+      return k * 64 + 63 - __builtin_clzll(here);
     int w = k / 64;
     std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
     while (!some && w > 0) some = words[--w];
@@ -114,7 +121,8 @@ struct unfolding {
     for (int i = first; i >= 0; i = known_ones[i].next) {
       axis_index const* const at = maps.data() + known_ones[i].map;
       bool same = true;
-      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
+      for (int k = 0; k < s.n && same; ++k)
+        same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
@@ -165,7 +173,9 @@ private:
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
     index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
     index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    auto decided = [this](bool is, index_t more, index_t less) { return is && (!asked || (asked->push_back(more - less), true)); };
+    auto decided = [this](bool is, index_t more, index_t less) {
+      return is && (!asked || (asked->push_back(more - less), true));
+    };
     if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
     if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
     index_t const edge = first < from ? from : to; // first index beyond it starts the next box
@@ -198,7 +208,8 @@ constexpr void unfolding::expand(int i, int n) {
     return form(instance::form::alias);
   case operator_class::reshape: {
     dims const& s = sizes(in[0]);
-    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
+    if (!(squeeze(s) == squeeze(nd.out.sizes)))
+      return form(instance::form::load); // a linear load of the operand's buffer
     int at = 0;
     for (int k = 0; k < s.n; ++k) {
       if (s.v[k] == 1) continue;
@@ -286,7 +297,8 @@ constexpr void unfolding::expand(int i, int n) {
   case operator_class::one_hot: // compares the operand with the last index
     operand(i, in[0], m);
     return;
-  default: break;
+  default:
+    break;
   }
   for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
     dims const& s = sizes(in[k]);

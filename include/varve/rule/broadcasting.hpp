@@ -38,7 +38,10 @@ inline constexpr struct sum_to_size_t {
   constexpr auto operator()(G const& g, S const& sizes) const {
     return choose(
         same_fact(shape_of(g), sizes), detail::identity,
-        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
+        [&](auto const& v) {
+          return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes);
+        },
+        g);
   }
 } sum_to_size{};
 
@@ -46,8 +49,7 @@ inline constexpr struct sum_to_size_t {
 inline constexpr struct broadcast_to_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
-    return choose(
-        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
+    return choose(same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
   }
 } broadcast_to{};
 
@@ -114,15 +116,21 @@ constexpr auto rank_fact(V const& v, int less) {
 template <class V, class F>
 constexpr auto logical_rank_fact(operand<V, F> const& o) {
   if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
-  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
+  else
+    return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value),
+                   ints<F::value ? 1 : 0>{});
 }
 
-/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
+/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank
+/// `rank`.
 template <class V, class F, fact R>
 constexpr auto align(operand<V, F> const& o, R const& rank) {
   return choose(
-      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
-        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
+      o.batched,
+      [&](auto const& v) {
+        auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
+        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v);
+      },
       detail::identity, o.value);
 }
 
@@ -130,7 +138,8 @@ constexpr auto align(operand<V, F> const& o, R const& rank) {
 template <class V, class F, fact N>
 constexpr auto materialize(operand<V, F> const& o, N const& n) {
   return choose(
-      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
+      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); },
+      o.value);
 }
 
 } // namespace varve

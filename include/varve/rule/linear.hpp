@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/handle.hpp>
 #include <varve/rule/broadcasting.hpp>
 #include <varve/value/strided.hpp>
-#include <varve/dispatch/handle.hpp>
 
 namespace varve::rule {
 
-/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
+/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives
+/// `shape`, `compute`, `vjp` and `batch`.
 struct linear {
   static constexpr int arity = 1;
   template <class Op, value D, value Y, value X>
@@ -28,8 +29,9 @@ struct bilinear {
   }
 };
 
-/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
-/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
+/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`:
+/// static values copy along it, tensors share storage, traces take its shape. Linear; the operator gives `vjp` and
+/// `batch`.
 struct view : linear {
   static constexpr op_kind kind = op_kind::view;
   static constexpr saved_values saved = saved_values::nothing();

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/rule/broadcasting.hpp>
 #include <varve/dispatch/handle.hpp>
+#include <varve/rule/broadcasting.hpp>
 
 namespace varve::rule {
 
 /// Family of operators that compute each element from the elements at the same place. The operator gives
-/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
+/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
+/// operand
 /// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
 struct pointwise {
   static constexpr op_kind kind = op_kind::pointwise;
-  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
+  static constexpr auto schema = Conditions   ? "(Tensor condition, Tensor self, Tensor other) -> Tensor"
+                                 : Arity == 1 ? "(Tensor self) -> Tensor"
+                                 : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor"
+                                              : "(Tensor self, Tensor other, Tensor third) -> Tensor";
   static constexpr int arity = Arity;
   static constexpr promotion promote = P;
   /// Number of leading operands that are truth values and take no part in promotion (`where`).
@@ -56,7 +60,13 @@ struct pointwise {
   }
   template <class Op, class N, class... O>
   static constexpr auto batch(Op const& op, N const&, O const&... o) {
-    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
+    auto rank = on_dims(
+        [](auto const&... r) {
+          dims m{0};
+          ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...);
+          return m;
+        },
+        logical_rank_fact(o)...);
     return op(align(o, rank)...);
   }
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/rule/broadcasting.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
 #include <varve/kernel/reduce.hpp>
+#include <varve/rule/broadcasting.hpp>
 
 namespace varve {
 
@@ -49,12 +49,15 @@ kernel::detail::reducer fold_for(dtype t) {
 } // namespace detail
 
 namespace rule {
-/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
+/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and
+/// `vjp`.
 struct reduction {
   static constexpr op_kind kind = op_kind::reduction;
   static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   static constexpr int arity = 1;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number};
+  }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
     return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);

@@ -4,18 +4,24 @@
 #include <varve/core/list.hpp>
 
 /// @file
-/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
-/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample
+/// sizes, which are large primes. Every number that differs between the two plans is read back as an expression of the
+/// symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no
+/// other.
 namespace varve::loop {
 
 /// Most symbols that one function may have.
 inline constexpr int max_symbols = 6;
-/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
-/// same order, so that estimates which count registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with a constant of less
-/// than two millions is no other such expression in both plans (the determinant of each pair, divided by the 16 that all differences share, is more than twice that).
-inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66239, 72431, 79087, 85439, 92639, 100847}};
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a
+/// static factor of some thousands. They are 15 modulo 16, and in the same order, so that estimates which count
+/// registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with
+/// a constant of less than two millions is no other such expression in both plans (the determinant of each pair,
+/// divided by the 16 that all differences share, is more than twice that).
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383},
+                                                    {66239, 72431, 79087, 85439, 92639, 100847}};
 
-/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list; and another one, `plus`, may be added.
+/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the
+/// same list; and another one, `plus`, may be added.
 struct size_term {
   index_t constant;
   int symbol;
@@ -23,7 +29,8 @@ struct size_term {
   int inner; // before this one; -1: `scale`
   int plus;  // before this one; -1: nothing
   friend constexpr bool operator==(size_term const& a, size_term const& b) {
-    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner && a.plus == b.plus;
+    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner &&
+           a.plus == b.plus;
   }
 };
 
@@ -32,7 +39,8 @@ constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
 constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
 constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
 
-/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
+/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols
+/// themselves.
 struct size_reader {
   list<size_term> terms{};
   int symbols;
@@ -55,8 +63,10 @@ struct size_reader {
 
 private:
   static constexpr index_t none = -1;
-  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and beside two symbols.
-  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21, moderate_constant = index_t{1} << 16, small_constant = 512;
+  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and
+  /// beside two symbols.
+  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21,
+                           moderate_constant = index_t{1} << 16, small_constant = 512;
 
   constexpr index_t expression(index_t a, index_t b, int depth) {
     if (a == b || depth > 4) return none;
@@ -83,14 +93,17 @@ private:
   constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
     constexpr index_t most = index_t{1} << 40;
     if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
-    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16, n = (b - a) / 16; // x d + y e = n
+    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16,
+                  n = (b - a) / 16; // x d + y e = n
     index_t x = n % e * (inverse(d, e) % e) % e;
     index_t y = (n - x * d) / e;
     index_t const step = e * p - d * q; // of the constant, from one solution to the next
     index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
     x += k * e, y -= k * d;
     index_t const r = a - x * p - y * q;
-    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant || y > great_constant || y < -great_constant) return none;
+    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant ||
+        y > great_constant || y < -great_constant)
+      return none;
     if (!differences && (x < 0 || y < 0)) return none;
     return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
   }
@@ -103,7 +116,8 @@ private:
     }
     return (u % m + m) % m;
   }
-  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided
+  /// by `q`.
   static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
     auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
     index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)

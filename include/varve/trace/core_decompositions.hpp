@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/trace/decompose.hpp>
 #include <varve/op/all.hpp>
+#include <varve/trace/decompose.hpp>
 
 namespace varve {
 
@@ -41,15 +41,17 @@ inline constexpr auto one_hot_in_others = [](attributes const& at, auto const& x
 };
 inline constexpr auto slice_backward_in_others = [](attributes const& at, auto const& g) {
   auto const axis = static_cast<int>(at[1][0]);
-  index_t const size = at[0][axis], start = at[1][1], step = at[1][3], room = size - start, taken = dims(shape_of(g))[axis];
+  index_t const size = at[0][axis], start = at[1][1], step = at[1][3], room = size - start,
+                taken = dims(shape_of(g))[axis];
   if (is_symbol(size))
-    refuse::argument_is_invalid("decompose (slice_backward)", "a symbolic size cannot be counted with; leave this decomposition out");
+    refuse::argument_is_invalid("decompose (slice_backward)",
+                                "a symbolic size cannot be counted with; leave this decomposition out");
   if (step == 1 || taken == 0) return between_zeros(g, axis, start, room - taken);
   dims rows{1, taken, 1}; // before the axis, of it, behind it
   for (int k = 0; k < at[0].n; ++k)
     if (k != axis) rows[k < axis ? 0 : 2] *= at[0][k];
-  auto const spread =
-      reshape(between_zeros(reshape(g, dims{rows[0] * taken, rows[2]}), 1, 0, (step - 1) * rows[2]), dims{rows[0], taken * step, rows[2]});
+  auto const spread = reshape(between_zeros(reshape(g, dims{rows[0] * taken, rows[2]}), 1, 0, (step - 1) * rows[2]),
+                              dims{rows[0], taken * step, rows[2]});
   index_t const all = taken * step;
   auto const fitting = all > room ? slice(spread, 1, 0, room, 1) : spread;
   return reshape(between_zeros(fitting, 1, start, all > room ? 0 : room - all), at[0]);
@@ -67,7 +69,9 @@ constexpr auto positions(X const& x, dims const& sizes, dims const& strides, ind
 }
 inline constexpr auto as_strided_backward_in_others = [](attributes const& at, auto const& g) {
   dims const from = shape_of(g), flat{numel(from)};
-  return reshape(scatter_add(constant_like(g, dims{numel(at[0])}, 0), dims{0}, positions(g, from, at[1], at[2][0]), reshape(g, flat)), at[0]);
+  return reshape(scatter_add(constant_like(g, dims{numel(at[0])}, 0), dims{0}, positions(g, from, at[1], at[2][0]),
+                             reshape(g, flat)),
+                 at[0]);
 };
 /// Each element of the result looks up which element of the region it is, counted from 1; 0 is none.
 inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, auto const& x, auto const& source) {
@@ -80,15 +84,18 @@ inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, au
 };
 } // namespace detail
 
-/// The operators that PyTorch's core set does without, and those of varve's that it does not have, in operators of that set
-/// (`core_aten_decompositions`): `log1p_exp` by exp and log1p, `one_hot` by a comparison (whose indices are not checked: one out of range gives
-/// zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by `scatter_add`, `as_strided_scatter` by `gather` and `where`. Composites are
-/// none of graphs' operators; `sigmoid`, `relu`, `rsqrt` and the like are in the core set and stay.
+/// The operators that PyTorch's core set does without, and those of varve's that it does not have, in operators of that
+/// set
+/// (`core_aten_decompositions`): `log1p_exp` by exp and log1p, `one_hot` by a comparison (whose indices are not
+/// checked: one out of range gives zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by
+/// `scatter_add`, `as_strided_scatter` by `gather` and `where`. Composites are none of graphs' operators; `sigmoid`,
+/// `relu`, `rsqrt` and the like are in the core set and stay.
 inline constexpr struct core_decompositions_t {
   /// The table itself. (A template for the sake of units that do not decompose.)
   template <class Of = log1p_exp_t>
   static constexpr auto table() {
-    return decomposition_table(decomposition<Of>(detail::log1p_exp_in_others), decomposition<one_hot_t>(detail::one_hot_in_others),
+    return decomposition_table(decomposition<Of>(detail::log1p_exp_in_others),
+                               decomposition<one_hot_t>(detail::one_hot_in_others),
                                decomposition<slice_backward_t>(detail::slice_backward_in_others),
                                decomposition<as_strided_backward_t>(detail::as_strided_backward_in_others),
                                decomposition<as_strided_scatter_t>(detail::as_strided_scatter_in_others));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/table.hpp>
-#include <varve/trace/make_fx.hpp>
 #include <varve/pass/rewriter.hpp>
+#include <varve/trace/make_fx.hpp>
 #include <varve/trace/trace.hpp>
 
 #include <tuple>
@@ -15,14 +15,18 @@ namespace refuse {
                      " again, itself or through another decomposition; write it in other operators")
                         .c_str());
 }
-[[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found, meta const& expected) {
-  std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) + to_string(found.sizes) +
-                           ", the operator gives " + name(expected.type) + to_string(expected.sizes);
+[[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found,
+                                                                               meta const& expected) {
+  std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) +
+                           to_string(found.sizes) + ", the operator gives " + name(expected.type) +
+                           to_string(expected.sizes);
   if (found.type != expected.type) throw dtype_error(text.c_str());
   throw shape_error(text.c_str());
 }
 [[noreturn]] VARVE_COLD inline void decomposition_writes_into_its_operand(char const* op) {
-  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " writes into its operand; write into a clone of it").c_str());
+  throw value_error((std::string("varve: decompose: the decomposition of ") + op +
+                     " writes into its operand; write into a clone of it")
+                        .c_str());
 }
 } // namespace refuse
 
@@ -32,17 +36,19 @@ struct operator_decomposition {
   using tag = Tag;
   [[no_unique_address]] F f;
 };
-/// `decomposition<sigmoid_t>([](auto const& x) { return reciprocal(add(exp(neg(x)), 1)); })`: what `decompose` replaces an operator by. The function
-/// takes the operands, or `attributes const&` and the operands, and returns one value of the dtype and shape that the operator gives. An operator of
-/// the user's is named by its tag as well; composites (`gelu`, `softmax`) are no nodes of graphs, but what their bodies call.
+/// `decomposition<sigmoid_t>([](auto const& x) { return reciprocal(add(exp(neg(x)), 1)); })`: what `decompose` replaces
+/// an operator by. The function takes the operands, or `attributes const&` and the operands, and returns one value of
+/// the dtype and shape that the operator gives. An operator of the user's is named by its tag as well; composites
+/// (`gelu`, `softmax`) are no nodes of graphs, but what their bodies call.
 template <class Tag, class F>
 constexpr operator_decomposition<Tag, F> decomposition(F f) {
   static_assert(
-      requires { rules<Tag>::arity; },
-      "varve: decompose: no node of a graph is this operator: a composite is what its body calls, a higher-order operator has functions of its own");
+      requires { rules<Tag>::arity; }, "varve: decompose: no node of a graph is this operator: a composite is what its "
+                                       "body calls, a higher-order operator has functions of its own");
   if constexpr (requires { rules<Tag>::arity; })
     static_assert(rules<Tag>::kind != op_kind::mutation,
-                  "varve: decompose: an in-place operator has no value to put in its place; name the operator that computes what it writes");
+                  "varve: decompose: an in-place operator has no value to put in its place; name the operator that "
+                  "computes what it writes");
   return {static_cast<F&&>(f)};
 }
 
@@ -80,8 +86,9 @@ template <class F, class... X>
 constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const& at, X const&... x) {
   constexpr bool with_attributes = std::is_invocable_v<F const&, attributes const&, X const&...>,
                  without = !with_attributes && std::is_invocable_v<F const&, X const&...>;
-  static_assert(with_attributes || without,
-                "varve: decompose: the function must take the operands of its operator, or attributes const& and the operands");
+  static_assert(
+      with_attributes || without,
+      "varve: decompose: the function must take the operands of its operator, or attributes const& and the operands");
   if constexpr (with_attributes) return f(at, x...);
   else if constexpr (without) return f(x...);
   else return nth<0>(x..., 0);
@@ -89,8 +96,9 @@ constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const&
 /// Makes the operators that it calls known to tensors, for who interprets or fuses the graph: nobody calls this.
 template <class Tag, class F>
 void decomposition_on_tensors(operator_decomposition<Tag, F> const& d, attributes const& at, boxed_args const& x) {
-  [&]<std::size_t... K>(std::index_sequence<K...>) { (void)call_decomposition(d.f, at, x[static_cast<int>(K)]...); }
-  (std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (void)call_decomposition(d.f, at, x[static_cast<int>(K)]...);
+  }(std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
 }
 template <class... D>
 void decomposition_operators() {
@@ -128,7 +136,8 @@ private:
   constexpr bool replaced(rewriter& w, graph& functions, node const& nd, int& made) {
     using Tag = typename std::tuple_element_t<K, std::tuple<D...>>::tag;
     if (nd.op != &handle<Tag>) return false;
-    graph const traced = trace_of<Tag>(w.from, nd, std::get<K>(all_).f, std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+    graph const traced = trace_of<Tag>(w.from, nd, std::get<K>(all_).f,
+                                       std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
     open_.push_back(nd.op);
     for (op_handle const* op : open_)
       for (node const& called : traced.nodes)
@@ -138,7 +147,8 @@ private:
     made = put(w, functions, whole, nd);
     return true;
   }
-  /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was called.
+  /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was
+  /// called.
   template <class Tag, class F, std::size_t... K>
   static constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) {
     graph_builder b;
@@ -155,13 +165,15 @@ private:
   }
   static constexpr proxy operand(graph_builder& b, node const& from) {
     int const id = b.input(from.out);
-    if (from.op->kind == op_kind::constant && from.out.sizes.n == 0) return {nullptr, -1, {from.out.type, {}, true}, from.value, &b};
+    if (from.op->kind == op_kind::constant && from.out.sizes.n == 0)
+      return {nullptr, -1, {from.out.type, {}, true}, from.value, &b};
     return {&b, id, {from.out.type, from.out.sizes, false}, 0};
   }
   /// Puts a function's nodes in the place of a node: the number of its result.
   static constexpr int put(rewriter& w, graph& functions, graph const& f, node const& nd) {
     region const& body = f.regions[0];
-    int const inner = static_cast<int>(w.from.regions.size() + functions.regions.size()); // of the first function that it brings along
+    int const inner = static_cast<int>(w.from.regions.size() +
+                                       functions.regions.size()); // of the first function that it brings along
     list<int> now(static_cast<std::size_t>(body.node_count), -1), in;
     for (int n = 0; n < body.node_count; ++n) {
       node c = f.nodes[n];
@@ -189,16 +201,17 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
 }
 } // namespace detail
 
-/// The same program with each operator of a table replaced by what its decomposition calls on the operands' dtypes and shapes, in functions of
-/// higher-order operators as well and until none is left (PyTorch: `run_decompositions`): `decompose(g, decomposition<sigmoid_t>(f),
-/// core_decompositions)`; of two for one operator the later one counts. In-place operators are made functional first. Errors: `dtype_error`,
-/// `shape_error` where a replacement differs from its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the
-/// nodes made.
+/// The same program with each operator of a table replaced by what its decomposition calls on the operands' dtypes and
+/// shapes, in functions of higher-order operators as well and until none is left (PyTorch: `run_decompositions`):
+/// `decompose(g, decomposition<sigmoid_t>(f), core_decompositions)`; of two for one operator the later one counts.
+/// In-place operators are made functional first. Errors: `dtype_error`, `shape_error` where a replacement differs from
+/// its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the nodes made.
 template <class G, class... D>
   requires std::is_same_v<G, graph>
 constexpr graph decompose(G const& g, D const&... d) {
   auto const table = decomposition_table(d...);
-  if (!std::is_constant_evaluated()) []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
+  if (!std::is_constant_evaluated())
+    []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
   return detail::decomposed(g, table);
 }
 /// ... of a traced constant, for `freeze([] { return decompose(g, ...); })`: nothing of tensors is compiled for it.

@@ -6,22 +6,30 @@
 
 namespace varve {
 
-/// The second result of `linearize`: a graph of the operators that are linear in the tangents, and the constants they need.
+/// The second result of `linearize`: a graph of the operators that are linear in the tangents, and the constants they
+/// need.
 template <class Y>
 class linear_map {
 public:
-  linear_map(graph g, boxed_args constants, std::vector<meta> primals) : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)) {}
+  linear_map(graph g, boxed_args constants, std::vector<meta> primals)
+      : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)) {}
 
   /// The derivative along tangents, which must have the number, shapes and dtypes of the primals.
   template <class... T>
   Y operator()(T const&... t) const {
     boxed_args x(t...);
     if (x.size() != static_cast<int>(primals_.size()))
-      throw value_error(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " + std::to_string(primals_.size()) + " primals").c_str());
+      throw value_error(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " +
+                         std::to_string(primals_.size()) + " primals")
+                            .c_str());
     for (int k = 0; k < x.size(); ++k) {
       meta const& m = primals_[static_cast<std::size_t>(k)];
-      if (!(x[k].sizes() == m.sizes)) refuse::shapes_do_not_match("linearize (tangent and primal)", x[k].sizes(), m.sizes);
-      if (x[k].dtype() != m.type) throw dtype_error((std::string("varve: linearize: a tangent of ") + name(x[k].dtype()) + " for a primal of " + name(m.type)).c_str());
+      if (!(x[k].sizes() == m.sizes))
+        refuse::shapes_do_not_match("linearize (tangent and primal)", x[k].sizes(), m.sizes);
+      if (x[k].dtype() != m.type)
+        throw dtype_error(
+            (std::string("varve: linearize: a tangent of ") + name(x[k].dtype()) + " for a primal of " + name(m.type))
+                .c_str());
     }
     for (auto const& c : constants_) x.push_back(c);
     boxed_args const r = interpret(graph_, x);
@@ -37,8 +45,9 @@ private:
   std::vector<meta> primals_;
 };
 
-/// `auto [y, df] = linearize(f, x...)`: f(x...) and its derivative there as a function: `df(t...)` equals `jvp(f, x, t).second` but runs only what is linear in the tangents.
-/// f runs once for y and once while it is traced. Tensors only. TR-20.
+/// `auto [y, df] = linearize(f, x...)`: f(x...) and its derivative there as a function: `df(t...)` equals `jvp(f, x,
+/// t).second` but runs only what is linear in the tangents. f runs once for y and once while it is traced. Tensors
+/// only. TR-20.
 template <class F, class... X>
 auto linearize(F f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> && ...), "varve: linearize: primals must be tensors");
@@ -47,7 +56,8 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  std::tuple const tangents{l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+  std::tuple const tangents{
+      l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/core/tree.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/interpreter/interpreter.hpp>
 
+#include <vector>
+
 namespace varve {
 
-/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The counterpart of calling operators on proxies; both write by
-/// the same `graph_builder`.
+/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
+/// counterpart of calling operators on proxies; both write by the same `graph_builder`.
 struct trace_layer : layer {
   graph_builder builder;
   trace_layer* outer = nullptr;
-  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are refused.
+  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are
+  /// refused.
   boxed_args* captures = nullptr;
-  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
+  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of
+  /// theirs that it captures are known as such.
   int hidden = 0;
 
-  /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures) of the graph.
+  /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
+  /// of the graph.
   bool folds = false;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
@@ -32,13 +36,19 @@ struct trace_layer : layer {
     pushed::name(*this, this_thread_state.transforms);
     object = this;
     records = is_trace = true;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      return static_cast<trace_layer&>(l).record(op, x);
+    };
   }
   /// A value of the trace: the real tensor with its node number.
-  tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes()); }
+  tensor wrap(tensor const& v, int node) const {
+    return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
+  }
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number()) return builder.constant(t.dtype(), is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
+    if (t.is_number())
+      return builder.constant(t.dtype(),
+                              is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -56,16 +66,19 @@ struct trace_layer : layer {
       if (t.is_wrapped() && t.layer() == l->id) return t.inner();
     return t;
   }
-  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real operands. `choose` makes one of the real results of both.
+  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
+  /// operands. `choose` makes one of the real results of both.
   template <class Choose>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at, Choose const& choose) {
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions,
+                             attributes const& at, Choose const& choose) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
     auto const trace_into = [&](trace_layer& l, std::size_t k) {
       pushed const on(this_thread_state.transforms, l);
       boxed_args in;
-      for (int i = 1; i < x.size(); ++i) in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
+      for (int i = 1; i < x.size(); ++i)
+        in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
       boxed_args const y = functions[k](in);
       values.emplace_back();
       for (auto const& t : y) {
@@ -78,7 +91,8 @@ struct trace_layer : layer {
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
-    int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder, one ? nullptr : &on_false.builder);
+    int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
+                                            one ? nullptr : &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
@@ -113,12 +127,14 @@ private:
     }
     temporarily_popped const off(hidden);
     tensor const y = op(inner);
-    return wrap(y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
+    return wrap(
+        y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
   }
 };
 
-/// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever transforms f applies (MX-1, "real" mode).
-/// Branches of C++ control flow taken by these values are what the graph holds. Run it by `interpret`.
+/// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
+/// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
+/// holds. Run it by `interpret`.
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
@@ -129,7 +145,8 @@ struct make_fx_function {
     trace_layer l;
     return trace(l, [](auto const&) {}, x...);
   }
-  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. `returned` is told what the function returned.
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once.
+  /// `returned` is told what the function returned.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     trace_layer l;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/kernel/convert.hpp>
@@ -10,10 +9,12 @@
 #include <varve/op/mul.hpp>
 #include <varve/op/to.hpp>
 
+#include <bit>
+
 namespace varve {
 
-/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all shapes. Without a builder it is a
-/// constant whose elements all equal `splat`.
+/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
+/// shapes. Without a builder it is a constant whose elements all equal `splat`.
 struct proxy {
   graph_builder* builder = nullptr;
   int id = -1;
@@ -65,8 +66,8 @@ constexpr graph_builder* trace_of_all(X const&... x) {
   return found;
 }
 
-/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute with; 0, 1, ..., n - 1 becomes an `arange`, other
-/// elements a constant, in the function `b`.
+/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute
+/// with; 0, 1, ..., n - 1 becomes an `arange`, other elements a constant, in the function `b`.
 constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
 constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
@@ -75,17 +76,21 @@ constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
 /// The very bits: 0 and -0 differ.
 template <class T>
 constexpr bool same_element(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
+  if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
   else return a == b;
 }
 template <class T, index_t... D>
 constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
-  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k)
+    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
   if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
-  if (counts) return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m, 0};
+  if (counts)
+    return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
+            0};
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
@@ -98,7 +103,8 @@ constexpr int node_in(graph_builder& b, proxy const& p) {
 }
 } // namespace detail
 
-/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are computed.
+/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are
+/// computed.
 template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
@@ -125,33 +131,46 @@ struct backend<detail::traced_base> {
   static constexpr proxy arange(proxy const& like, dims const& n) {
     meta const out{dtype::int64, n};
     graph_builder* const near = like.builder ? like.builder : like.home;
-    if (!near) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
+    if (!near)
+      refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
     graph_builder& b = near->current();
-    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
+    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
+            out, 0};
   }
 
   /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
   static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
     for (index_t d : from)
-      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
+      if (is_symbol(d))
+        refuse::argument_is_invalid(
+            "mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
     return detail::as_proxy(numel_per(from, to), b);
   }
 
-  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
+  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
+  /// constant becomes a node first.
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
     using R = rules<Tag>;
     graph_builder* const near = detail::trace_of_all(x, y...);
-    if (!near) refuse::argument_is_invalid(Tag::op_name, "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
+    if (!near)
+      refuse::argument_is_invalid(
+          Tag::op_name,
+          "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
     if (!x.builder) {
-      if constexpr (std::is_const_v<X>) refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so that it can become a value of the trace");
+      if constexpr (std::is_const_v<X>)
+        refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so "
+                                                  "that it can become a value of the trace");
       else x = materialized(*near, x);
     }
-    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>; n = x.builder->operand_of(n))
-      if (x.builder->written(n).op == &handle<expand_t> && numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
-        refuse::argument_is_invalid(Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
+    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>;
+         n = x.builder->operand_of(n))
+      if (x.builder->written(n).op == &handle<expand_t> &&
+          numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
+        refuse::argument_is_invalid(
+            Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
     proxy in[] = {x, detail::as_proxy(y, near)...};
     constexpr int count = 1 + sizeof...(Y);
     meta metas[count];
@@ -160,9 +179,12 @@ struct backend<detail::traced_base> {
     if constexpr (requires { typename R::functional; }) {
       using F = rules<typename R::functional>;
       result = F::shape({}, metas, count);
-      if (category(result.type) > category(x.info.type)) refuse::argument_is_invalid(Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
+      if (category(result.type) > category(x.info.type))
+        refuse::argument_is_invalid(
+            Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
     }
-    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
+    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes))
+      refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
       if (!in[k].builder) become(in[k], result.type);
     (void)emit<Tag>({}, in, count);
@@ -178,7 +200,10 @@ private:
     return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
   }
   static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
-    return {&b, b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}), {type, {}, true}, 0};
+    return {&b,
+            b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
+            {type, {}, true},
+            0};
   }
   /// A constant as a node with elements of its own.
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
@@ -220,7 +245,8 @@ private:
       if (in[k].home) home = in[k].home;
     }
     if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
-      if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
+      if (graph_builder* const b = !any && home ? &home->current() : nullptr;
+          b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
         become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
         return emit<mul_t>(no_attributes, both, 2);
@@ -231,7 +257,9 @@ private:
       return r;
     }
     if (!any) any = home;
-    if (!any) refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
+    if (!any)
+      refuse::argument_is_invalid(
+          "trace", "this operator was called on constants only while tracing; pass one of them as an argument");
     graph_builder& b = any->current();
     int ids[R::arity + 1]{};
     for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
@@ -239,13 +267,18 @@ private:
   }
   /// Operators whose result on constants is a constant.
   template <class R>
-  static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
-  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such constants are computed at run time.
+  static constexpr bool foldable =
+      R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert ||
+      (R::kind == op_kind::reduction && requires { requires R::sums; });
+  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such
+  /// constants are computed at run time.
   template <class Tag>
   static constexpr bool folds(proxy const* in, int count) {
     bool r = true;
-    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k) r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
-    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>) r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
+    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k)
+      r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
+    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>)
+      r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
     return r;
   }
   template <class R>
@@ -257,11 +290,15 @@ private:
       v = detail::lane<double>::run<R, double>(a);
     } else if constexpr (R::kind == op_kind::reduction) {
       for (index_t d : in[0].info.sizes)
-        if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
+        if (is_symbol(d))
+          refuse::argument_is_invalid("trace",
+                                      "a constant is summed over a symbolic size; pass the count as an argument");
       index_t const all = numel(in[0].info.sizes);
-      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes)) : 0; // a sum begins with 0: it is no -0
+      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes))
+              : 0; // a sum begins with 0: it is no -0
     }
-    if constexpr (R::kind != op_kind::view) v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
+    if constexpr (R::kind != op_kind::view)
+      v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
     return {nullptr, -1, out, v};
   }
 };

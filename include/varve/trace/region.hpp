@@ -6,14 +6,16 @@ namespace varve {
 
 namespace refuse {
 /// All that differs is told at once (WL-3).
-VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
+VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after,
+                                                        int count) {
   std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
   bool shapes = false;
   for (int k = 0; k < count; ++k) {
     meta const &a = before[k], &b = after[k];
     if (a == b) continue;
     text += " value " + std::to_string(k) + ":";
-    if (!(a.sizes == b.sizes)) text += " sizes " + to_string(a.sizes) + " became " + to_string(b.sizes) + (a.type == b.type ? ";" : ",");
+    if (!(a.sizes == b.sizes))
+      text += " sizes " + to_string(a.sizes) + " became " + to_string(b.sizes) + (a.type == b.type ? ";" : ",");
     if (a.type != b.type) text += std::string(" dtype ") + name(a.type) + " became " + name(b.type) + ";";
     shapes = shapes || !(a.sizes == b.sizes);
   }
@@ -40,17 +42,21 @@ namespace detail {
 /// The results of both branches of a `cond` must be of one shape and dtype.
 constexpr void require_alike(meta const& a, meta const& b) {
   if (!(a.sizes == b.sizes)) refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes);
-  if (a.type != b.type) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(b.type));
+  if (a.type != b.type)
+    refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(b.type));
 }
 /// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
 template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
-  std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
+  std::tuple const in{
+      proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
   auto const y = call_with(f, in);
   tree_for_each(
       [&](auto const& v) {
         if constexpr (level_of<std::remove_cvref_t<decltype(v)>> > 0)
-          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < 0, "varve: a function of this operator captures a value that a transform sees; pass it as an operand or through closure(f, captured...)");
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < 0,
+                        "varve: a function of this operator captures a value that a transform sees; pass it as an "
+                        "operand or through closure(f, captured...)");
         else b.result(node_in(b, as_proxy(v, &b)));
       },
       y);
@@ -58,8 +64,9 @@ constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::
 }
 } // namespace detail
 
-/// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions capture of the functions around them become
-/// further operands, the union over both, in the same order for both (CD-4, SL-9).
+/// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions
+/// capture of the functions around them become further operands, the union over both, in the same order for both (CD-4,
+/// SL-9).
 template <class Tag, class Op, class P, class... X>
 constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
@@ -71,20 +78,25 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder on_false(&outer);
   auto const other = detail::trace_into(on_false, op.on_false, metas, std::index_sequence_for<X...>{});
   on_false.close();
-  static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
+  static_assert(std::is_same_v<decltype(shapes), decltype(other)>,
+                "varve: cond: both functions must return the same number of values");
   tree_map([](meta const& a, meta const& b) { return detail::require_alike(a, b), 0; }, shapes, other);
   int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
+  int const id =
+      outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
 }
 
-/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured; and its condition, a second function of what is
-/// carried and captured, when it has one. Attributes of the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the
+/// rest captured; and its condition, a second function of what is carried and captured, when it has one. Attributes of
+/// the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder* const near = detail::trace_of_all(x...);
-  if (!near) refuse::argument_is_invalid("trace", "a loop over constants alone was met while tracing; pass one of them as an argument");
+  if (!near)
+    refuse::argument_is_invalid("trace",
+                                "a loop over constants alone was met while tracing; pass one of them as an argument");
   graph_builder& outer = *near;
   constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
   meta metas[] = {meta_of(x)...};
@@ -98,9 +110,11 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   step.close();
   list<meta> after;
   tree_for_each([&](meta const& m) { after.push_back(m); }, shapes);
-  if (after.size() < static_cast<std::size_t>(carried)) refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
+  if (after.size() < static_cast<std::size_t>(carried))
+    refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
   for (int k = 0; k < carried; ++k)
-    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
+    if (!(after[static_cast<std::size_t>(k)] == metas[k]))
+      refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
   int at = 0;
   auto const result = tree_map(
       [&](meta const& m) {
@@ -111,14 +125,16 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
         return all;
       },
       shapes);
-  attributes const how(dims{carried, scanned, op.reverse, op.end.counted}, dims{n, static_cast<int>(after.size()) > carried});
+  attributes const how(dims{carried, scanned, op.reverse, op.end.counted},
+                       dims{n, static_cast<int>(after.size()) > carried});
   int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int id = -1;
   if constexpr (Op::end_is_open) {
     graph_builder condition(&outer);
     auto const [go] = detail::trace_into(condition, op.end.condition, metas, std::index_sequence_for<X...>{});
     condition.close();
-    if (go.type != dtype::bool_ || go.sizes.n) refuse::argument_is_invalid(Tag::op_name, "the condition must give one bool");
+    if (go.type != dtype::bool_ || go.sizes.n)
+      refuse::argument_is_invalid(Tag::op_name, "the condition must give one bool");
     id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step, &condition);
   } else {
     id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step);

@@ -19,7 +19,8 @@ struct dim_name {
 template <dim_name Name>
 inline constexpr index_t dim = symbol(Name.text);
 
-/// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float, dim<"n">>` with a symbolic size.
+/// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float,
+/// dim<"n">>` with a symbolic size.
 template <class T, index_t... D>
 struct spec_t {
   static constexpr bool fixed = (!is_symbol(D) && ...); // all sizes are numbers
@@ -37,7 +38,8 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
       [&](auto const& v) {
         using V = std::remove_cvref_t<decltype(v)>;
         static_assert(value<V>, "varve: trace: the function must return values");
-        static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion through a capture); pass the outer value as an argument");
+        static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion "
+                                        "through a capture); pass the outer value as an argument");
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
@@ -45,17 +47,20 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   if (has_mutation(g)) return detail::functionalized(g);
   return g;
 }
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its
+/// leaves become the graph's results in order.
 template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
   graph_builder b;
   return trace_graph_into(b, f, m...);
 }
 
-/// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
+/// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing.
+/// The result is a value to assert on, print and execute.
 template <class F, class... S>
 constexpr auto trace(F, S...) {
-  static_assert(std::is_empty_v<F>, "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
+  static_assert(std::is_empty_v<F>,
+                "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
   if constexpr (std::is_empty_v<F>) {
     return freeze([] {
       graph_builder b; // trace_graph, with one step less in messages

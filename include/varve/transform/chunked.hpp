@@ -8,7 +8,8 @@
 
 namespace varve {
 
-/// How many slices `vmap`, rows `jacrev`, or columns `jacfwd` and `hessian`, work on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
+/// How many slices `vmap`, rows `jacrev`, or columns `jacfwd` and `hessian`, work on at once: `vmap(f,
+/// chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
@@ -63,7 +64,9 @@ private:
   auto call(std::index_sequence<K...>, X const&... x) const {
     auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     index_t const n = to_dims(detail::common_size(sizes))[0];
-    auto const run = [&](index_t from, index_t to) { return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...); };
+    auto const run = [&](index_t from, index_t to) {
+      return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...);
+    };
     if (n <= chunk) return f(x...);
     // "same": every part sees the numbers that the first one saw (TR-9).
     generator const start = default_generator;
@@ -102,7 +105,9 @@ auto jacrev(F f, chunk_size c) {
 template <class F>
 auto jacfwd(F f, chunk_size c) {
   return [f, c](auto const& x, auto const&... rest) {
-    auto const column = [&](auto const& e) { return jvp([&](auto const& v) { return f(v, rest...); }, std::tuple(x), std::tuple(e)).second; };
+    auto const column = [&](auto const& e) {
+      return jvp([&](auto const& v) { return f(v, rest...); }, std::tuple(x), std::tuple(e)).second;
+    };
     return detail::as_columns(vmap(column, in_dims<0>, out_dims<-1>, c)(detail::basis(x)), x);
   };
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <tuple>
 #include <varve/core/tree.hpp>
 #include <varve/interpreter/tower.hpp>
 
+#include <tuple>
+
 namespace varve {
 
-/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
-/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
+/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level
+/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion,
+/// design section 5).
 template <class F, class... C>
 struct closure_t {
   [[no_unique_address]] F f;
@@ -41,27 +43,32 @@ constexpr auto captures_of(closure_t<F, C...> const& f) {
 }
 template <class X>
 constexpr int leaf_level() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    int r = 0;
-    using E = elements_of<X>;
-    ((r = leaf_level<std::tuple_element_t<K, E>>() > r ? leaf_level<std::tuple_element_t<K, E>>() : r), ...);
-    return r;
-  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
+  if constexpr (is_tree_node<X>)
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      int r = 0;
+      using E = elements_of<X>;
+      ((r = leaf_level<std::tuple_element_t<K, E>>() > r ? leaf_level<std::tuple_element_t<K, E>>() : r), ...);
+      return r;
+    }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else if constexpr (value<X>) return level_of<X>;
   else return 0;
 }
 template <class X>
 consteval bool tree_is_dynamic() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    return (tree_is_dynamic<std::tuple_element_t<K, elements_of<X>>>() || ...);
-  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
+  if constexpr (is_tree_node<X>)
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return (tree_is_dynamic<std::tuple_element_t<K, elements_of<X>>>() || ...);
+    }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else return dynamic_value<X>;
 }
 /// Is one of these values, or of their leaves, one of a trace?
 template <class... X>
 consteval bool any_traced() {
   return ([] {
-    if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return any_traced<E...>(); }(std::type_identity<elements_of<X>>{});
+    if constexpr (is_tree_node<X>)
+      return []<class... E>(std::type_identity<std::tuple<E...>>) {
+        return any_traced<E...>();
+      }(std::type_identity<elements_of<X>>{});
     else return traced_value<X>;
   }() || ...);
 }
@@ -71,7 +78,8 @@ inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of
 
 template <int Level, class F, class... X>
 constexpr auto leaves_tower(F const& f, X const&... x) {
-  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  return std::apply([](auto const&... v) { return tower_of<Level>(v...); },
+                    tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
 }
 } // namespace detail
 

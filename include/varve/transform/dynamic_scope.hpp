@@ -57,16 +57,21 @@ struct argument_node : grad_node {
     delete static_cast<argument_node*>(n);
   }
 };
-inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [](grad_node&) {}, &argument_node::destroy, [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
+inline constexpr grad_node_type argument_node::type_{
+    &argument_node::backward, [](grad_node&) {}, &argument_node::destroy,
+    [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
 } // namespace detail
 
-/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
-/// (A template, like its siblings, only so that the header alone instantiates no operator.)
+/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records.
+/// The counterpart of `static_reverse_scope`. (A template, like its siblings, only so that the header alone
+/// instantiates no operator.)
 template <class On = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
-    if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
+    if (this_thread_state.saved_hooks)
+      throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
+                            "their scope (TR-25)");
     layer_.records = true;
     layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
@@ -96,7 +101,8 @@ public:
   auto primal(Y const& t) const {
     return tree_map(
         [&](auto const& y) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) return mine(y) ? tensor(y.inner()) : y;
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>)
+            return mine(y) ? tensor(y.inner()) : y;
           else return y;
         },
         t);
@@ -120,7 +126,8 @@ public:
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
             tensor const cotangent = detail::as_tensor(detail::plain(c));
-            if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
+            if (!(cotangent.sizes() == y.sizes()))
+              refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
             if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
           }
           return y;
@@ -160,7 +167,8 @@ public:
           auto const x = boxed(v);
           auto const dx = boxed(d);
           detail::require_floating(x, "jvp");
-          if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
+          if (!(x.sizes() == dx.sizes()))
+            refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
           return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
         },
         p, t);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/cat.hpp>
+#include <varve/value/tensor.hpp>
+
 #include <string>
 #include <utility>
 #include <vector>
-#include <varve/op/cat.hpp>
-#include <varve/value/tensor.hpp>
 
 namespace varve {
 
 /// Tensors by name, in an order.
 using parameter_dict = std::vector<std::pair<std::string, tensor>>;
 
-/// Base of structures that have parameters and are called: `struct linear : module { tensor w; linear() { register_parameter("w", w); } tensor operator()(tensor const& x); };`
-/// Parts of them are registered by name and found as "part.w". One tensor registered under two names is tied: both follow a substitution.
+/// Base of structures that have parameters and are called: `struct linear : module { tensor w; linear() {
+/// register_parameter("w", w); } tensor operator()(tensor const& x); };` Parts of them are registered by name and found
+/// as "part.w". One tensor registered under two names is tied: both follow a substitution.
 class module {
 public:
   module() = default;
@@ -40,7 +42,8 @@ protected:
 
 private:
   template <class M, class... X>
-  friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x);
+  friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights,
+                              X const&... x);
   template <class T>
   std::vector<std::pair<std::string, T*>> slots(std::string const& prefix) const {
     dependent<module, T> const& self = *this;
@@ -54,8 +57,9 @@ private:
   std::vector<std::pair<std::string, module*>> parts_;
 };
 
-/// Calls `m(x...)` with other tensors in place of its parameters, which are back afterwards, exceptions included (TR-21). Tied parameters follow one another unless
-/// `tie_weights` is off. A name in two dicts, or one that there is none of, is `value_error`; with `strict` so is a parameter that no dict names.
+/// Calls `m(x...)` with other tensors in place of its parameters, which are back afterwards, exceptions included
+/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, or one that there is
+/// none of, is `value_error`; with `strict` so is a parameter that no dict names.
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
@@ -103,8 +107,8 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
   return functional_call(m, std::vector<dependent<parameter_dict, M>>{parameters}, false, true, x...);
 }
 
-/// Parameters of several modules of one structure, stacked along a new dimension in front: what `vmap` of `functional_call` runs as an ensemble (TR-22). Leaves that require
-/// grad stay such.
+/// Parameters of several modules of one structure, stacked along a new dimension in front: what `vmap` of
+/// `functional_call` runs as an ensemble (TR-22). Leaves that require grad stay such.
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
   if (models.empty()) throw value_error("varve: stack_module_state: at least one model is needed");
@@ -115,7 +119,8 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
     std::vector<T> values;
     bool grad = true;
     for (auto const& d : all) {
-      if (d.size() != all[0].size() || d[k].first != all[0][k].first) throw value_error("varve: stack_module_state: the models differ in their parameters");
+      if (d.size() != all[0].size() || d[k].first != all[0][k].first)
+        throw value_error("varve: stack_module_state: the models differ in their parameters");
       values.push_back(static_cast<T const&>(d[k].second).detach());
       grad = grad && d[k].second.requires_grad() && d[k].second.is_leaf();
     }

@@ -11,7 +11,8 @@ struct argnums_t {};
 template <int... A>
 inline constexpr argnums_t<A...> argnums{};
 
-/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else), `value_and_grad(f, has_aux)` ((value, anything else), gradient).
+/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else),
+/// `value_and_grad(f, has_aux)` ((value, anything else), gradient).
 struct has_aux_t {};
 inline constexpr has_aux_t has_aux{};
 
@@ -37,7 +38,8 @@ struct grad_function {
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     constexpr int count = sizeof...(X);
-    static_assert(detail::argnums_are_valid<count, A...>(), "varve: grad: argnums must be distinct and name existing arguments");
+    static_assert(detail::argnums_are_valid<count, A...>(),
+                  "varve: grad: argnums must be distinct and name existing arguments");
     if constexpr (detail::argnums_are_valid<count, A...>()) {
       auto scope = reverse_scope<F, X...>(f, x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -47,12 +49,20 @@ struct grad_function {
         };
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
         auto const out = scope.run([&] { return detail::call_with(f, in); });
-        if constexpr (Aux) static_assert(requires { out.first; out.second; }, "varve: grad with has_aux: the function must return a pair of its value and anything else");
+        if constexpr (Aux)
+          static_assert(
+              requires {
+                out.first;
+                out.second;
+              }, "varve: grad with has_aux: the function must return a pair of its value and anything else");
         auto const& y = result(out);
         scope.backward_from_scalar(y);
         auto gradients = [&] {
-          if constexpr (sizeof...(A) == 1) return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
-          else return std::make_tuple(scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
+          if constexpr (sizeof...(A) == 1)
+            return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
+          else
+            return std::make_tuple(
+                scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
         };
         if constexpr (WithValue) return std::pair(scope.primal(out), gradients());
         else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
@@ -68,8 +78,9 @@ private:
   }
 };
 
-/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)` / `grad(f, argnums<0, 2>)` as a tuple.
-/// Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
+/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
+/// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
+/// arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
 template <int... A, class F>
 constexpr auto grad(F f) {
   if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};

@@ -15,7 +15,12 @@ template <value X>
 constexpr auto basis(X const& x) {
   auto const sizes = shape_of(x);
   auto const n = on_dims([](dims const& s) { return dims{numel(s)}; }, sizes);
-  auto const wide = on_dims([](dims const& s) { dims r = s; return r.insert(0, numel(s)); }, sizes);
+  auto const wide = on_dims(
+      [](dims const& s) {
+        dims r = s;
+        return r.insert(0, numel(s));
+      },
+      sizes);
   if constexpr (is_ints<decltype(n)> && !dynamic_value<X> && is_ints<decltype(type_fact(x))>) {
     using T = type_of<static_cast<dtype>(decltype(type_fact(x))::to_dims()[0])>;
     return reshape(eye<T, decltype(n)::to_dims()[0]>(), wide);
@@ -41,7 +46,8 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
 }
 } // namespace detail
 
-/// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors. One pass per element of x. TR-19.
+/// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
+/// One pass per element of x. TR-19.
 template <class F>
 struct jacfwd_function {
   [[no_unique_address]] F f;
@@ -64,7 +70,8 @@ constexpr auto jacfwd(F f) {
   return jacfwd_function<F>{f};
 }
 
-/// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result. One pass per element of the result. TR-18.
+/// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.
+/// One pass per element of the result. TR-18.
 template <class F>
 struct jacrev_function {
   [[no_unique_address]] F f;
@@ -72,7 +79,8 @@ struct jacrev_function {
   constexpr auto operator()(X const& x, R const&... rest) const {
     auto const y = f(x, rest...);
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
-    // Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function; it runs once in either world.
+    // Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function;
+    // it runs once in either world.
     auto const row = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return std::get<0>(vjp(closure(along, e, known, r...), at).second(e));

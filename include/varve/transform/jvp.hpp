@@ -23,13 +23,16 @@ struct static_forward_scope {
           auto const dx = in_world_of(plain(d), v);
           static_assert(value<decltype(x)>, "varve: jvp: primals must be values");
           if constexpr (static_and_not_floating<std::remove_cvref_t<decltype(x)>>()) {
-            static_assert(never<decltype(x)>, "varve: jvp: primals must be floating; pass others through closure(f, captured...)");
+            static_assert(never<decltype(x)>,
+                          "varve: jvp: primals must be floating; pass others through closure(f, captured...)");
             return x;
           } else {
             auto const same = same_fact(shape_of(x), shape_of(dx));
-            if constexpr (!std::is_same_v<std::remove_const_t<decltype(same)>, bool>) static_assert(decltype(same)::value, "varve: jvp: a tangent must have the shape of its primal");
+            if constexpr (!std::is_same_v<std::remove_const_t<decltype(same)>, bool>)
+              static_assert(decltype(same)::value, "varve: jvp: a tangent must have the shape of its primal");
             auto const tangent = to(dx, type_fact(x));
-            return seen<interpreter, std::remove_const_t<decltype(x)>, std::remove_const_t<decltype(tangent)>>{x, {}, tangent};
+            return seen<interpreter, std::remove_const_t<decltype(x)>, std::remove_const_t<decltype(tangent)>>{
+                x, {}, tangent};
           }
         },
         p, t);
@@ -57,15 +60,17 @@ constexpr auto forward_scope() {
 }
 } // namespace detail
 
-/// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one run. Results may be trees; a result that does not
-/// depend on the arguments has tangent zeros. TR-17.
+/// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one
+/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros. TR-17.
 template <class F, class... P, class... T>
 constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents) {
-  static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0, "varve: jvp: primals and tangents must be tuples of the same, positive size");
+  static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0,
+                "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
   auto const y = scope.run([&] { return detail::call_with(f, in); });
-  return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y), tree_map([&](auto const& v) { return scope.tangent(v); }, y));
+  return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y),
+                   tree_map([&](auto const& v) { return scope.tangent(v); }, y));
 }
 
 } // namespace varve

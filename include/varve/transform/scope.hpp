@@ -15,8 +15,9 @@ inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler 
 /// Checks what leaves a static transform of level N.
 template <int N, class Y>
 constexpr void check_exit() {
-  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
-                                  "pass the outer value as an argument or through closure(f, captured...)");
+  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation "
+                              "confusion through a capture); "
+                              "pass the outer value as an argument or through closure(f, captured...)");
 }
 /// A value of the trace that some arguments or declared captures belong to; `none` when none does.
 template <class V, class... R>
@@ -26,7 +27,9 @@ constexpr auto first_traced(V const& v, R const&... r) {
 }
 template <class F, class... X>
 constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_traced<decltype(captures_of(f)), X...>()) return std::apply([](auto const&... v) { return first_traced(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  if constexpr (any_traced<decltype(captures_of(f)), X...>())
+    return std::apply([](auto const&... v) { return first_traced(v...); },
+                      tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
   else return none;
 }
 template <class V, int N>
@@ -43,18 +46,20 @@ public:
   using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
   using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
 
-  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x)
+      : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
 
   template <class T>
   constexpr auto track(T const& t) {
     if constexpr (detail::differentiable_leaf<T>) return track_leaf(t);
-    else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
-          else return v;
-        },
-        t);
+    else
+      return tree_map(
+          [&](auto const& v) {
+            using V = std::remove_cvref_t<decltype(v)>;
+            if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
+            else return v;
+          },
+          t);
   }
   template <class Body>
   constexpr auto run(Body const& body) {
@@ -81,7 +86,9 @@ public:
     static_assert(value<Y>, "varve: grad: the function must return one scalar value");
     if constexpr (value<Y>) {
       detail::check_exit<level, Y>();
-      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
+      if constexpr (is_ints<decltype(shape_of(y))>)
+        static_assert(decltype(shape_of(y))::size() == 0,
+                      "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
       else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
       if constexpr (at_level<Y, level>) seed(y, detail::constant_ones(y.value));
       tape_.pull();
@@ -106,25 +113,28 @@ public:
     if constexpr (detail::leaf_at_level<T, level>) {
       if (t.extra->set) return t.extra->value;
       return lift_to_all(tape_.tower, detail::constant_zeros(t.value));
-    } else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (at_level<V, level>) {
-            if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
-          } else {
-            return none;
-          }
-        },
-        t);
+    } else
+      return tree_map(
+          [&](auto const& v) {
+            using V = std::remove_cvref_t<decltype(v)>;
+            if constexpr (at_level<V, level>) {
+              if (v.extra->set) return v.extra->value;
+              return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
+            } else {
+              return none;
+            }
+          },
+          t);
   }
 
 private:
   using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
-  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the trace.
+  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the
+  /// trace.
   template <class V>
   constexpr auto track_leaf(V const& v) {
-    if constexpr (!is_none<like> && !traced_value<V>) return in().track(in(), detail::as_traced(detail::plain(v), like_));
+    if constexpr (!is_none<like> && !traced_value<V>)
+      return in().track(in(), detail::as_traced(detail::plain(v), like_));
     else return in().track(in(), detail::plain(v));
   }
   static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
@@ -139,7 +149,8 @@ private:
   template <class Y, class G>
   constexpr void seed(Y const& y, G const& g) {
     if constexpr (traced_value<Y> && value<G> && !traced_value<G>) {
-      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y)))) refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
+      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y))))
+        refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
       if (y.extra) y.extra->add(tape_.tower, to(detail::as_traced(detail::plain(g), y), type_fact(y)));
     } else {
       if (y.extra) y.extra->add(tape_.tower, g);

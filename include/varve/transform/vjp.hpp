@@ -26,7 +26,8 @@ constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] 
 }
 } // namespace detail
 
-/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called many times.
+/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called
+/// many times.
 template <class Scope, class In, class Y>
 struct pullback {
   detail::owned<Scope> scope;
@@ -39,7 +40,8 @@ struct pullback {
   }
 };
 
-/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per argument, `g` a tree like the result. TR-15.
+/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
+/// argument, `g` a tree like the result. TR-15.
 template <class F, class... X>
 constexpr auto vjp(F f, X const&... x) {
   auto* raw = detail::new_reverse_scope(f, x...);
@@ -48,7 +50,8 @@ constexpr auto vjp(F f, X const&... x) {
   auto in = scope->track(std::tuple<X...>(x...));
   auto y = scope->run([&] { return detail::call_with(f, in); });
   auto value = scope->primal(y);
-  return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
+  return std::pair(value,
+                   pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
 }
 
 } // namespace varve

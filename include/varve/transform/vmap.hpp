@@ -5,7 +5,8 @@
 
 namespace varve {
 
-/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
+/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers
+/// count from the last dimension.
 template <auto... D>
 struct in_dims_t {};
 template <auto... D>
@@ -84,7 +85,8 @@ constexpr auto mapped_sizes(T const& t) {
 template <class S>
 inline constexpr bool sizes_agree = false;
 template <class N, class... M>
-inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
+inline constexpr bool sizes_agree<std::tuple<N, M...>> =
+    !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
 
 template <class N, class... M>
 constexpr auto common_size(std::tuple<N, M...> const& sizes) {
@@ -92,7 +94,9 @@ constexpr auto common_size(std::tuple<N, M...> const& sizes) {
     return N{};
   } else {
     dims const n = to_dims(std::get<0>(sizes));
-    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
+    std::apply(
+        [&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); },
+        sizes);
     return n;
   }
 }
@@ -132,7 +136,9 @@ constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_u
 template <auto D, class Scope, class T>
 constexpr auto map_tree(Scope const& scope, T const& t) {
   if constexpr (is_none<decltype(D)>) return t;
-  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
+  else
+    return tree_map(
+        [&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
 }
 template <auto D, class Scope, class Y>
 constexpr auto collect(Scope const& scope, Y const& y) {
@@ -142,7 +148,8 @@ constexpr auto collect(Scope const& scope, Y const& y) {
     if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
       if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
     } else {
-      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+      static_assert(!decltype(mapped)::value,
+                    "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
     }
     return y;
   } else {
@@ -157,8 +164,9 @@ constexpr auto collect_tree(Scope const& scope, Y const& y) {
   if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
     return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
   } else if constexpr (is_tree_node<Y>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
-        std::make_index_sequence<std::tuple_size_v<Y>>{});
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   } else {
     return collect<dim_at<0, D...>()>(scope, y);
   }
@@ -186,7 +194,8 @@ private:
     auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     using S = decltype(sizes);
     static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
-    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>,
+                  "varve: vmap: the mapped dimensions of the arguments have different sizes");
     if constexpr (detail::sizes_agree<S>) {
       auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
@@ -198,8 +207,9 @@ private:
   }
 };
 
-/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
-/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
+/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop
+/// over slices. Errors: unequal mapped sizes, a result that is mapped although out_dims says none. TR-1..4. Random
+/// operators on tensors inside are refused unless `randomness` says what they do.
 template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
 constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
   return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};

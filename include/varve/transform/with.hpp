@@ -6,8 +6,9 @@
 
 namespace varve {
 
-/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
-/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
+/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare
+/// `ones<float, 3>()` has no argument whose type could carry the stack; a scope carries the modes it was handed
+/// through, the outermost first. On tensors factories need none.
 template <class... I>
 struct scope {
   [[no_unique_address]] std::tuple<I...> stack{};
@@ -15,7 +16,8 @@ struct scope {
   /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
   template <index_t... D, number N>
   constexpr auto full(ints<D...> const& sizes, N v) const {
-    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
+    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(
+        lift_to_all(stack, v));
   }
   /// `zeros(shape<2, 3>, type<double>)`
   template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
@@ -39,8 +41,9 @@ constexpr auto within(scope<I...> const& s, In const& in) {
 }
 } // namespace detail
 
-/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
-/// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
+/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by
+/// the compiler. The mode sits above the transforms already around it and below those that f applies. On tensors it is
+/// a `mode_guard` around the call.
 template <class M, class F, class... X>
   requires(sizeof...(X) > 0)
 constexpr auto with(M& mode, F const& f, X const&... x) {
@@ -82,7 +85,8 @@ struct with_function {
     }
   }
 };
-/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
+/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`,
+/// `grad(with(m, f))(x)`. The mode must outlive it.
 template <class M, class F>
 constexpr auto with(M& mode, F f) {
   return with_function<M, F>{&mode, f};

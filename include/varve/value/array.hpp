@@ -4,8 +4,9 @@
 
 namespace varve {
 
-/// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5, 6}`.
-/// `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are given.
+/// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5,
+/// 6}`. `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are
+/// given.
 template <class T, index_t... D>
 struct array {
   using value_type = T;

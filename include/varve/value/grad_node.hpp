@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstdint>
 #include <varve/value/storage.hpp>
 
+#include <cstdint>
+
 /// @file
-/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made their operands. One graph serves the levels of
-/// `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made
+/// their operands. One graph serves the levels of `grad` and eager autograd; `interpreter/engine.hpp` runs it.
 namespace varve {
 
 class boxed_args;
@@ -14,7 +15,8 @@ struct grad_node;
 
 /// What a kind of node can do.
 struct grad_node_type {
-  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for; undefined ones stand for zeros.
+  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for;
+  /// undefined ones stand for zeros.
   boxed_args (*backward)(grad_node& self, boxed_args& g, bool const* wanted);
   /// Frees what was saved for the backward pass.
   void (*release)(grad_node& self);
@@ -70,7 +72,8 @@ private:
 /// What is attached to a node: hooks, retained gradients, the call that made it.
 struct grad_node_extra {
   virtual ~grad_node_extra() = default;
-  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node its post-hooks.
+  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node
+  /// its post-hooks.
   virtual void arrived(grad_node&, boxed_args& g) = 0;
   virtual void before(grad_node&, boxed_args& g) = 0;
   virtual void after(grad_node&, boxed_args& out, boxed_args const& g) = 0;
@@ -90,7 +93,8 @@ struct grad_node {
   std::uint16_t results = 1;
   grad_node_type const* type;
   edge* next = nullptr;
-  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being freed: the next one to be.
+  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being
+  /// freed: the next one to be.
   std::uint64_t sequence = 0;
   /// Where the engine's run keeps it.
   std::atomic<std::uint32_t> mark{0};

@@ -3,8 +3,8 @@
 #include <varve/value/strided.hpp>
 
 /// @file
-/// Views of memory that other libraries have, known by what they offer: nothing of those libraries is included, and what a view offers under the same
-/// names is one of them.
+/// Views of memory that other libraries have, known by what they offer: nothing of those libraries is included, and
+/// what a view offers under the same names is one of them.
 namespace varve {
 
 /// An extent of a `tensor_ref` that is known at run time only.
@@ -13,7 +13,8 @@ inline constexpr index_t dyn = -1;
 namespace detail {
 /// What a pointer points to, also where it is given by reference; void for all else.
 template <class P>
-using pointee = std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
+using pointee =
+    std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
 template <class M>
 concept has_data_handle = requires(M& m) {
   requires !std::is_void_v<pointee<decltype(m.data_handle())>>;
@@ -23,7 +24,8 @@ concept has_data_handle = requires(M& m) {
   typename std::integral_constant<int, static_cast<int>(M::rank())>;
 };
 template <class M>
-concept gives_what_lies_there = requires(M& m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; };
+concept gives_what_lies_there =
+    requires(M& m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; };
 template <class M>
 concept gives_computed_elements = requires { typename M::reference; } && !gives_what_lies_there<M>;
 template <class M>
@@ -32,13 +34,14 @@ template <class M>
 concept maps_otherwise = (M::rank() > 0) && requires(M& m) { m.mapping(); } && !maps_by_strides<M>;
 } // namespace detail
 
-/// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`; `extent(r)` and `stride(r)`, in
-/// elements; a constant `rank()`. Where there is a `mapping()`, it must have strides; where there is a `reference`, it must be the element itself and
-/// not something computed of it.
+/// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`;
+/// `extent(r)` and `stride(r)`, in elements; a constant `rank()`. Where there is a `mapping()`, it must have strides;
+/// where there is a `reference`, it must be the element itself and not something computed of it.
 template <class M>
 concept mdspan_like = detail::has_data_handle<M> && !detail::gives_computed_elements<M> && !detail::maps_otherwise<M>;
 
-/// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and transposes of these.
+/// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and
+/// transposes of these.
 template <class M>
 concept eigen_like = requires(M& m) {
   requires !std::is_void_v<detail::pointee<decltype(m.data())>>;
@@ -59,8 +62,9 @@ concept eigen_tensor_like = requires(M& m) {
   typename std::integral_constant<int, static_cast<int>(M::NumIndices) + static_cast<int>(M::Layout)>;
 };
 
-/// The memory behind a view of type `M`: `element`, `rank`, `extents(rank)` as far as the compiler knows them (`dyn` elsewhere), `of(m, rank)`, all
-/// of it as data. A matrix may also be seen as a vector, and a vector as a matrix: `can_be(rank)`. `owns`: is it no view, but the memory itself?
+/// The memory behind a view of type `M`: `element`, `rank`, `extents(rank)` as far as the compiler knows them (`dyn`
+/// elsewhere), `of(m, rank)`, all of it as data. A matrix may also be seen as a vector, and a vector as a matrix:
+/// `can_be(rank)`. `owns`: is it no view, but the memory itself?
 template <class M>
 struct memory_view;
 
@@ -80,7 +84,8 @@ struct memory_view<M> {
   static constexpr strided<element> of(M& m, int) {
     strided<element> r{m.data_handle(), {}, {}};
     if constexpr (requires { m.is_strided(); })
-      if (!m.is_strided()) refuse::argument_is_invalid("tensor_ref", "the layout of the mdspan has no strides; copy it to one that has");
+      if (!m.is_strided())
+        refuse::argument_is_invalid("tensor_ref", "the layout of the mdspan has no strides; copy it to one that has");
     if constexpr (rank > 0)
       for (int k = 0; k < rank; ++k) {
         r.sizes.push_back(static_cast<index_t>(m.extent(index(k))));
@@ -94,7 +99,8 @@ private:
   /// The standard's word for "at run time" is the greatest number, which is `dyn` here.
   static constexpr index_t static_extent(int k) {
     if constexpr (requires { M::static_extent(0); }) return static_cast<index_t>(M::static_extent(index(k)));
-    else if constexpr (requires { M::extents_type::static_extent(0); }) return static_cast<index_t>(M::extents_type::static_extent(index(k)));
+    else if constexpr (requires { M::extents_type::static_extent(0); })
+      return static_cast<index_t>(M::extents_type::static_extent(index(k)));
     else return dyn;
   }
 };
@@ -118,10 +124,11 @@ public:
     return {rank == 1 ? rows == 1 ? cols : rows : dyn};
   }
   static constexpr strided<element> of(M& m, int r) {
-    index_t const n[] = {static_cast<index_t>(m.rows()), static_cast<index_t>(m.cols())}, inner = m.innerStride(), outer = m.outerStride(),
-                  step[] = {row_major ? outer : inner, row_major ? inner : outer};
+    index_t const n[] = {static_cast<index_t>(m.rows()), static_cast<index_t>(m.cols())}, inner = m.innerStride(),
+                  outer = m.outerStride(), step[] = {row_major ? outer : inner, row_major ? inner : outer};
     if (r == 2) return {m.data(), {n[0], n[1]}, {step[0], step[1]}};
-    if (n[0] != 1 && n[1] != 1) refuse::shapes_do_not_match("tensor_ref (of one extent, and a matrix)", dims{n[0], n[1]}, dims{n[0] * n[1]});
+    if (n[0] != 1 && n[1] != 1)
+      refuse::shapes_do_not_match("tensor_ref (of one extent, and a matrix)", dims{n[0], n[1]}, dims{n[0] * n[1]});
     int const along = n[0] == 1 && (rank == 2 || rows == 1) ? 1 : 0;
     return {m.data(), {n[along]}, {step[along]}};
   }
@@ -159,8 +166,9 @@ concept viewable = requires { typename memory_view<std::remove_reference_t<M>>::
 /// ... for elements `T`. One that owns its memory must be a variable, unless it is only read (`T` is
 /// const).
 template <class M, class T>
-concept viewable_as = viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
-                      (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
+concept viewable_as =
+    viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
+    (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
 
 namespace detail {
 /// A range that is no view known here, and says that its elements may not follow one another.
@@ -193,8 +201,8 @@ constexpr auto strided_view(M& m) {
   } else return strided<typename V::element>{};
 }
 
-/// The memory behind a view, for extents known to the compiler: row-major. One dimension is memory as any range is, of as many elements as the
-/// extents say.
+/// The memory behind a view, for extents known to the compiler: row-major. One dimension is memory as any range is, of
+/// as many elements as the extents say.
 template <index_t... D, class M>
 constexpr auto* row_major_data(M& m) {
   using V = memory_view<M>;
@@ -203,21 +211,24 @@ constexpr auto* row_major_data(M& m) {
   constexpr bool fits = may_have_extents(V::extents(rank), V::rank == 1 ? count : wanted);
   constexpr bool ordered = !V::column_major || extents_above_one(wanted) < 2;
   static_assert(fits, "varve: tensor_ref: the view has other extents than the tensor_ref");
-  static_assert(ordered, "varve: tensor_ref: extents known to the compiler mean row-major memory, and this matrix is column-major; make it RowMajor, "
+  static_assert(ordered, "varve: tensor_ref: extents known to the compiler mean row-major memory, and this matrix is "
+                         "column-major; make it RowMajor, "
                          "view its transpose(), or leave the extents to run time (dyn)");
   if constexpr (fits && ordered) {
     auto const r = V::of(m, rank);
     if (!(r.sizes == (V::rank == 1 ? count : wanted))) refuse::shapes_do_not_match("tensor_ref", r.sizes, wanted);
     if (!layout{r.sizes, r.strides, 0, true}.contiguous())
-      refuse::argument_is_invalid("tensor_ref",
-                                  "the elements of the view do not lie in row-major order; copy them, or leave the extents to run time (dyn)");
+      refuse::argument_is_invalid(
+          "tensor_ref",
+          "the elements of the view do not lie in row-major order; copy them, or leave the extents to run time (dyn)");
     return r.data;
   } else return static_cast<typename V::element*>(nullptr);
 }
 
 /// The `K`-th extent of a view as far as the compiler knows it.
 template <class M, int K>
-inline constexpr index_t extent_of_view = memory_view<std::remove_reference_t<M>>::extents(memory_view<std::remove_reference_t<M>>::rank)[K];
+inline constexpr index_t extent_of_view =
+    memory_view<std::remove_reference_t<M>>::extents(memory_view<std::remove_reference_t<M>>::rank)[K];
 template <class M>
 using element_of_view = typename memory_view<std::remove_reference_t<M>>::element;
 template <class M, int Rank>

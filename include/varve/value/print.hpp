@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <iosfwd>
-#include <cstdio>
-#include <string>
 #include <varve/value/tensor.hpp>
+
+#include <cstdio>
+#include <iosfwd>
+#include <string>
 
 namespace varve {
 
@@ -35,14 +36,20 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
 }
 } // namespace detail
 
-/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its level (FS-13):
-/// `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a history names what made it: `grad_fn=<AddBackward0>`.
+/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
+/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
+/// history names what made it: `grad_fn=<AddBackward0>`.
 inline std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
     bool const mapped = !t.state() && !(t.sizes() == t.inner().sizes());
-    std::string const kind = t.state() ? "functional" : t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
-    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.current());
+    std::string const kind = t.state()             ? "functional"
+                             : t.history()         ? "grad"
+                             : mapped              ? "vmap"
+                             : t.extra().defined() ? "jvp"
+                                                   : "constant";
+    std::string r =
+        kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.current());
     if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
     return r + ")";
   }
@@ -54,7 +61,8 @@ inline std::string to_string(tensor const& t) {
   std::string r = "tensor(";
   if (!t.has_data()) r += "..., device=meta, size=" + to_string(t.sizes());
   else detail::print_elements(r, t, 0, 0);
-  if (t.dtype() != default_dtype && t.dtype() != dtype::int64 && t.dtype() != dtype::bool_) r += std::string(", dtype=") + name(t.dtype());
+  if (t.dtype() != default_dtype && t.dtype() != dtype::int64 && t.dtype() != dtype::bool_)
+    r += std::string(", dtype=") + name(t.dtype());
   if (grad_node const* const n = t.history().to()) {
     char fn[64];
     n->type->name(*n, fn);

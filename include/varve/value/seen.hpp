@@ -4,8 +4,9 @@
 
 namespace varve {
 
-/// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be inside, so stacks nest.
-/// `I` carries the level, the tag of the transform and its state (batch size, mode, tape); `Extra` is the interpreter's payload (a tangent, a cotangent slot).
+/// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be
+/// inside, so stacks nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape);
+/// `Extra` is the interpreter's payload (a tangent, a cotangent slot).
 template <class I, class V, class Extra = none_t>
 struct seen {
   using interpreter = I;
@@ -15,7 +16,9 @@ struct seen {
 
   /// Only a plain truth value can steer C++ control flow.
   constexpr explicit operator bool() const {
-    static_assert(never<V>, "varve: a batched value has no single truth value; use `where`, `cond` or `while_loop` instead of `if`");
+    static_assert(
+        never<V>,
+        "varve: a batched value has no single truth value; use `where`, `cond` or `while_loop` instead of `if`");
     return false;
   }
 };

@@ -6,7 +6,8 @@ namespace varve {
 
 class tensor;
 
-/// What a transform keeps of one value that it sees, beside what the value holds: `functionalize` the memory that it stands for. Deleted with the value.
+/// What a transform keeps of one value that it sees, beside what the value holds: `functionalize` the memory that it
+/// stands for. Deleted with the value.
 class seen_state {
 public:
   seen_state() = default;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
+#include <varve/core/single_threaded.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <varve/config.hpp>
-#include <varve/core/single_threaded.hpp>
 
 namespace varve {
 
@@ -31,11 +32,12 @@ struct reference_count {
 /// Bytes of a tensor's block; small tensors keep their data inside.
 inline constexpr std::size_t block_bytes = 320;
 
-/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
+/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no
+/// guard.
 struct block_list {
   static constexpr int most = 4096;
   void* first = nullptr;
-  int room = 0; // for how many more; none before the list is adopted, and when the thread is ending
+  int room = 0;         // for how many more; none before the list is adopted, and when the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
 template <std::size_t Bytes>
@@ -108,7 +110,8 @@ inline void give_block(void* b) {
 }
 } // namespace detail
 
-/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by whichever thread. `memory_tracker_mode` hangs in here.
+/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by
+/// whichever thread. `memory_tracker_mode` hangs in here.
 struct storage_observer {
   void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
   void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;

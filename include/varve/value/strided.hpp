@@ -4,7 +4,8 @@
 
 namespace varve {
 
-/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
+/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on
+/// it, in both worlds.
 struct layout {
   dims sizes{};
   dims strides{};

@@ -15,8 +15,8 @@ void keep_object(subclass_object* o) noexcept;
 void drop_object(subclass_object* o) noexcept;
 } // namespace detail
 
-
-/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its identity.
+/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its
+/// identity.
 struct subclass_type {
   char const* name;
   /// The subclass it derives from, or null: the more derived is asked first (MD-10).
@@ -45,7 +45,8 @@ public:
   /// Number of tensors inside, and the i-th: the flatten protocol. Rebuilding is `rebuilt`.
   virtual int inner_count() const = 0;
   virtual tensor const& inner(int i) const = 0;
-  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes none (MD-20).
+  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes
+  /// none (MD-20).
   virtual dims const* sizes() const { return nullptr; }
   virtual dims const* strides() const { return nullptr; }
   /// An object with the same context around other tensors, as a tensor.

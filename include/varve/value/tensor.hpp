@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstring>
 #include <varve/core/dispatch_key.hpp>
 #include <varve/core/message.hpp>
 #include <varve/value/grad_node.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
 #include <varve/value/traits.hpp>
+
+#include <cstring>
 
 namespace varve {
 
@@ -20,7 +21,8 @@ class node;
 
 namespace detail {
 struct tensor_block;
-/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
+/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
+/// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
@@ -29,21 +31,29 @@ bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_traced_number() {
-  throw transform_error("varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for this value only; use where, cond or while_loop, or pass it as a plain number");
+  throw transform_error(
+      "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
+      "this value only; use where, cond or while_loop, or pass it as a plain number");
 }
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
-  if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
-  if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  if (p == payload::seen)
+    throw transform_error(
+        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (p == payload::subclass)
+    throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
-  throw value_error((std::string("varve: ") + what + ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived").c_str());
+  throw value_error((std::string("varve: ") + what +
+                     ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
+                        .c_str());
 }
 } // namespace detail
 
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent":
-/// `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it (`value_error`).
-/// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the
+/// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
+/// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
+/// small tensors, from a per-thread list.
 class tensor {
 public:
   constexpr tensor() noexcept = default;
@@ -70,7 +80,8 @@ public:
   static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
   /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
   template <class T, std::size_t N>
-  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
+  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
+      : tensor(from_data(values, check_count(N, sizes))) {}
 
   bool defined() const noexcept { return block_ != nullptr; }
   varve::dtype dtype() const;
@@ -83,7 +94,8 @@ public:
   /// Made from a plain C++ number.
   bool is_number() const;
   void mark_number();
-  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
+  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2);
+  /// `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
   /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
@@ -97,21 +109,25 @@ public:
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is at work: `transform_error`.
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is
+  /// at work: `transform_error`.
   template <class T>
   T* data() const;
   /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
-  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused (`transform_error`).
+  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused
+  /// (`transform_error`).
   template <class T>
   T item() const;
 
-  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
+  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
+  /// (`transform_error`).
   explicit operator bool() const;
 
-  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares the history that in-place operators on its base get later.
+  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
+  /// the history that in-place operators on its base get later.
   tensor with_layout(layout const& l, bool is_view = true) const;
   /// The same memory and version counter without history: not a view (DT-4).
   tensor alias() const;
@@ -119,7 +135,8 @@ public:
 
   /// Its dispatch keys: what the dispatcher reads of it (DK-2).
   dispatch_key_set keys() const noexcept;
-  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them as memory again.
+  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them
+  /// as memory again.
   tensor with_keys(dispatch_key_set keys) const;
   /// A shape and a dtype without data (`device='meta'`).
   static tensor meta(dims const& sizes, varve::dtype type);
@@ -127,7 +144,8 @@ public:
   /// Does no other tensor share its memory?
   bool has_own_memory() const noexcept;
   /// A tensor that stands for the object of a subclass. Use `make_subclass`.
-  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
+  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
+                          dispatch_key_set keys);
   /// The object of a subclass, or null.
   subclass_object* object() const noexcept;
   /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
@@ -140,14 +158,16 @@ public:
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
-  /// Gives a value that a transform has just made what the transform keeps of it, and memory and a version counter apart from what it holds: those of another such value, or its own.
+  /// Gives a value that a transform has just made what the transform keeps of it, and memory and a version counter
+  /// apart from what it holds: those of another such value, or its own.
   void set_state(seen_state* s, tensor const& shares_with) const;
   seen_state* state() const;
   void set_inner(tensor const& t) const;
   /// What it holds, with all that was written into its memory.
   tensor current() const;
   void set_extra(tensor const& t) const;
-  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
+  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have
+  /// overtaken, ask `gradient_edge`.
   edge const& history() const;
   void set_history(edge e) const;
   /// The tensor that this is a view of; undefined when it is none.
@@ -180,7 +200,8 @@ public:
   T grad_fn() const;
   /// Which result of that it is.
   int output_nr() const;
-  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes it.
+  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes
+  /// it.
   template <class F>
   hook_handle register_hook(F f) const;
   /// `f(leaf)` is called after a gradient was added to this leaf (AG-11).
@@ -188,14 +209,16 @@ public:
   hook_handle register_post_accumulate_grad_hook(F f) const;
   /// Is it a view of another tensor?
   bool is_view() const;
-  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for a scalar (AG-1).
+  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for
+  /// a scalar (AG-1).
   template <class T = tensor>
   void backward(T const& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
   /// The same memory and version counter, without history (DT-4); in place (DT-17).
   template <class T = tensor>
   T detach() const;
   tensor const& detach_() const;
-  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does not see.
+  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does
+  /// not see.
   tensor data() const;
   /// x keeps its identity, counter and hooks; memory, shape and dtype become those of y (DT-5, DT-6).
   void set_data(tensor const& y) const;
@@ -210,7 +233,8 @@ public:
 private:
   dims const& unusual_sizes() const; // of a subclass, or of none
   static dims const& check_count(std::size_t n, dims const& sizes) {
-    if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
+    if (static_cast<index_t>(n) != varve::numel(sizes))
+      refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
     return sizes;
   }
   explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}

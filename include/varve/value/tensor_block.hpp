@@ -17,11 +17,13 @@ struct wrapping {
   int level = 0;
   seen_state* state = nullptr;
 
-  wrapping(tensor&& v, tensor&& e, std::uint64_t l, int n) : value(static_cast<tensor&&>(v)), extra(static_cast<tensor&&>(e)), layer(l), level(n) {}
+  wrapping(tensor&& v, tensor&& e, std::uint64_t l, int n)
+      : value(static_cast<tensor&&>(v)), extra(static_cast<tensor&&>(e)), layer(l), level(n) {}
   wrapping(wrapping const&) = delete;
   wrapping& operator=(wrapping const&) = delete;
   ~wrapping() {
-    if (state) [[unlikely]] delete state;
+    if (state) [[unlikely]]
+      delete state;
   }
 };
 struct alignas(64) tensor_block {
@@ -73,10 +75,12 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::seen) {
     b->seen.~wrapping();
-    if (!b->store && !b->counter) [[likely]] return give_block(b);
+    if (!b->store && !b->counter) [[likely]]
+      return give_block(b);
   }
   if (b->kind == payload::subclass) drop_object(b->object);
-  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
+  // gives the block back.
   storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
   if (!b->own.embedded) {
     give_block(b);
@@ -85,12 +89,14 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
     give_block(b);
   }
   if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]] drop_storage(c);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
 }
 VARVE_NOINLINE inline void end_block(tensor_block* b) {
   if (b->history) drop_node(b->history.release());
   // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer) return end_unusual_block(b);
+  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
+    return end_unusual_block(b);
   if (b->own.refs.drop()) give_block(b);
 }
 /// Out of line, and without a frame: most shares are not the last.
@@ -112,7 +118,9 @@ inline tensor& tensor::operator=(tensor const& o) noexcept {
 inline tensor::~tensor() {
   if (block_) detail::drop_block(block_);
 }
-inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
+inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) {
+  return new (detail::take_block()) detail::tensor_block(sizes, type);
+}
 /// Gives a tensor memory that lies apart, or is observed.
 VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
   tensor r(b);
@@ -121,10 +129,13 @@ VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::siz
   detail::tell_allocated(b->store);
   return r;
 }
-VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) { return detail::provide_block(), empty(sizes, type); }
+VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
+  return detail::provide_block(), empty(sizes, type);
+}
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]] return empty_of_new_block(sizes, type);
+  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
+    return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
@@ -142,11 +153,13 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   return allocated(b, bytes);
 }
 inline varve::dtype tensor::dtype() const {
-  if (!block_) [[unlikely]] detail::refuse_undefined("dtype");
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("dtype");
   return block_->type;
 }
 VARVE_INLINE dims const& tensor::sizes() const {
-  if (!block_ || block_->custom) [[unlikely]] return unusual_sizes();
+  if (!block_ || block_->custom) [[unlikely]]
+    return unusual_sizes();
   return block_->sizes;
 }
 VARVE_COLD inline dims const& tensor::unusual_sizes() const {
@@ -155,14 +168,16 @@ VARVE_COLD inline dims const& tensor::unusual_sizes() const {
   return own ? *own : block_->sizes;
 }
 inline dims const& tensor::strides() const {
-  if (!block_) [[unlikely]] detail::refuse_undefined("strides");
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("strides");
   if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
 }
 inline bool tensor::is_contiguous() const {
-  if (!block_) [[unlikely]] detail::refuse_undefined("is_contiguous");
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("is_contiguous");
   return block_->contiguous;
 }
 inline bool tensor::is_number() const { return block_->number; }
@@ -174,12 +189,14 @@ inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0;
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
-  if (block_->kind != detail::payload::memory) [[unlikely]] return raw_inside(item);
+  if (block_->kind != detail::payload::memory) [[unlikely]]
+    return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
 /// What a transform that has ended left is read through (FS-10).
 VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
-  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
+    detail::refuse_data(block_->kind);
   if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
 }
@@ -187,7 +204,9 @@ inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != dtype())
-    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
+    throw dtype_error(
+        (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
+            .c_str());
   return static_cast<T*>(raw());
 }
 template <number T>
@@ -216,13 +235,16 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
-  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]] detail::refuse_traced_number();
+  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
+    detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  if (is_wrapped() && !state() && !(sizes() == inner().sizes())) throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
+    throw transform_error(
+        "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
@@ -241,7 +263,8 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   return r;
 }
 inline tensor tensor::alias() const {
-  if (!block_) [[unlikely]] detail::refuse_undefined("alias");
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("alias");
   auto* b = make(block_->sizes, block_->type);
   b->strides = block_->strides;
   b->offset = block_->offset;
@@ -255,7 +278,8 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history,
+                                 dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
   b->contiguous = value.is_contiguous();
@@ -268,18 +292,22 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
 
 inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
 inline bool tensor::has_data() const noexcept { return block_ && block_->kind == detail::payload::memory; }
-inline subclass_object* tensor::object() const noexcept { return block_ && block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline subclass_object* tensor::object() const noexcept {
+  return block_ && block_->kind == detail::payload::subclass ? block_->object : nullptr;
+}
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
   r.block_->keys = keys;
   return r;
 }
 inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
-  tensor r = of_object(nullptr, sizes, {}, type, {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  tensor r = of_object(nullptr, sizes, {}, type,
+                       {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
   r.block_->kind = detail::payload::nothing;
   return r;
 }
-inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys) {
+inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
+                                dispatch_key_set keys) {
   auto* b = make(sizes, type);
   tensor r(b);
   layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);

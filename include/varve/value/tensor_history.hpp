@@ -12,7 +12,8 @@ inline void tensor::set_history(edge e) const {
   bool const is_view = block_->base.defined();
   if (!is_wrapped()) {
     bool const any = block_->history || is_view;
-    auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
+    auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit
+                                                    : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
   if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
@@ -40,8 +41,10 @@ inline std::uint32_t tensor::version() const {
   return writes();
 }
 inline std::uint32_t tensor::writes() const {
-  if (!block_) [[unlikely]] detail::refuse_undefined("version");
-  return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version;
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("version");
+  return is_wrapped() && !block_->store ? inner().writes()
+                                        : (block_->counter ? block_->counter : block_->store)->version;
 }
 inline void tensor::set_version(std::uint32_t v) const {
   if (is_wrapped() && !block_->store) return inner().set_version(v);
@@ -50,12 +53,17 @@ inline void tensor::set_version(std::uint32_t v) const {
 inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return base().defined(); }
 inline bool tensor::is_inference() const { return block_ && block_->inference; }
-inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline bool tensor::is_unique() const {
+  return block_->refs.n.load(std::memory_order_relaxed) == 1 &&
+         ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1);
+}
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
   if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
 }
-inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
+inline bool tensor::has_own_memory() const noexcept {
+  return block_->store->refs.n.load(std::memory_order_relaxed) == 1;
+}
 inline bool tensor::shares_storage(tensor const& o) const {
   if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
@@ -103,7 +111,8 @@ inline void tensor::take_memory_of(tensor const& y) const {
 }
 
 namespace detail {
-/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions: mapped ones stand in front.
+/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions:
+/// mapped ones stand in front.
 inline layout memory_layout(tensor const& t) {
   tensor const* m = &t;
   while (m->is_wrapped() && !m->state()) m = &m->inner();

@@ -6,9 +6,10 @@
 
 namespace varve {
 
-/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span, an mdspan, a matrix of Eigen)
-/// enters compile-time programs. It owns nothing. Operators read it as an `array`; fused functions read and write the memory itself. `tensor_ref(m)` of an mdspan or a matrix takes its
-/// element type and extents from it: those that the compiler knows, `dyn` for the others.
+/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time
+/// memory (a `tensor`, a buffer, a span, an mdspan, a matrix of Eigen) enters compile-time programs. It owns nothing.
+/// Operators read it as an `array`; fused functions read and write the memory itself. `tensor_ref(m)` of an mdspan or a
+/// matrix takes its element type and extents from it: those that the compiler knows, `dyn` for the others.
 template <class T, index_t... D>
 class tensor_ref {
 public:
@@ -19,23 +20,31 @@ public:
   constexpr explicit tensor_ref(T* data) : data_(data) {}
   /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
   template <class R>
-    requires(!viewable<R> && requires(R& r) {
-      { r.data() } -> std::convertible_to<T*>;
-      r.size();
-    })
+    requires(!viewable<R> &&
+             requires(R& r) {
+               { r.data() } -> std::convertible_to<T*>;
+               r.size();
+             })
   constexpr explicit tensor_ref(R& range) : data_(range.data()) {
-    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, with sizes and strides where extents are dyn");
-    if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; "
+                                           "pass its pointer, with sizes and strides where extents are dyn");
+    if (static_cast<index_t>(range.size()) != array_type::count)
+      refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
   }
-  /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those that it knows, the others are compared now (`shape_error`). The
-  /// elements must lie in row-major order (`value_error`; a matrix that the compiler knows to be column-major is refused by it). A vector may stand for any shape of as many elements.
+  /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those
+  /// that it knows, the others are compared now (`shape_error`). The elements must lie in row-major order
+  /// (`value_error`; a matrix that the compiler knows to be column-major is refused by it). A vector may stand for any
+  /// shape of as many elements.
   template <class M>
     requires viewable_as<M, T>
   constexpr explicit tensor_ref(M&& view) : data_(detail::row_major_data<D...>(view)) {}
-  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order (`value_error` otherwise). The tensor must outlive the view.
+  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order
+  /// (`value_error` otherwise). The tensor must outlive the view.
   explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
-    if (!(t.sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
-    if (!t.is_contiguous()) refuse::argument_is_invalid("tensor_ref", "the tensor is not contiguous; pass contiguous(t)");
+    if (!(t.sizes() == ints<D...>::to_dims()))
+      refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
+    if (!t.is_contiguous())
+      refuse::argument_is_invalid("tensor_ref", "the tensor is not contiguous; pass contiguous(t)");
   }
 
   constexpr T* data() const { return data_; }
@@ -52,7 +61,8 @@ private:
   T* data_;
 };
 
-/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
+/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a
+/// `tensor` on that memory, without a copy; strides are kept.
 template <class T, index_t... D>
   requires((D == dyn) || ...)
 class tensor_ref<T, D...> {
@@ -70,19 +80,24 @@ public:
   }
   /// Views anything with `data()` and `size()` as a vector.
   template <class R>
-    requires(sizeof...(D) == 1 && !viewable<R> && requires(R& r) {
-      { r.data() } -> std::convertible_to<T*>;
-      r.size();
-    })
+    requires(sizeof...(D) == 1 && !viewable<R> &&
+             requires(R& r) {
+               { r.data() } -> std::convertible_to<T*>;
+               r.size();
+             })
   explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {
-    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
+    static_assert(
+        !detail::has_strides<R>,
+        "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
   }
-  /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents, vectors with one or two. Other extents are refused by the compiler
-  /// or are `shape_error`, negative strides are `value_error`.
+  /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents,
+  /// vectors with one or two. Other extents are refused by the compiler or are `shape_error`, negative strides are
+  /// `value_error`.
   template <class M>
     requires viewable_as<M, T>
   explicit tensor_ref(M&& view) : tensor_ref(detail::strided_view<D...>(view)) {}
-  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
+  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the
+  /// view.
   explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
 
   T* data() const { return data_; }
@@ -90,7 +105,9 @@ public:
   dims const& sizes() const { return sizes_; }
   dims const& strides() const { return strides_; }
   /// A tensor on the memory.
-  tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
+  tensor view() const {
+    return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>());
+  }
 
 private:
   template <class E>
@@ -106,9 +123,11 @@ tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view
 template <detail::view_of_rank<2> M>
 tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>>;
 template <detail::view_of_rank<3> M>
-tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>, detail::extent_of_view<M, 2>>;
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>,
+                              detail::extent_of_view<M, 2>>;
 template <detail::view_of_rank<4> M>
-tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>, detail::extent_of_view<M, 2>, detail::extent_of_view<M, 3>>;
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>,
+                              detail::extent_of_view<M, 2>, detail::extent_of_view<M, 3>>;
 
 template <class T, index_t... D>
   requires((D == dyn) || ...)
@@ -116,14 +135,18 @@ struct traits<tensor_ref<T, D...>> {
   using base = tensor;
   static constexpr int level = 0;
   static dims shape(tensor_ref<T, D...> const& x) { return x.sizes(); }
-  static dims type(tensor_ref<T, D...> const&) { return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())}; }
+  static dims type(tensor_ref<T, D...> const&) {
+    return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())};
+  }
 };
 template <class T, index_t... D>
 struct traits<tensor_ref<T, D...>> {
   using base = array<std::remove_const_t<T>, D...>;
   static constexpr int level = 0;
   static constexpr ints<D...> shape(tensor_ref<T, D...> const&) { return {}; }
-  static constexpr auto type(tensor_ref<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{}; }
+  static constexpr auto type(tensor_ref<T, D...> const&) {
+    return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{};
+  }
 };
 
 /// First element of the memory behind a view.

@@ -6,7 +6,8 @@
 namespace varve {
 
 /// What the library knows of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`:
-/// `base` (the type under all interpreters), `level` (0 for values seen through none), `shape(v)` and `type(v)` as facts.
+/// `base` (the type under all interpreters), `level` (0 for values seen through none), `shape(v)` and `type(v)` as
+/// facts.
 template <class V>
 struct traits {};
 
