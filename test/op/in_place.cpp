@@ -2,6 +2,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/op/all.hpp>
+#include <varve/trace/make_fx.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vmap.hpp>
@@ -145,4 +146,40 @@ TEST_CASE("in place: inside of transforms what a function computed is written, a
   };
   CHECK(elements(vv::grad(beside)(x)) == std::vector<double>{2, 4, 6});
   CHECK(elements(memory) == std::vector<double>{2, 2, 2});
+}
+
+TEST_CASE("in place on tensors without data: versions rise, and what does not fit is refused", "[op][in_place]") {
+  auto const meta = [](vv::dims const& sizes, vv::dtype t = vv::dtype::float32) { return tensor::meta(sizes, t); };
+  tensor const x = meta({4}), integers = meta({4}, vv::dtype::int64);
+  vv::add_(x, meta({1}));
+  CHECK(x.version() == 1);
+  tensor const view = vv::reshape(x, vv::dims{2, 2});
+  vv::sin_(view);
+  CHECK(x.version() == 2); // views share the counter
+  vv::copy_(integers, x);  // converted
+  CHECK(integers.version() == 1);
+
+  CHECK_THROWS_AS(vv::add_(x, meta({5})), vv::shape_error);
+  CHECK_THROWS_AS(vv::mul_(x, meta({2, 4})), vv::shape_error);
+  CHECK_THROWS_AS(vv::mul_(meta({}), x), vv::shape_error);
+  CHECK_THROWS_WITH(vv::copy_(x, meta({5})), "varve: copy_: shapes [4] and [5] do not fit");
+  CHECK_THROWS_WITH(vv::copy_(x, meta({2, 4})), "varve: copy_: shapes [4] and [2, 4] do not fit");
+  CHECK_THROWS_WITH(vv::add_(integers, x), "varve: add_: a result of dtype float32 cannot be written into int64");
+  CHECK_THROWS_AS(vv::sin_(integers), vv::dtype_error);
+  tensor const repeated = vv::expand(meta({1}), vv::dims{4});
+  CHECK_THROWS_AS(vv::mul_(repeated, x), vv::value_error);
+  CHECK(x.version() == 2);
+  CHECK(integers.version() == 1);
+  CHECK(repeated.version() == 0);
+
+  vv::add_(meta({0}), meta({1})); // nothing to write
+  CHECK_THROWS_AS(vv::add_(meta({0}), meta({2})), vv::shape_error);
+}
+
+TEST_CASE("a traced write that does not fit is refused as it is eagerly", "[op][in_place]") {
+  auto const f = [](auto x, auto y) {
+    vv::copy_(x, y);
+    return x;
+  };
+  CHECK_THROWS_AS(vv::make_fx(f)(vv::ones({4}), vv::ones({5})), vv::shape_error);
 }

@@ -80,6 +80,7 @@ namespace refuse {
 [[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
+[[noreturn]] void dtype_does_not_fit(char const* op, char const* result, char const* into);
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
 } // namespace refuse
 

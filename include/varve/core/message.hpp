@@ -59,6 +59,10 @@ VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims c
   throw shape_error(
       ("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
 }
+VARVE_COLD inline void dtype_does_not_fit(char const* op, char const* result, char const* into) {
+  throw dtype_error(("varve: " + std::string(op) + ": a result of dtype " + result + " cannot be written into " + into)
+                        .c_str());
+}
 VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
   throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
                     " dimensions a value may have")

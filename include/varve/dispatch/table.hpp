@@ -88,6 +88,8 @@ struct erased {
     }
     if constexpr (R::kind == op_kind::mutation) {
       (void)R::shape(at, in, x.size());
+      if constexpr (requires { R::require_writable(x[0]); }) R::require_writable(x[0]);
+      x[0].bump_version();
       return x[0];
     } else {
       varve::meta const m = R::shape(at, in, x.size());

@@ -153,8 +153,9 @@ private:
               .c_str());
     meta in[saved_values::most];
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
-    meta const m = copies ? meta{dtype::bool_, x[1].sizes(), false} : f->handle()->shape(*op.at, in, x.size());
-    detail::check_in_place(op.name(), into, strides, m.sizes, m.type);
+    detail::require_room(op.name(), in[0],
+                         copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
+    detail::check_in_place(op.name(), into, strides);
     T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
     bool fresh = !copies;
     if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;

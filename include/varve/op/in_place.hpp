@@ -84,18 +84,21 @@ inline constexpr struct relu__t : in_place<relu__t> {
 } relu_{};
 
 namespace detail {
+/// Refuses a result that the tensor it is written into cannot take: of another shape, or of a higher category of
+/// dtypes (DT-2). A matter of metadata, so that tensors without data, graphs and proxies refuse the same.
+constexpr void require_room(char const* op, meta const& x, meta const& result) {
+  dims const &into = x.sizes, &from = result.sizes;
+  bool fits = from.n <= into.n;
+  for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == into[into.n - k];
+  if (!fits) refuse::shapes_do_not_match(op, into, from);
+  if (category(result.type) > category(x.type)) refuse::dtype_does_not_fit(op, name(result.type), name(x.type));
+}
 /// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides, dims const& sizes,
-                                          dtype result) {
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides) {
   if (x.is_inference() && !this_thread_inference)
     throw autograd_error((std::string("varve: ") + op +
                           ": a tensor made in inference mode cannot be written into outside of it; clone it first")
                              .c_str());
-  if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
-  if (category(result) > category(x.dtype()))
-    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) +
-                       " cannot be written into " + name(x.dtype()))
-                          .c_str());
   dims const& s = x.sizes();
   for (int k = 0; k < s.n; ++k)
     if (s[k] > 1 && strides[k] == 0)
@@ -140,7 +143,11 @@ struct mutation {
   static constexpr saved_values saved = F::saved;
   /// The schema: operand 0 is written and returned.
   static constexpr int mutated = 0;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    require_room(Tag::op_name, in[0], F::shape({}, in, arity));
+    return in[0];
+  }
+  static void require_writable(tensor const& x) { check_in_place(Tag::op_name, x, x.strides()); }
   /// The operands' derivatives are those of the functional operator, at the values from before.
   template <std::size_t I, class Op, value G, value... X>
   static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, X const&... y_and_x) {
@@ -157,8 +164,8 @@ struct mutation {
   template <class... Y>
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
     meta const in[] = {meta_of(x), meta_of(y)...};
-    meta const m = F::shape({}, in, arity);
-    check_in_place(Tag::op_name, x, x.strides(), m.sizes, m.type);
+    (void)shape({}, in, arity);
+    require_writable(x);
     tensor const* const operands[] = {&x, &y...};
     return write_directly(info_of<Functional>, operands)
                ? x
@@ -174,7 +181,12 @@ struct rules<copy__t> {
   static constexpr int arity = 2;
   static constexpr int mutated = 0;
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  /// Any dtype is converted; only the shape must fit.
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    detail::require_room(copy__t::op_name, in[0], {in[0].type, in[1].sizes});
+    return in[0];
+  }
+  static void require_writable(tensor const& x) { detail::check_in_place(copy__t::op_name, x, x.strides()); }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&,
                             value auto const&) {
@@ -199,7 +211,9 @@ struct rules<copy__t> {
   }
   template <class Y>
   static tensor make(attributes const&, tensor const& x, Y const& y) {
-    detail::check_in_place("copy_", x, x.strides(), y.sizes(), dtype::bool_);
+    meta const in[] = {meta_of(x), meta_of(y)};
+    (void)shape({}, in, arity);
+    require_writable(x);
     return detail::write_into(x, y);
   }
 };
