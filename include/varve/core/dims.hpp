@@ -173,6 +173,7 @@ constexpr dims to_dims(ints<I...>) {
   return ints<I...>::to_dims();
 }
 constexpr dims const& to_dims(dims const& d) { return d; }
+constexpr dims to_dims(dims&& d) { return d; } // a temporary does not outlive the call
 
 namespace detail {
 template <auto Compute, std::size_t... K>

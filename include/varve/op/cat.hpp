@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/clone.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/slice.hpp>
 
@@ -7,6 +8,12 @@
 #include <vector>
 
 namespace varve {
+
+namespace detail {
+constexpr void require_an_axis(bool there) {
+  if (!there) refuse::argument_is_invalid("cat", "values of rank 0 have no axis to be joined along; stack them");
+}
+} // namespace detail
 
 /// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
@@ -18,7 +25,8 @@ struct rules<cat_t> {
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     int const a = static_cast<int>(at[0][0]);
     dims x = in[0].sizes, y = in[1].sizes;
-    bool fits = x.n == y.n && x.n > 0;
+    detail::require_an_axis(x.n && y.n);
+    bool fits = x.n == y.n;
     for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
     if (!fits) refuse::shapes_do_not_match("cat", x, y);
     x[a] += y[a];
@@ -55,7 +63,12 @@ struct rules<cat_t> {
   }
   template <class Op, class N, class X, class Y>
   static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
-    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
+    auto const behind_lanes = [](dims const& a, dims const& rank_of_x, dims const& rank_of_y) {
+      detail::require_an_axis(rank_of_x[0] > 0 && rank_of_y[0] > 0);
+      return detail::shifted(a);
+    };
+    return bind<cat_t>(on_dims(behind_lanes, op.a, logical_rank_fact(x), logical_rank_fact(y)))(materialize(x, n),
+                                                                                                materialize(y, n));
   }
 };
 
@@ -75,6 +88,17 @@ constexpr auto join_range(A const& axis, T const& values) {
     auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
     return bind<cat_t>(a)(to(x, type), to(y, type));
   }
+}
+/// What joining one value gives: a copy, as of several, so that a write into the result leaves the value as it is.
+template <class A, value X>
+constexpr auto joined_alone(A const& axis, X const& x) {
+  (void)on_dims(
+      [](dims const& d, dims const& s) {
+        require_an_axis(s.n > 0);
+        return dims{wrap_axis(d[0], s.n)};
+      },
+      axis, shape_of(x));
+  return clone(x);
 }
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
@@ -107,7 +131,8 @@ constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K.
     auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
     return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
   } else {
-    return join_range<0, sizeof...(K)>(axis, values);
+    if constexpr (sizeof...(K) == 1) return joined_alone(axis, std::get<0>(values));
+    else return join_range<0, sizeof...(K)>(axis, values);
   }
 }
 template <class T>
@@ -123,7 +148,8 @@ constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
     auto const kept = detail::without_empty_vectors(std::data(values), values.size());
-    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
+    dims const a = to_dims(detail::as_fact(axis));
+    return kept.size() == 1 ? detail::joined_alone(a, kept[0]) : detail::join_sequence(a, kept, 0, kept.size());
   }
 }
 template <class X>

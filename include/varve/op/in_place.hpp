@@ -87,10 +87,7 @@ namespace detail {
 /// Refuses a result that the tensor it is written into cannot take: of another shape, or of a higher category of
 /// dtypes (DT-2). A matter of metadata, so that tensors without data, graphs and proxies refuse the same.
 constexpr void require_room(char const* op, meta const& x, meta const& result) {
-  dims const &into = x.sizes, &from = result.sizes;
-  bool fits = from.n <= into.n;
-  for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == into[into.n - k];
-  if (!fits) refuse::shapes_do_not_match(op, into, from);
+  if (!is_expandable(result.sizes, x.sizes)) refuse::shapes_do_not_match(op, x.sizes, result.sizes);
   if (category(result.type) > category(x.type)) refuse::dtype_does_not_fit(op, name(result.type), name(x.type));
 }
 /// Refuses what may not be written, before anything is.

@@ -20,16 +20,21 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
   /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
     if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
     else return div(1, y);
   }
-  /// With the reciprocal that the derivative of x needs too: one division for both.
+  /// With the reciprocal that the derivative of x needs too: one division for both. Recorded calls do not keep the
+  /// quotient, which may be written into (PyTorch saves self and other).
   template <class Q, class X, class Z>
-  static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
+  static constexpr auto partial(arg_t<1>, Q const& kept, X const& x, Z const& y) {
+    auto const q = [&] {
+      if constexpr (dynamic_value<Q>) return div(x, y);
+      else return kept;
+    }();
     if constexpr (number<Z>) return neg(div(q, y));
     else
       return choose(

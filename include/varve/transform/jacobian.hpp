@@ -77,10 +77,24 @@ struct jacrev_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
+    if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
+    else return recorded_for_each_row(x, rest...);
+  }
+
+private:
+  template <class... R>
+  auto recorded_once(tensor const& x, R const&... rest) const {
+    auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
+    auto const& y = run.first;
+    static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
+    auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));
+    return detail::reshape_to(rows, on_dims(detail::concat, shape_of(y), shape_of(x)));
+  }
+  /// Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function.
+  template <class X, class... R>
+  constexpr auto recorded_for_each_row(X const& x, R const&... rest) const {
     auto const y = f(x, rest...);
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
-    // Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function;
-    // it runs once in either world.
     auto const row = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return std::get<0>(vjp(closure(along, e, known, r...), at).second(e));

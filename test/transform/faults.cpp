@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+// Results that were once silently wrong.
+#include "../sample/value.hpp"
+
+#include <varve/compile/compile.hpp>
+#include <varve/functional/functionalize.hpp>
+#include <varve/fuse/tensors.hpp>
+#include <varve/graph/interpret.hpp>
+#include <varve/op/all.hpp>
+#include <varve/trace/make_fx.hpp>
+#include <varve/transform/grad.hpp>
+#include <varve/transform/jacobian.hpp>
+#include <varve/transform/jvp.hpp>
+#include <varve/transform/vmap.hpp>
+
+#include <tuple>
+#include <varve_test.hpp>
+#include <vector>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+tensor vector_of(std::initializer_list<double> v) {
+  return from(std::vector<double>(v), {static_cast<vv::index_t>(v.size())}, dtype::float64);
+}
+std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+
+/// The result of joining one value is written into: sum(3 b * b) with b = x.
+constexpr auto joins_a_vector = [](auto const& x) {
+  auto b = x * 1.0;
+  auto v = vv::cat(std::vector{b}, 0);
+  vv::mul_(v, 3.0);
+  return vv::sum(v * b);
+};
+constexpr auto joins_a_tuple = [](auto const& x) {
+  auto b = x * 1.0;
+  auto v = vv::cat(std::tuple{b}, vv::axis<0>);
+  vv::mul_(v, 3.0);
+  return vv::sum(v * b);
+};
+constexpr auto stacks = [](auto const& x) {
+  auto b = x * 1.0;
+  auto v = vv::stack(std::vector{b}, 0);
+  vv::mul_(v, 3.0);
+  return vv::sum(v * b);
+};
+} // namespace
+
+TEST_CASE("cat and stack of one value are copies", "[op][cat]") {
+  tensor const x = vector_of({1, 2, 3});
+  for (tensor const& joined : {vv::cat(std::vector{x}, 0), vv::cat(std::tuple{x}, 0), vv::stack(std::vector{x}, 0),
+                               vv::stack(std::tuple{x}), vv::cat(std::vector{x, from({}, {0}, dtype::float64)}, 0)}) {
+    CHECK_FALSE(joined.shares_storage(x));
+    CHECK(elements(joined) == doubles({1, 2, 3}));
+  }
+  auto const check = [&](auto const& f) {
+    CHECK(elements(f(x)) == doubles({42}));
+    CHECK(elements(vv::grad(f)(x)) == doubles({6, 12, 18}));
+    CHECK(elements(vv::vmap(vv::grad(f))(vv::reshape(x, dims{1, 3}))) == doubles({6, 12, 18}));
+    CHECK(elements(vv::functionalize(f)(x)) == doubles({42}));
+    CHECK(elements(vv::compile(f)(x)) == doubles({42}));
+    CHECK(elements(vv::interpret(vv::make_fx(f)(x), vv::boxed_args(x))[0]) == doubles({42}));
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(vector_of({1, 0, 0}))).second) == doubles({6}));
+  };
+  check(joins_a_vector);
+  check(joins_a_tuple);
+  check(stacks);
+  CHECK(elements(vv::fuse<vv::spec<double, 3>>(joins_a_vector)(x)) == doubles({42}));
+  CHECK(elements(vv::fuse<vv::spec<double, 3>>(joins_a_tuple)(x)) == doubles({42}));
+  CHECK(elements(x) == doubles({1, 2, 3}));
+}
+
+TEST_CASE("cat joins no values of rank 0, as lanes neither", "[op][cat]") {
+  tensor const x = vector_of({1, 2, 3}), one = vv::full({}, 1.0);
+  auto const refused = ContainsText("cat: values of rank 0 have no axis");
+  CHECK_THROWS_WITH(vv::cat(std::vector{one}, 0), refused);
+  CHECK_THROWS_WITH(vv::cat(std::tuple{one}, 0), refused);
+  CHECK_THROWS_WITH(vv::cat(std::vector{one, one}, 0), refused);
+  auto const alone = [](tensor const& a) { return vv::cat(std::vector{a}, 0); };
+  auto const pair = [](tensor const& a) { return vv::cat(std::vector{a, a}, 0); };
+  auto const beside = [&](tensor const& a) { return vv::cat(std::vector{a, x}, 0); };
+  CHECK_THROWS_WITH(vv::vmap(alone)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(pair)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(beside)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(vv::vmap(pair))(vv::reshape(x, dims{1, 3})), refused);
+  CHECK(vv::vmap([](tensor const& a) { return vv::stack(std::vector{a, a}, 0); })(x).sizes() == dims{3, 2});
+}
+
+TEST_CASE("jacrev and hessian run a function of tensors once", "[transform][jacrev]") {
+  tensor const x = vector_of({1, 2, 3});
+  int calls = 0;
+  auto const counted = [&](tensor const& a) {
+    ++calls;
+    return a * a;
+  };
+  CHECK(elements(vv::jacrev(counted)(x)) == doubles({2, 0, 0, 0, 4, 0, 0, 0, 6}));
+  CHECK(calls == 1);
+  auto const summed = [&](tensor const& a) { return vv::sum(counted(a) * a); };
+  calls = 0;
+  CHECK(elements(vv::hessian(summed)(x)) == doubles({6, 0, 0, 0, 12, 0, 0, 0, 18}));
+  CHECK(calls == 1);
+  CHECK(elements(vv::jacrev(vv::jacrev(summed))(x)) == doubles({6, 0, 0, 0, 12, 0, 0, 0, 18}));
+
+  tensor const b = vector_of({10, 20, 30}); // what it writes is written once
+  auto const writes = [](tensor const& a, tensor const& w) {
+    vv::mul_(w, 2.0);
+    return a * w;
+  };
+  CHECK(elements(vv::jacrev(writes)(x, b)) == doubles({20, 0, 0, 0, 40, 0, 0, 0, 60}));
+  CHECK(elements(b) == doubles({20, 40, 60}));
+  CHECK(elements(vv::jacrev([](tensor const&) { return vv::ones({2}); })(x)) == doubles({0, 0, 0, 0, 0, 0}));
+}
+
+TEST_CASE("a quotient that was recorded may be written into", "[op][div]") {
+  tensor const x = vector_of({1, 2, 4});
+  auto const f = [](tensor const& a) {
+    auto q = vector_of({1, 2, 3}) / a;
+    vv::mul_(q, 2.0);
+    return vv::sum(q);
+  };
+  CHECK(elements(vv::grad(f)(x)) == doubles({-2, -1, -0.375}));
+  tensor const leaf = vector_of({1, 2, 4});
+  leaf.requires_grad_();
+  tensor const q = 3.0 / leaf;
+  vv::mul_(q, 2.0);
+  vv::sum(q).backward();
+  CHECK(elements(leaf.grad()) == doubles({-6, -1.5, -0.375}));
+}
+
+TEST_CASE("sizes of a result that is a temporary are kept", "[core][dims]") {
+  double product = 1;
+  for (auto const size : vv::to_dims(vv::ones({2, 3}).sizes() == dims{} ? dims{} : dims{2, 3})) product *= size;
+  CHECK(product == 6);
+  STATIC_REQUIRE_FALSE(std::is_reference_v<decltype(vv::to_dims(dims{2, 3}))>);
+}
