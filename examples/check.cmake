@@ -3,7 +3,8 @@
 # Each line `// output: <regex>` must match what the program prints. Files it writes go to the scratch folder.
 cmake_minimum_required(VERSION 3.22)
 file(MAKE_DIRECTORY "${SCRATCH}")
-execute_process(COMMAND "${PROGRAM}" WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE error)
+execute_process(COMMAND "${PROGRAM}" WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE failed OUTPUT_VARIABLE output
+    ERROR_VARIABLE error)
 if(failed)
   message("${output}${error}")
   message(FATAL_ERROR " ended with ${failed}")

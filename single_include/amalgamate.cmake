@@ -59,7 +59,8 @@ function(expand path out)
           continue()
         elseif(depth GREATER 0)
           # Its text would be there for one branch only, and lost to all who include it later.
-          message(FATAL_ERROR " ${name}:${number}: an #include of varve may not stand inside #if: put the #if into that header")
+          message(FATAL_ERROR
+              " ${name}:${number}: an #include of varve may not stand inside #if: put the #if into that header")
         endif()
         expand("${next}" text)
         set(fresh TRUE)
@@ -96,7 +97,8 @@ function(expand path out)
 endfunction()
 
 set(text "// SPDX-License-Identifier: BSL-1.0\n")
-string(APPEND text "// varve in one file. Written by single_include/amalgamate.cmake from include/varve: do not edit.\n")
+string(APPEND text
+    "// varve in one file. Written by single_include/amalgamate.cmake from include/varve: do not edit.\n")
 string(APPEND text "#pragma once\n")
 expand("${ROOT}/${IN}" text)
 

@@ -7,7 +7,8 @@
 cmake_minimum_required(VERSION 3.22)
 
 # From the bottom up. A header may include its own layer and those before it.
-set(layers core shape value kernel dispatch rule op interpreter mode graph pass plan emit block transform trace hop loop custom
+set(layers core shape value kernel dispatch rule op interpreter mode graph pass plan emit block transform trace hop
+    loop custom
     functional fuse compile autograd export interop)
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)

@@ -16,13 +16,15 @@ endforeach()
 set(wrap "")
 set(cannot "") # why the sanitizer was left out, if it was
 if(sanitizer)
-  # Sanitizers want the address space as it was when they were written: without randomization, where that may be switched off.
+  # Sanitizers want the address space as it was when they were written: without randomization, where that may be
+  # switched off.
   execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(NOT failed)
     set(wrap setarch -R)
   endif()
   file(CONFIGURE OUTPUT "${BINARY}/probe.cpp" CONTENT "int main() {}\n")
-  execute_process(COMMAND "${compiler}" -fsanitize=${sanitizer} "${BINARY}/probe.cpp" -o "${BINARY}/probe" RESULT_VARIABLE failed OUTPUT_VARIABLE log
+  execute_process(COMMAND "${compiler}" -fsanitize=${sanitizer} "${BINARY}/probe.cpp" -o "${BINARY}/probe"
+      RESULT_VARIABLE failed OUTPUT_VARIABLE log
                   ERROR_VARIABLE log)
   foreach(try RANGE 20) # where it may not, some runs go well
     if(NOT failed)
