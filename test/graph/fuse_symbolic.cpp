@@ -216,12 +216,7 @@ TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of tw
   using vv::loop::samples;
   index_t const actual[] = {11, 13, 17, 19, 23, 29};
   auto evaluate = [&](vv::loop::size_reader const& r, index_t size) {
-    auto const at = [&](auto const& self, int k) -> index_t {
-      vv::loop::size_term const t = r.terms[k];
-      return t.constant + actual[t.symbol] * (t.inner >= 0 ? self(self, t.inner) : t.scale) +
-             (t.plus >= 0 ? self(self, t.plus) : 0);
-    };
-    return vv::loop::is_run_time(size) ? at(at, vv::loop::term_of(size)) : size;
+    return r.table.view().evaluate(vv::loop::size_reader::extent_of(size), actual);
   };
   auto check = [&](auto const& size) { // one of the six symbols
     vv::loop::size_reader r(6);

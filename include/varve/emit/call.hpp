@@ -145,7 +145,7 @@ namespace detail {
 VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
   auto bind = [&](dims& d) {
     for (int k = 0; k < d.n; ++k)
-      if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+      if (is_run_time(d[k])) d[k] = mem.size[entry_of(d[k])];
   };
   for (meta& m : c.in) bind(m.sizes);
   bind(c.out.sizes);

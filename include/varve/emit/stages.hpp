@@ -53,7 +53,7 @@ VARVE_PART void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Re
                   "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
     size_values<P> const sizes(mem.size); // the first of which are the symbols
     for (int k = 0; k < P::value.guard_count; ++k)
-      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0)
+      if (!sizes.holds(P::value.guards[k]))
         refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis; pass an "
                                             "argument that is long enough there, or slice outside of the body");
     run_sized<P>(given, sizes);

@@ -46,26 +46,21 @@ private:
   }
 };
 
-/// "n - 5", for a message.
-template <class P, class Names>
-VARVE_COLD std::string text_of_term(Names const& names, int k) {
-  size_term const t = P::value.terms[k];
-  std::string s = text_of_size(names.names[t.symbol]);
-  if (t.inner >= 0) s += " * (" + text_of_term<P>(names, t.inner) + ")";
-  else if (t.scale != 1) s = std::to_string(t.scale) + " * " + s;
-  if (t.plus >= 0) s += " + " + text_of_term<P>(names, t.plus);
-  return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant)
-                    : s;
+template <class Names>
+[[noreturn]] VARVE_COLD void refuse_sizes(Names const& names, size_view all, size_guard const& g, index_t size) {
+  std::string texts[max_symbols];
+  char const* of[max_symbols]{};
+  for (int s = 0; s < names.count; ++s) texts[s] = text_of_size(names.names[s]), of[s] = texts[s].c_str();
+  throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + all.text(g.right, of) +
+                     " >= 0; it is " + std::to_string(size))
+                        .c_str());
 }
 /// Refuses sizes for which the plan does not hold.
 template <class P, class Names>
 void check_guards(Names const& names, size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
-    if (int const term = term_of(P::value.guards[k].size);
-        sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
-      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " +
-                         text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term]))
-                            .c_str());
+    if (size_guard const& g = P::value.guards[k]; !sizes.holds(g)) [[unlikely]]
+      refuse_sizes(names, size_view(P::value.expressions), g, sizes.value(g.right));
 }
 
 /// All that one call knows: its arguments and sizes.

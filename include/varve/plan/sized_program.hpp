@@ -12,14 +12,6 @@ namespace varve::loop {
 /// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
 enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
 
-/// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
-struct size_guard {
-  index_t size, unless;
-  friend constexpr bool operator==(size_guard const& a, size_guard const& b) {
-    return a.size == b.size && a.unless == b.unless;
-  }
-};
-
 namespace detail {
 constexpr bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -87,22 +79,25 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
                          size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
-    size_guard const g{sizes.read(x, y), unless};
+    extent const size = size_reader::extent_of(sizes.read(x, y));
+    if (sizes.failed) return;
+    size_guard const g{relation::less_equal, 0, size, size_reader::extent_of(unless)};
     for (size_guard const& o : guards)
-      if (o == g) return;
+      if (known_equal(o.right, size) && known_equal(o.unless, g.unless)) return;
     guards.push_back(g);
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
   list<operator_class> const what = identify(a);
-  auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
-  auto plain = [&](index_t s) {
-    return is_run_time(s) && counts(sizes.terms[term_of(s)]) &&
-           (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
+  size_range any[max_symbols];
+  for (size_range& r : any) r.least = 0;
+  auto never_negative = [&](index_t s) {
+    return is_run_time(s) && sizes.table.view().range(size_reader::extent_of(s), any).least >= 0;
   };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
     for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
-      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !never_negative(sizes.read(x, y)))
+        at_least_0(x, y);
     auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
     bool const back = what[k] == operator_class::slice_backward;
     if (what[k] == operator_class::slice || back) {
@@ -154,20 +149,20 @@ constexpr int place_in_scratch(program& p) {
 /// A program with run-time sizes as a constant: the numbers of its arrays that are `is_run_time` stand for expressions.
 template <program_sizes S>
 struct sized_program : static_program<S> {
-  static constexpr std::size_t most = 256;
-  size_term terms[most]{};
+  static constexpr std::size_t most = 512;
+  size_expression expressions[most]{};
   size_guard guards[most]{};
-  int symbols = 0, term_count = 0, guard_count = 0, pieces = 0;
+  int symbols = 0, expression_count = 0, guard_count = 0, pieces = 0;
   sized_problem problem = sized_problem::none;
 
   constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_,
                           sized_problem problem_)
-      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())),
+      : static_program<S>(p), symbols(sizes.symbols), expression_count(static_cast<int>(sizes.table.size())),
         guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
-    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most))
+    if (problem == sized_problem::none && (sizes.table.size() > most || asked.size() > most))
       problem = sized_problem::many;
-    if (problem != sized_problem::none) term_count = symbols, guard_count = 0, this->used = {};
-    for (int k = 0; k < term_count; ++k) terms[k] = sizes.terms[k];
+    if (problem != sized_problem::none) expression_count = symbols, guard_count = 0, this->used = {};
+    for (int k = 0; k < expression_count; ++k) expressions[k] = sizes.table.data()[k];
     for (int k = 0; k < guard_count; ++k) guards[k] = asked[k];
   }
 };
@@ -179,19 +174,24 @@ concept sized = requires { P::value.pieces; };
 /// The value of number `X` of a plan: itself, or what its expression came to for this call.
 template <index_t X>
 VARVE_INLINE constexpr index_t number_of([[maybe_unused]] auto const& mem) {
-  if constexpr (is_run_time(X)) return mem.size[term_of(X)];
+  if constexpr (is_run_time(X)) return mem.size[entry_of(X)];
   else return X;
 }
 
 /// The values of all expressions of `P`, for one call.
 template <class P>
 struct size_values {
-  index_t size[P::value.term_count + 1];
+  index_t size[P::value.expression_count + 1];
 
   VARVE_INLINE explicit size_values(index_t const* symbols) {
-    compute(symbols, std::make_integer_sequence<int, P::value.term_count>{});
+    compute(symbols, std::make_integer_sequence<int, P::value.expression_count>{});
   }
-  index_t number(index_t x) const { return is_run_time(x) ? size[term_of(x)] : x; }
+  VARVE_INLINE constexpr index_t value(extent e) const { return e.is_number() ? e.number() : size[e.entry()]; }
+  /// Does the plan hold for these sizes, as far as one guard says?
+  bool holds(size_guard const& g) const {
+    return value(g.unless) == 0 || varve::detail::holds(g.is, value(g.left), value(g.right));
+  }
+  index_t number(index_t x) const { return is_run_time(x) ? size[entry_of(x)] : x; }
   dims of(dims const& s) const {
     dims r = s;
     for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
@@ -210,12 +210,14 @@ struct size_values {
 private:
   template <int... K>
   VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
-    ((size[K] = P::value.terms[K].constant +
-                symbols[P::value.terms[K].symbol] *
-                    (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0]
-                                                  : P::value.terms[K].scale) +
-                (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
-     ...);
+    ((size[K] = computed<K>(symbols)), ...);
+  }
+  /// Operands come before what is made of them.
+  template <int K>
+  VARVE_INLINE index_t computed([[maybe_unused]] index_t const* symbols) const {
+    constexpr size_expression e = P::value.expressions[K];
+    if constexpr (e.op == size_op::symbol) return symbols[e.a.number()];
+    else return size_view::combine(e.op, value(e.a), value(e.b));
   }
   template <int... K>
   VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {

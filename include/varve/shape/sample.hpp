@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
-#include <varve/core/list.hpp>
+#include <varve/shape/size_table.hpp>
 
 /// @file
 /// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample
@@ -20,34 +20,19 @@ inline constexpr int max_symbols = 6;
 inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383},
                                                     {66239, 72431, 79087, 85439, 92639, 100847}};
 
-/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the
-/// same list; and another one, `plus`, may be added.
-struct size_term {
-  index_t constant;
-  int symbol;
-  index_t scale;
-  int inner; // before this one; -1: `scale`
-  int plus;  // before this one; -1: nothing
-  friend constexpr bool operator==(size_term const& a, size_term const& b) {
-    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner &&
-           a.plus == b.plus;
-  }
-};
-
-/// In a finished plan: the number that stands for expression `k`. No other number is as large.
+/// In a finished plan: the number that stands for entry `k` of its table of sizes. No other number is as large.
 constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
 constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
-constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+constexpr int entry_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
 
-/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols
-/// themselves.
+/// Reads pairs of numbers back as entries of a table. The first entries are the symbols themselves.
 struct size_reader {
-  list<size_term> terms{};
+  size_table table{};
   int symbols;
   bool failed = false; // a pair was no expression of the symbols
 
   constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
-    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1, -1});
+    for (int s = 0; s < symbols; ++s) table.symbol(s);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
   constexpr index_t read(index_t first, index_t second) {
@@ -56,6 +41,8 @@ struct size_reader {
     failed = failed || found == none;
     return found;
   }
+  /// What `read` gave, as an extent.
+  static constexpr extent extent_of(index_t size) { return is_run_time(size) ? extent::entry(entry_of(size)) : size; }
   constexpr void read(dims& first, dims const& second) {
     failed = failed || first.n != second.n;
     for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
@@ -84,8 +71,8 @@ private:
       index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
       if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
       index_t const x = (a - r) / p, y = (b - r) / q;
-      if (x == y) return kept({r, s, x, -1, -1});
-      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner), -1});
+      if (x == y) return kept(r, s, x, 0);
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept(r, s, extent_of(inner), 0);
     }
     return none;
   }
@@ -105,7 +92,7 @@ private:
         y > great_constant || y < -great_constant)
       return none;
     if (!differences && (x < 0 || y < 0)) return none;
-    return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
+    return kept(r, s, x, table.multiply(table.symbol(t), y));
   }
   /// Of `x` modulo `m`, which share no factor.
   static constexpr index_t inverse(index_t x, index_t m) {
@@ -126,11 +113,10 @@ private:
     index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
     return 2 * r > p * q ? r - p * q : r;
   }
-  constexpr index_t kept(size_term const& t) {
-    for (std::size_t k = 0; k < terms.size(); ++k)
-      if (terms[k] == t) return run_time_size(static_cast<int>(k));
-    terms.push_back(t);
-    return run_time_size(static_cast<int>(terms.size()) - 1);
+  /// `constant + symbol * scale + plus`.
+  constexpr index_t kept(index_t constant, int symbol, extent scale, extent plus) {
+    extent const product = table.multiply(table.symbol(symbol), scale), sum = table.add(product, plus);
+    return run_time_size(static_cast<int>(table.add(sum, constant).entry()));
   }
 };
 

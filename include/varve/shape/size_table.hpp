@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/extent.hpp>
+#include <varve/core/list.hpp>
+
+#include <string>
+
+/// @file
+/// Sizes as expressions of symbols. A table keeps each expression once, in normal form: sums of products of symbols,
+/// whole numbers multiplied out, and of what no polynomial says (quotients, remainders, least and greatest). So equal
+/// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
+namespace varve {
+
+enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
+/// An entry of a table. Of a symbol `a` is its number; quotients and remainders are those of division rounded down
+/// (Python's `//` and `%`).
+struct size_expression {
+  size_op op;
+  extent a, b;
+};
+
+/// What a size may be, both ends included.
+struct size_range {
+  static constexpr index_t unlimited = INT64_MAX;
+  index_t least = -unlimited, greatest = unlimited;
+  friend constexpr bool operator==(size_range const&, size_range const&) = default;
+};
+
+enum class relation : unsigned char { equal, unequal, less, less_equal };
+enum class truth : unsigned char { no, yes, unknown };
+/// A condition on symbols that a program was made under.
+struct size_guard {
+  relation is;
+  extent left, right;
+  extent unless = 1; // need not hold where this is 0
+};
+
+namespace detail {
+/// Sums and products that stay within what is unlimited.
+constexpr index_t limited_sum(index_t a, index_t b) {
+  constexpr index_t most = size_range::unlimited;
+  if (a == most || a == -most) return a;
+  if (b == most || b == -most) return b;
+  index_t r = 0;
+  if (__builtin_add_overflow(a, b, &r)) return a > 0 ? most : -most;
+  return r;
+}
+constexpr index_t limited_product(index_t a, index_t b) {
+  constexpr index_t most = size_range::unlimited;
+  index_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r) || r > most || r < -most) return (a > 0) == (b > 0) ? most : -most;
+  return r;
+}
+constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
+constexpr bool holds(relation is, index_t a, index_t b) {
+  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
+}
+
+/// A number times a product of entries that are no sums and no products, in their order.
+struct size_monomial {
+  static constexpr int most = 16;
+  index_t times = 0;
+  int count = 0, factor[most]{};
+
+  /// -1, 0, 1: products of more factors first, numbers last; of as many, those of earlier entries.
+  constexpr int compare(size_monomial const& o) const {
+    if (count != o.count) return count > o.count ? -1 : 1;
+    for (int k = 0; k < count; ++k)
+      if (factor[k] != o.factor[k]) return factor[k] < o.factor[k] ? -1 : 1;
+    return 0;
+  }
+  constexpr size_monomial operator*(size_monomial const& o) const {
+    if (count + o.count > most) refuse::argument_is_invalid("size", "a product of more than 16 sizes");
+    size_monomial r;
+    r.times = times * o.times;
+    for (int i = 0, j = 0; i < count || j < o.count;)
+      r.factor[r.count++] = j == o.count || (i < count && factor[i] <= o.factor[j]) ? factor[i++] : o.factor[j++];
+    return r;
+  }
+  /// Divides by `o` if nothing is left over.
+  constexpr bool divide(size_monomial const& o, size_monomial& quotient) const {
+    if (times % o.times != 0) return false;
+    size_monomial q;
+    q.times = times / o.times;
+    int j = 0;
+    for (int i = 0; i < count; ++i)
+      if (j < o.count && factor[i] == o.factor[j]) ++j;
+      else q.factor[q.count++] = factor[i];
+    quotient = q;
+    return j == o.count;
+  }
+};
+/// Monomials in their order, none of them 0, no two of the same factors.
+struct size_polynomial {
+  list<size_monomial> terms{};
+
+  constexpr void add(size_monomial const& m) {
+    if (m.times == 0) return;
+    std::size_t at = 0;
+    while (at < terms.size() && terms[at].compare(m) < 0) ++at;
+    if (at < terms.size() && terms[at].compare(m) == 0) {
+      terms[at].times += m.times;
+      if (terms[at].times == 0) {
+        for (; at + 1 < terms.size(); ++at) terms[at] = terms[at + 1];
+        terms.pop_back();
+      }
+      return;
+    }
+    terms.push_back(m);
+    for (std::size_t k = terms.size() - 1; k > at; --k) terms[k] = terms[k - 1];
+    terms[at] = m;
+  }
+};
+} // namespace detail
+
+/// The expressions of a table, wherever they lie: what they come to, and how they read.
+class size_view {
+public:
+  constexpr explicit size_view(size_expression const* all) : all_(all) {}
+  constexpr size_expression const& operator[](extent e) const { return all_[e.entry()]; }
+
+  /// The number at given symbols.
+  constexpr index_t evaluate(extent e, index_t const* symbols) const {
+    if (e.is_number()) return e.number();
+    size_expression const& x = (*this)[e];
+    if (x.op == size_op::symbol) return symbols[x.a.number()];
+    return combine(x.op, evaluate(x.a, symbols), evaluate(x.b, symbols));
+  }
+  /// An operation on numbers.
+  static constexpr index_t combine(size_op op, index_t a, index_t b) {
+    switch (op) {
+    case size_op::sum:
+      return a + b;
+    case size_op::product:
+      return a * b;
+    case size_op::quotient:
+      return detail::floor_div(a, b);
+    case size_op::remainder:
+      return detail::floor_mod(a, b);
+    case size_op::least:
+      return a < b ? a : b;
+    default:
+      return a < b ? b : a;
+    }
+  }
+  /// What it may be where the symbols are within `symbols`; may be wider than need be.
+  constexpr size_range range(extent e, size_range const* symbols) const {
+    if (e.is_number()) return {e.number(), e.number()};
+    size_expression const& x = (*this)[e];
+    if (x.op == size_op::symbol) return symbols[x.a.number()];
+    size_range const a = range(x.a, symbols), b = range(x.b, symbols);
+    switch (x.op) {
+    case size_op::sum:
+      return {detail::limited_sum(a.least, b.least), detail::limited_sum(a.greatest, b.greatest)};
+    case size_op::product:
+      return product_of(a, b);
+    case size_op::quotient:
+      return quotient_of(a, b);
+    case size_op::remainder:
+      if (b.least < 1) return {};
+      if (a.least >= 0 && a.greatest < b.least) return a;
+      return {0, b.greatest == size_range::unlimited ? b.greatest : b.greatest - 1};
+    case size_op::least:
+      return {lesser(a.least, b.least), lesser(a.greatest, b.greatest)};
+    default:
+      return {greater(a.least, b.least), greater(a.greatest, b.greatest)};
+    }
+  }
+  constexpr bool holds(size_guard const& g, index_t const* symbols) const {
+    return evaluate(g.unless, symbols) == 0 ||
+           detail::holds(g.is, evaluate(g.left, symbols), evaluate(g.right, symbols));
+  }
+
+  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`. `names` are those of the symbols.
+  std::string text(extent e, char const* const* names) const {
+    if (e.is_number()) return std::to_string(e.number());
+    size_expression const& x = (*this)[e];
+    switch (x.op) {
+    case size_op::symbol:
+      return names[x.a.number()];
+    case size_op::sum:
+      return text(x.a, names) + added(x.b, names);
+    case size_op::product:
+      return x.b.is_number() ? (x.b.number() == -1 ? "-" : std::to_string(x.b.number()) + "*") + text(x.a, names)
+                             : text(x.a, names) + "*" + text(x.b, names);
+    case size_op::quotient:
+      return atom(x.a, names) + "//" + atom(x.b, names);
+    case size_op::remainder:
+      return atom(x.a, names) + "%" + atom(x.b, names);
+    default:
+      return (x.op == size_op::least ? "min(" : "max(") + text(x.a, names) + ", " + text(x.b, names) + ")";
+    }
+  }
+  std::string text(size_guard const& g, char const* const* names) const {
+    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+    return text(g.left, names) + signs[static_cast<int>(g.is)] + text(g.right, names);
+  }
+
+private:
+  size_expression const* all_;
+
+  static constexpr index_t lesser(index_t a, index_t b) { return a < b ? a : b; }
+  static constexpr index_t greater(index_t a, index_t b) { return a < b ? b : a; }
+  static constexpr size_range hull(index_t a, index_t b, index_t c, index_t d) {
+    return {lesser(lesser(a, b), lesser(c, d)), greater(greater(a, b), greater(c, d))};
+  }
+  static constexpr size_range product_of(size_range const& a, size_range const& b) {
+    using detail::limited_product;
+    return hull(limited_product(a.least, b.least), limited_product(a.least, b.greatest),
+                limited_product(a.greatest, b.least), limited_product(a.greatest, b.greatest));
+  }
+  static constexpr size_range quotient_of(size_range const& a, size_range const& b) {
+    if (b.least < 1) return {};
+    auto const end = [](index_t x, index_t y) {
+      bool const unlimited = x == size_range::unlimited || x == -size_range::unlimited;
+      return unlimited ? x : detail::floor_div(x, y);
+    };
+    return hull(end(a.least, b.least), end(a.least, b.greatest), end(a.greatest, b.least), end(a.greatest, b.greatest));
+  }
+
+  std::string atom(extent e, char const* const* names) const {
+    bool const whole = e.is_number() ? e.number() >= 0 : (*this)[e].op == size_op::symbol;
+    return whole ? text(e, names) : "(" + text(e, names) + ")";
+  }
+  std::string added(extent e, char const* const* names) const {
+    std::string const t = text(e, names);
+    return t[0] == '-' ? " - " + t.substr(1) : " + " + t;
+  }
+};
+
+/// Expressions of symbols, each once. Its functions take numbers and its own entries, and give the normal form.
+class size_table {
+public:
+  constexpr std::size_t size() const { return all_.size(); }
+  constexpr size_expression const* data() const { return all_.data(); }
+  constexpr size_view view() const { return size_view(all_.data()); }
+  constexpr size_expression const& operator[](extent e) const { return all_[static_cast<std::ptrdiff_t>(e.entry())]; }
+
+  /// Symbol number k.
+  constexpr extent symbol(int k) { return intern({size_op::symbol, k, 0}); }
+  constexpr extent add(extent a, extent b) {
+    if (a.is_number() && b.is_number()) return a.number() + b.number();
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    collect(p, b, 1);
+    return entry_of(p);
+  }
+  constexpr extent subtract(extent a, extent b) {
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    collect(p, b, -1);
+    return entry_of(p);
+  }
+  constexpr extent multiply(extent a, extent b) {
+    if (a.is_number() && b.is_number()) return a.number() * b.number();
+    detail::size_polynomial x, y, p;
+    collect(x, a, 1);
+    collect(y, b, 1);
+    for (auto const& m : x.terms)
+      for (auto const& n : y.terms) p.add(m * n);
+    return entry_of(p);
+  }
+  /// a / b rounded down. What b divides comes out: (4n + 3) / 2 is 2n + 1.
+  constexpr extent divide(extent a, extent b) {
+    detail::size_polynomial whole, rest;
+    if (!split(a, b, whole, rest)) return intern({size_op::quotient, a, b});
+    extent const left = entry_of(rest);
+    if (left.is_number() && b.is_number()) whole.add({detail::floor_div(left.number(), b.number())});
+    else if (!known_equal(left, 0)) collect(whole, intern({size_op::quotient, left, b}), 1);
+    return entry_of(whole);
+  }
+  /// a modulo b, of the sign of b.
+  constexpr extent modulo(extent a, extent b) {
+    detail::size_polynomial whole, rest;
+    if (!split(a, b, whole, rest)) return intern({size_op::remainder, a, b});
+    extent const left = entry_of(rest);
+    if (left.is_number() && b.is_number()) return detail::floor_mod(left.number(), b.number());
+    return known_equal(left, 0) ? extent(0) : intern({size_op::remainder, left, b});
+  }
+  constexpr extent least(extent a, extent b) { return choice(size_op::least, a, b); }
+  constexpr extent greatest(extent a, extent b) { return choice(size_op::greatest, a, b); }
+
+  /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
+  constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
+    extent const apart_by = subtract(a, b);
+    size_range const r = view().range(apart_by, symbols);
+    bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
+    switch (is) {
+    case relation::equal:
+      return equal ? truth::yes : apart ? truth::no : truth::unknown;
+    case relation::unequal:
+      return equal ? truth::no : apart ? truth::yes : truth::unknown;
+    case relation::less:
+      return r.greatest < 0 ? truth::yes : r.least >= 0 ? truth::no : truth::unknown;
+    default:
+      return r.greatest <= 0 ? truth::yes : r.least > 0 ? truth::no : truth::unknown;
+    }
+  }
+
+private:
+  list<size_expression> all_{};
+
+  constexpr extent intern(size_expression const& x) {
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (all_[k].op == x.op && known_equal(all_[k].a, x.a) && known_equal(all_[k].b, x.b))
+        return extent::entry(static_cast<index_t>(k));
+    all_.push_back(x);
+    return extent::entry(static_cast<index_t>(all_.size()) - 1);
+  }
+  /// The monomial that a product, or what is no sum, stands for.
+  constexpr detail::size_monomial monomial(extent e) const {
+    detail::size_monomial m;
+    m.times = e.is_number() ? e.number() : 1;
+    if (e.is_number()) return m;
+    if (size_expression const& x = (*this)[e]; x.op == size_op::product) return monomial(x.a) * monomial(x.b);
+    m.factor[m.count++] = static_cast<int>(e.entry());
+    return m;
+  }
+  /// Adds `times` an expression to a polynomial.
+  constexpr void collect(detail::size_polynomial& p, extent e, index_t times) const {
+    if (!e.is_number() && (*this)[e].op == size_op::sum) {
+      collect(p, (*this)[e].a, times);
+      collect(p, (*this)[e].b, times);
+      return;
+    }
+    detail::size_monomial m = monomial(e);
+    m.times *= times;
+    p.add(m);
+  }
+  constexpr extent entry_of(detail::size_monomial const& m) {
+    if (m.count == 0) return m.times;
+    extent e = extent::entry(m.factor[0]);
+    for (int k = 1; k < m.count; ++k) e = intern({size_op::product, e, extent::entry(m.factor[k])});
+    return m.times == 1 ? e : intern({size_op::product, e, m.times});
+  }
+  constexpr extent entry_of(detail::size_polynomial const& p) {
+    if (p.terms.empty()) return 0;
+    extent e = entry_of(p.terms[0]);
+    for (std::size_t k = 1; k < p.terms.size(); ++k) e = intern({size_op::sum, e, entry_of(p.terms[k])});
+    return e;
+  }
+  /// Parts a into what b divides, as the quotient, and the rest; false where b is a sum, or 0.
+  constexpr bool split(extent a, extent b, detail::size_polynomial& whole, detail::size_polynomial& rest) const {
+    if (known_equal(b, 0) || (!b.is_number() && (*this)[b].op == size_op::sum)) return false;
+    detail::size_monomial const divisor = monomial(b);
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    for (auto const& m : p.terms) {
+      detail::size_monomial q;
+      if (m.divide(divisor, q)) whole.add(q);
+      else if (divisor.count == 0) { // 7n is 2 * 3n + n
+        whole.add(scaled(m, detail::floor_div(m.times, divisor.times)));
+        rest.add(scaled(m, detail::floor_mod(m.times, divisor.times)));
+      } else rest.add(m);
+    }
+    return true;
+  }
+  static constexpr detail::size_monomial scaled(detail::size_monomial m, index_t times) {
+    m.times = times;
+    return m;
+  }
+  constexpr extent choice(size_op op, extent a, extent b) {
+    extent const apart = subtract(a, b);
+    if (apart.is_number()) return (apart.number() < 0) == (op == size_op::least) ? a : b;
+    bool const in_order = !a.is_number() && (b.is_number() || a.entry() < b.entry());
+    return in_order ? intern({op, a, b}) : intern({op, b, a});
+  }
+};
+
+} // namespace varve
