@@ -189,7 +189,7 @@ struct writer {
 /// Evaluates region 0 node by node, in double: what every optimized form is compared with.
 inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std::vector<double>> const& arguments) {
   std::vector<std::vector<double>> v(g.nodes.size());
-  list<known> const what = identify(g);
+  list<operator_class> const what = identify(g);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     dims const& s = nd.out.sizes;
