@@ -2,6 +2,8 @@
 #pragma once
 #include <varve/core/dims.hpp>
 
+/// @file
+/// Numbers, such as the bounds of `clamp`, are operands and no attributes.
 namespace varve {
 
 /// The attributes of one call as data, whatever the operator: axes, sizes, flags, dtypes, each an integer list.

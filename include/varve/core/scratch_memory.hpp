@@ -7,6 +7,8 @@
 
 /// @file
 /// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+///
+/// It grows and is kept; calls within calls stack.
 namespace varve::loop {
 
 namespace detail {

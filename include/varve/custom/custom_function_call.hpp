@@ -5,6 +5,10 @@
 #include <varve/rule/broadcasting.hpp>
 #include <varve/transform/scope.hpp>
 
+/// @file
+/// Custom functions on static values are a higher-order operator like `cond`. On tensors a call is erased once
+/// (`boxed_custom_function.hpp`) and handed from layer to layer, by the same rules; `mapped_function` is the one text
+/// of a function under `vmap`.
 namespace varve {
 
 /// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.

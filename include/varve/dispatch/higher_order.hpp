@@ -7,6 +7,11 @@
 #include <atomic>
 #include <vector>
 
+/// @file
+/// The `hop_signature` of an operator, which its handle in graphs has too, is a schema without the lengths of lists;
+/// `schema_of` makes that of a call or node of it. `cond` and the loops share the text of their rules with static
+/// values (`hop/cond.hpp`, `loop/scan.hpp`, `loop/while_loop.hpp`); `hop/boxed_*.hpp` and `loop/boxed_*.hpp` have what
+/// differs.
 namespace varve {
 
 class higher_order_operator;

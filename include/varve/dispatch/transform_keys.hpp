@@ -2,6 +2,12 @@
 #pragma once
 #include <varve/dispatch/thread_state.hpp>
 
+/// @file
+/// A call with kernels of a library between `transform` and `transform_back` stops, at each layer, at those of the
+/// layer's keys and at autocast; then the layer does the rest. A kernel at autograd takes the place of the level's own
+/// gradient, as it does for eager tensors; those below it run inside of the level's record (`call_layer`), so that what
+/// they do to a value does not change its gradient. While such a kernel runs, a `processing_layer` stands for the layer
+/// and keeps the caller's keys, which `lowered` puts back. Other calls know nothing of it.
 namespace varve {
 
 /// The kinds of transform that a rule can be registered for (FS-16).

@@ -4,6 +4,12 @@
 #include <varve/emit/blocks.hpp>
 #include <varve/plan/threads.hpp>
 
+/// @file
+/// Loops run over SIMD registers of `float` or `double`, of `int32` or `int64` where there are integers alone. Lane
+/// kernels are reached through constant function pointers of `op_handle` and inline completely. All are `VARVE_INLINE`,
+/// even `where` of a few instructions: a unit with many of them would call them, and a call takes all SIMD registers
+/// away. So may those of a program's own operators be. What is around them is `VARVE_PART` of a `VARVE_WHOLE`
+/// (`config.hpp`).
 namespace varve::loop {
 
 /// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time

@@ -5,6 +5,9 @@
 /// @file
 /// What steps of a program have in common, and what each of them has of its own.
 /// `P` is a type with `static constexpr auto value`, a `static_program`.
+///
+/// The arguments of a shared function are the places of its operands: constants, when it is inlined. Only steps of many
+/// operands, and loads of constants or with run-time sizes, have a function each.
 namespace varve::loop {
 
 /// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time

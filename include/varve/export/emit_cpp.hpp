@@ -8,6 +8,10 @@
 
 /// @file
 /// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
+///
+/// The plan of fused programs printed: loops as `for` and `for_vectors`, names by node, the graph as a comment. The
+/// text calls the functions of `varve/kernel` that the rules of the operators call; an operator without one of its name
+/// is refused.
 namespace varve {
 namespace cpp {
 

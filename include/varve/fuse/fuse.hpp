@@ -169,7 +169,7 @@ struct fused {
 /// for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD
 /// registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included,
 /// becomes part of the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3,
-/// 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for tensors, at run time
+/// 4>>(f)` takes tensors (`tensors.hpp`). A function that captures is fused for tensors, at run time
 /// (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`;
 /// what was to be written may hold some of it then. `one_hot` makes zeros of them.
 template <class F>

@@ -16,6 +16,13 @@
 /// @file
 /// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by
 /// kernels that exist.
+///
+/// Used by `fuse(graph)`, `compile`, and `fuse(f)` of a function that captures, which the compiler cannot trace. Values
+/// keep their own dtypes, so integers are exact. Elementwise operators run by the contiguous kernels that tensors run
+/// by (`op_table::pointwise`); beside them there are `fma`, folds and conversions (`block/kernels.hpp`). Operators
+/// without a nest or kernel of their own go to `op_table::eval`. `as_traced` first writes out the conversions that
+/// operators on tensors do inside. A memory-bound chain gains what it no longer stores; what fits the second cache, or
+/// is dominated by functions such as `exp`, gains little.
 namespace varve {
 namespace loop {
 

@@ -10,6 +10,11 @@
 /// @file
 /// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single
 /// operations.
+///
+/// The planner of blocks (`plan_blocks`) and the runner are those of `fuse(graph)`. Operators run by the lane kernels
+/// of their handles, in `float`, `int64` or `double`, as in emitted loops. The names of kernels are a constant apart
+/// from the tables, which are in the executable: else each handle would be, with all its kernels. A node costs the
+/// compiler tracing and planning; at run time a table takes 1.2 to 7 times as long as emitted loops.
 namespace varve {
 namespace loop {
 

@@ -7,6 +7,11 @@
 
 /// @file
 /// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
+///
+/// A fused function reads the memory itself: of variables, of `tensor_ref`s (also of mdspans and matrices of Eigen,
+/// which `value/memory_view.hpp` knows by what they offer), and of tensors when specs are declared. Of tensors each
+/// call checks dtype, sizes and backend, that no transform or autograd would miss the call, and that what is written
+/// overlaps nothing that is read.
 namespace varve {
 namespace loop {
 

@@ -5,6 +5,11 @@
 #include <varve/core/list.hpp>
 #include <varve/dispatch/handle.hpp>
 
+/// @file
+/// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
+/// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
+/// and `freeze` convert. Names of arguments and results (`named.hpp`) are a pointer to a constant table: passes copy
+/// it, and only printing and emission look at it.
 namespace varve {
 
 /// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than

@@ -4,6 +4,9 @@
 
 #include <string_view>
 
+/// @file
+/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
+/// called (`op_handle::own`).
 namespace varve {
 
 /// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other

@@ -11,6 +11,8 @@
 /// @file
 /// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of
 /// such calls.
+///
+/// A run-time `grad` keeps graphs of the functions, not the user's closures.
 namespace varve {
 
 namespace detail {

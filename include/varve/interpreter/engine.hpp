@@ -10,6 +10,9 @@
 #include <memory>
 #include <vector>
 
+/// @file
+/// A run counts for each node what must come before it, then runs nodes whose count is zero. A chain of a million nodes
+/// is run and freed without recursion.
 namespace varve {
 
 namespace detail {

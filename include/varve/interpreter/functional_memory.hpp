@@ -13,6 +13,10 @@
 /// @file
 /// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads
 /// (FN-1 to FN-8).
+///
+/// A value of the level stands for memory. Kept are what the memory holds, the writes that wait, and for each alias the
+/// views through which it shows the memory. Beside the value lies a `seen_state`, a version counter and an identity of
+/// memory apart from what it holds.
 namespace varve::detail {
 
 /// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).

@@ -4,6 +4,12 @@
 #include <varve/interpreter/write_level.hpp>
 #include <varve/op/in_place.hpp>
 
+/// @file
+/// A transform of tensors only. Whether a `reshape` is a view or a copy is asked of the memory that the program sees,
+/// not of the value that stands for it by now. Inverses of views are one text with the pass over graphs
+/// (`op/view_inverse.hpp`, `pass/functionalize.hpp`). All higher-order operators have one rule (`layer::process_hop`),
+/// which a rule registered for one of them precedes; a custom function is called one level below in its functional
+/// form, a custom function again.
 namespace varve {
 
 /// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and

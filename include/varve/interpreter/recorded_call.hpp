@@ -5,6 +5,10 @@
 #include <cstring>
 #include <string>
 
+/// @file
+/// An `operator_node` keeps what the `vjp` rules of its tracked operands read, which each operator declares
+/// (`saved_values`). So it costs one block of 128 bytes, and an in-place operator can only spoil what will be read.
+/// Every operator's declaration is tested: what is not declared is not there.
 namespace varve::detail {
 
 /// A tensor that a node keeps for its backward pass, and the version it had then (DT-18).

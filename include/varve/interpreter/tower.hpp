@@ -4,6 +4,10 @@
 
 #include <tuple>
 
+/// @file
+/// A static tape knows the tower of interpreters below it (the join over arguments and captures), so that every
+/// cotangent slot has a type; constants are lifted to it. `jacrev` therefore records inside the mapped function, with
+/// the unit vector declared as a capture.
 namespace varve {
 
 namespace detail {

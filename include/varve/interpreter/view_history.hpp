@@ -7,6 +7,11 @@
 
 /// @file
 /// Writing into views: what their histories, and that of their base, become (AG-15).
+///
+/// Views point to their base. Writing into a view makes the base's history a `CopySlices`; other views find theirs
+/// anew, as `as_strided` of the base, when their version is behind. So it is at every level of `grad` and `jvp`: a
+/// value seen there that is a view points to the base as seen there. The version counter is the memory's, but for
+/// `data()` and `set_data`, whose tensors have or keep one of their own.
 namespace varve::detail {
 
 /// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as

@@ -6,6 +6,9 @@
 
 /// @file
 /// The history of a view whose base was written into, found by making the view again (AG-18).
+///
+/// Where that is asked for: the operators that the view's old history names are called again, as many as lead from the
+/// base to the same elements.
 namespace varve {
 
 namespace detail {

@@ -7,6 +7,10 @@
 
 /// @file
 /// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
+///
+/// There is one loop with three names: `scan_call` here, `boxed_scan` on tensors. One that carries nothing is a `map`,
+/// one with a condition (`loop_end.hpp`) a `while_loop`. Rules are written on packs (`hop/pack.hpp`), and every rule
+/// hands down another loop.
 namespace varve {
 
 struct scan_t;

@@ -2,6 +2,11 @@
 #pragma once
 #include <varve/loop/scan.hpp>
 
+/// @file
+/// The gradient first counts the steps, in a value that is carried along, and is a `scan` back over as many rows as the
+/// count, an operand, says. Under `vmap` lanes have counts of their own: all walk to the greatest, and each is still
+/// behind its own. The rows that are kept lie in one block of static size for static values, hence the bound; on
+/// tensors they are as many as there were steps.
 namespace varve {
 
 /// Tag of the higher-order operator `while_loop`.

@@ -6,6 +6,10 @@
 #include <varve/op/permute.hpp>
 #include <varve/op/slice.hpp>
 
+/// @file
+/// Convolutions are one operator, transposed or not; bias is a sum. Its gradients are convolutions again (the other way
+/// for the input; batch and channels, stride and dilation exchanged for the weight), and so are its batch rules (more
+/// samples, more channels, more groups), so that everything nests.
 namespace varve {
 
 namespace detail {

@@ -5,6 +5,9 @@
 
 /// @file
 /// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
+///
+/// `jacrev` and `jacfwd` under `vmap` have a short mapped dimension that begins in a constant, the unit vectors. It is
+/// to be unrolled where it meets no argument's memory and values without it still fill registers.
 namespace varve::detail {
 
 /// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in

@@ -6,6 +6,12 @@
 
 #include <bit>
 
+/// @file
+/// Constants of graphs. A number, and an array of equal elements, is a proxy without a node until something needs it;
+/// operators on such are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are `constant`
+/// nodes of rank > 0 whose elements lie in the graph's own list, copied along by every pass, so that nothing refers to
+/// what is gone. `cse` merges equal ones, `fold` computes with up to 64 elements, planning treats them as memory that
+/// is given (`is_given`), and emission makes each a read-only table of the executable.
 namespace varve {
 namespace detail {
 

@@ -6,6 +6,15 @@
 
 #include <string_view>
 
+/// @file
+/// When are two values equal as functions of the inputs, however they are written? Normal forms of sums and products
+/// grow without bound, so each node is evaluated at a random point modulo a prime of 61 bits instead. e^x is a power of
+/// a random square modulo p = 2q + 1, its exponent evaluated modulo q, where log x is known of an input (and of
+/// products, as far as signs allow); so are roots of inputs (`residue.hpp`). All other operators are unknown functions
+/// of their operands' fingerprints. Constants are factors of their own, in double precision.
+///
+/// Roots of sums and products stay unknown, since the root of a square is no rational function; so are logarithms of
+/// products to exponentials, unless their factors may be taken to be positive (`signs`).
 namespace varve::detail {
 
 /// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of

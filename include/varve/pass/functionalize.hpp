@@ -4,6 +4,14 @@
 #include <varve/op/view_inverse.hpp>
 #include <varve/pass/rewriter.hpp>
 
+/// @file
+/// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
+/// its end; `make_fx` leaves the record, and `compile`, `fuse(graph)` and `emit_cpp` begin with it. What is written
+/// into arguments is a `copy_` at the end, which `compile` does after its program and others refuse. Values seen
+/// through static transforms, and arrays, have no in-place operators: their views are copies.
+///
+/// The counterpart for calls on tensors is `interpreter/functionalize.hpp`; both put writes back through views by
+/// `op/view_inverse.hpp`.
 namespace varve {
 
 namespace detail {

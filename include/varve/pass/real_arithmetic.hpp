@@ -4,6 +4,9 @@
 #include <varve/pass/prepare.hpp>
 #include <varve/pass/reciprocals.hpp>
 
+/// @file
+/// The pass of `fast_math`, `relax`: it runs behind the others. Which values are equal in real arithmetic it is told by
+/// their fingerprints.
 namespace varve {
 namespace detail {
 /// State of `relax`.

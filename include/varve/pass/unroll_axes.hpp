@@ -7,6 +7,9 @@
 
 #include <bit>
 
+/// @file
+/// What becomes of unit vectors when their axis is unrolled: ones fold away, and equal values merge. Products with 0
+/// stay, since they are NaN for infinite partial derivatives; `fast_math` drops them.
 namespace varve {
 namespace detail {
 

@@ -9,6 +9,12 @@
 /// long body becomes a row of functions of equal length; what one of them computes for another passes through memory,
 /// in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions
 /// that all blocks call: they would fill the instruction cache, and take the compiler's time.
+///
+/// A body of more than 512 steps, where operators such as `exp` count as 8, is cut into blocks of 64. A body that stays
+/// whole calls such kernels where it has more than 16 of them. The functions are written by `emit/blocks.hpp`, and
+/// stages by `emit/stages.hpp`: more than 64 stages are functions of 16, more than 128 sinks (32 of a body in blocks)
+/// functions of 32, or one loop over a table when they are alike. What such a body computes before its innermost loop
+/// are functions of 64 steps, too. `bench/growth` measures what a node costs the compiler.
 namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many

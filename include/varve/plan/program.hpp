@@ -6,11 +6,11 @@
 
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that
+/// `planner.hpp` produces it, `emit/` turns it into machine code. The small structures have no default values, so that
 /// an array of zeros costs the compiler nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
-/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
+/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`core/scratch_memory.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
 /// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element
 /// `number` of the constants on, or piece `number` of the scratch memory.
@@ -116,7 +116,7 @@ struct body {
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
-  int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
+  int block_first, block_count; // of a long body (`cut_bodies`), and how many values pass between its blocks
   int kept;
   bool ordered; // the sinks are among the steps
 };

@@ -8,6 +8,10 @@
 /// @file
 /// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
 /// through all rows each time, and find nothing of them left in the first cache.
+///
+/// Turns are a few rows long: softmax is one stage, and what lies between its nests is memory for those rows, not for
+/// the array. The value of a row is an operand of one element. What several nests compute alike is kept once
+/// (`row_sharing.hpp`).
 namespace varve::loop {
 
 /// Whether the rounds of the outermost loop add to the same elements.

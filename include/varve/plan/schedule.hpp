@@ -5,6 +5,12 @@
 /// @file
 /// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many
 /// values are alive at once, and how many of them leave the registers.
+///
+/// What leaves the registers where they do not suffice is decided here. Steps are brought forward (`overlap.hpp`) where
+/// a body is longer than what a processor looks ahead by, and its longest chain of dependent steps takes more than half
+/// the time in which all can begin. Short bodies run for two vectors step by step, so that one has something to do
+/// while the other waits; so do long ones with more accumulators than registers, which are then read and written once
+/// for both.
 namespace varve::loop {
 
 /// Registers that hold values, those aside that operators of many instructions need for themselves.

@@ -7,6 +7,13 @@
 
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
+///
+/// A difference between the two plans in anything that is not a size, such as a constant of the function, refuses the
+/// function. What the planner decided by comparing a symbolic size, such as that a slice lies before another, becomes a
+/// condition that each call checks. A call binds the symbols, computes all expressions into a local array and runs the
+/// loops: those with run-time bounds as whole vectors with a last one that overlaps, or is masked when there are fewer
+/// elements than lanes. Everything static stays a constant. Temporaries of symbolic size lie in pieces of one block of
+/// the thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
 namespace varve::loop {
 
 /// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.

@@ -5,9 +5,16 @@
 #include <varve/plan/program.hpp>
 
 /// @file
-/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element,
-/// kernels do here on blocks that stay in the first cache. All of it is plain data, made by `block_plan.hpp` at run
-/// time or by the compiler; kernels are numbers until the tables are linked.
+/// A planned graph as tables that `block/run.hpp` walks through: what the compiler's loops do element by element,
+/// kernels do here on blocks that stay in the first cache. All of it is plain data, made by `table_steps.hpp` and
+/// `tables_of_graph.hpp` at run time or by the compiler; kernels are numbers until the tables are linked.
+///
+/// A block has 512 or 1024 elements of each value. There are few such values at a time, in places that are used again,
+/// so that they stay in the first cache. Products of matrices go to their kernel. Functions of `cond` and `scan` are
+/// further functions of the same tables, and all memory of a call is one piece of known size. A `block_program` is
+/// lists while it is made and arrays of the executable afterwards; the runner walks a `block_view` of either. Kernels
+/// are named by `kernel_key`s; linking turns names into pointers: at run time by looking them up (`fuse/graph.hpp`), in
+/// the compiler by instantiating each named kernel once (`fuse/table_driven.hpp`).
 namespace varve::loop {
 
 /// How the addresses of an access go through one block.

@@ -12,6 +12,12 @@
 /// @file
 /// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
 /// file is left in a program.
+///
+/// The outermost loop of a nest is cut into at most 64 parts of whole vectors when it has 2^15 points, and each of its
+/// steps leaves elements of its own, or all add to numbers in registers. Such numbers are kept one for each part and
+/// put together in the order of the parts, so that results do not depend on the number of threads. Loops whose steps
+/// add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and calls.
+/// Blocks of run-time programs are shared likewise, with scratch memory for each thread.
 namespace varve::loop {
 
 /// Whether threads share loops.

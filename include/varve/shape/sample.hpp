@@ -8,6 +8,9 @@
 /// sizes, which are large primes. Every number that differs between the two plans is read back as an expression of the
 /// symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no
 /// other.
+///
+/// An expression is made of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
+/// sums of constants divide and multiply by a node `sym_numel`.
 namespace varve::loop {
 
 /// Most symbols that one function may have.

@@ -7,6 +7,9 @@
 
 #include <tuple>
 
+/// @file
+/// An operator's node becomes the nodes of tracing a function on its operands' metas. That function is one text on
+/// proxies, in the compiler and at run time, and is instantiated on tensors too, at run time only.
 namespace varve {
 
 namespace refuse {

@@ -7,6 +7,9 @@
 
 #include <vector>
 
+/// @file
+/// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
+/// tensors.
 namespace varve {
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The

@@ -11,6 +11,11 @@
 
 #include <bit>
 
+/// @file
+/// Static values beside traced ones: shapes of the former are types, of the latter data, and rules cannot compute with
+/// both. So where they meet the static ones become constants of the trace (`meets_trace`, `beside_trace` in
+/// `dispatch/dispatch.hpp`): in `dispatch` when an interpreter is in between, in composites, `cat`, `cond`, and for the
+/// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
 namespace varve {
 
 /// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all

@@ -2,6 +2,9 @@
 #pragma once
 #include <varve/trace/trace.hpp>
 
+/// @file
+/// Functions of higher-order operators are regions of the graph. An outer value used inside becomes an input, once: the
+/// union over branches in one order.
 namespace varve {
 
 namespace refuse {

@@ -8,8 +8,8 @@
 namespace varve {
 
 /// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level
-/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion,
-/// design section 5).
+/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion:
+/// docs/design.md, "Levels and soundness").
 template <class F, class... C>
 struct closure_t {
   [[no_unique_address]] F f;

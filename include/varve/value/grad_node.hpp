@@ -7,6 +7,12 @@
 /// @file
 /// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made
 /// their operands. One graph serves the levels of `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+///
+/// Eager autograd is `grad_interpreter<eager_level>` (`interpreter/eager.hpp`), whose values are seen as they are. What
+/// differs from a level of `grad` is where a history hangs: on the wrapper of the level, or on the tensor itself. A
+/// tensor's key set has one bit beside the keys: it, or the tensor it is a view of, may have a history. Without the bit
+/// nobody asks, and the autograd key has no kernel at all until a program asks for its first gradient
+/// (`autograd_hooks`).
 namespace varve {
 
 class boxed_args;
