@@ -383,6 +383,8 @@ constexpr auto on_dims(F f, A const&... a) {
 } // namespace varve
 
 // ---- varve/core/attributes.hpp
+/// @file
+/// Numbers, such as the bounds of `clamp`, are operands and no attributes.
 namespace varve {
 
 /// The attributes of one call as data, whatever the operator: axes, sizes, flags, dtypes, each an integer list.
@@ -3283,6 +3285,12 @@ inline void tell_freed(storage* s) {
 /// @file
 /// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made
 /// their operands. One graph serves the levels of `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+///
+/// Eager autograd is `grad_interpreter<eager_level>` (`interpreter/eager.hpp`), whose values are seen as they are. What
+/// differs from a level of `grad` is where a history hangs: on the wrapper of the level, or on the tensor itself. A
+/// tensor's key set has one bit beside the keys: it, or the tensor it is a view of, may have a history. Without the bit
+/// nobody asks, and the autograd key has no kernel at all until a program asks for its first gradient
+/// (`autograd_hooks`).
 namespace varve {
 
 class boxed_args;
@@ -5438,6 +5446,12 @@ private:
 } // namespace varve
 
 // ---- varve/dispatch/transform_keys.hpp
+/// @file
+/// A call with kernels of a library between `transform` and `transform_back` stops, at each layer, at those of the
+/// layer's keys and at autocast; then the layer does the rest. A kernel at autograd takes the place of the level's own
+/// gradient, as it does for eager tensors; those below it run inside of the level's record (`call_layer`), so that what
+/// they do to a value does not change its gradient. While such a kernel runs, a `processing_layer` stands for the layer
+/// and keeps the caller's keys, which `lowered` puts back. Other calls know nothing of it.
 namespace varve {
 
 /// The kinds of transform that a rule can be registered for (FS-16).
@@ -5959,6 +5973,10 @@ private:
 } // namespace varve
 
 // ---- varve/interpreter/recorded_call.hpp
+/// @file
+/// An `operator_node` keeps what the `vjp` rules of its tracked operands read, which each operator declares
+/// (`saved_values`). So it costs one block of 128 bytes, and an in-place operator can only spoil what will be read.
+/// Every operator's declaration is tested: what is not declared is not there.
 namespace varve::detail {
 
 /// A tensor that a node keeps for its backward pass, and the version it had then (DT-18).
@@ -7010,6 +7028,11 @@ tensor ops::call(char const* name, X const&... x) {
 } // namespace varve
 
 // ---- varve/dispatch/higher_order.hpp
+/// @file
+/// The `hop_signature` of an operator, which its handle in graphs has too, is a schema without the lengths of lists;
+/// `schema_of` makes that of a call or node of it. `cond` and the loops share the text of their rules with static
+/// values (`hop/cond.hpp`, `loop/scan.hpp`, `loop/while_loop.hpp`); `hop/boxed_*.hpp` and `loop/boxed_*.hpp` have what
+/// differs.
 namespace varve {
 
 class higher_order_operator;
@@ -11031,6 +11054,9 @@ inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return 
 } // namespace varve
 
 // ---- varve/interpreter/engine.hpp
+/// @file
+/// A run counts for each node what must come before it, then runs nodes whose count is zero. A chain of a million nodes
+/// is run and freed without recursion.
 namespace varve {
 
 namespace detail {
@@ -11912,6 +11938,9 @@ VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set
 // ---- varve/interpreter/view_replay.hpp
 /// @file
 /// The history of a view whose base was written into, found by making the view again (AG-18).
+///
+/// Where that is asked for: the operators that the view's old history names are called again, as many as lead from the
+/// base to the same elements.
 namespace varve {
 
 namespace detail {
@@ -12139,6 +12168,11 @@ constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T c
 // ---- varve/interpreter/view_history.hpp
 /// @file
 /// Writing into views: what their histories, and that of their base, become (AG-15).
+///
+/// Views point to their base. Writing into a view makes the base's history a `CopySlices`; other views find theirs
+/// anew, as `as_strided` of the base, when their version is behind. So it is at every level of `grad` and `jvp`: a
+/// value seen there that is a view points to the base as seen there. The version counter is the memory's, but for
+/// `data()` and `set_data`, whose tensors have or keep one of their own.
 namespace varve::detail {
 
 /// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as
@@ -12831,6 +12865,10 @@ constexpr auto tree_map_indexed(F const& f, T const& t) {
 } // namespace varve
 
 // ---- varve/interpreter/tower.hpp
+/// @file
+/// A static tape knows the tower of interpreters below it (the join over arguments and captures), so that every
+/// cotangent slot has a type; constants are lifted to it. `jacrev` therefore records inside the mapped function, with
+/// the unit vector declared as a capture.
 namespace varve {
 
 namespace detail {
@@ -12914,8 +12952,8 @@ constexpr auto lift_to_all(Tower const& tower, V const& v) {
 namespace varve {
 
 /// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level
-/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion,
-/// design section 5).
+/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion:
+/// docs/design.md, "Levels and soundness").
 template <class F, class... C>
 struct closure_t {
   [[no_unique_address]] F f;
@@ -14215,6 +14253,10 @@ struct static_batch {
 } // namespace varve::detail
 
 // ---- varve/custom/custom_function_call.hpp
+/// @file
+/// Custom functions on static values are a higher-order operator like `cond`. On tensors a call is erased once
+/// (`boxed_custom_function.hpp`) and handed from layer to layer, by the same rules; `mapped_function` is the one text
+/// of a function under `vmap`.
 namespace varve {
 
 /// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.
@@ -14643,6 +14685,11 @@ private:
 } // namespace varve
 
 // ---- varve/graph/graph.hpp
+/// @file
+/// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
+/// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
+/// and `freeze` convert. Names of arguments and results (`named.hpp`) are a pointer to a constant table: passes copy
+/// it, and only printing and emission look at it.
 namespace varve {
 
 /// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
@@ -15442,6 +15489,9 @@ private:
 } // namespace varve
 
 // ---- varve/trace/make_fx.hpp
+/// @file
+/// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
+/// tensors.
 namespace varve {
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
@@ -15614,6 +15664,8 @@ constexpr auto make_fx(F f) {
 /// @file
 /// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of
 /// such calls.
+///
+/// A run-time `grad` keeps graphs of the functions, not the user's closures.
 namespace varve {
 
 namespace detail {
@@ -16453,6 +16505,14 @@ struct rewriter {
 } // namespace varve
 
 // ---- varve/pass/functionalize.hpp
+/// @file
+/// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
+/// its end; `make_fx` leaves the record, and `compile`, `fuse(graph)` and `emit_cpp` begin with it. What is written
+/// into arguments is a `copy_` at the end, which `compile` does after its program and others refuse. Values seen
+/// through static transforms, and arrays, have no in-place operators: their views are copies.
+///
+/// The counterpart for calls on tensors is `interpreter/functionalize.hpp`; both put writes back through views by
+/// `op/view_inverse.hpp`.
 namespace varve {
 
 namespace detail {
@@ -16681,6 +16741,11 @@ constexpr graph writes_as_results(graph const& g, list<int>& into) {
 } // namespace varve
 
 // ---- varve/trace/proxy.hpp
+/// @file
+/// Static values beside traced ones: shapes of the former are types, of the latter data, and rules cannot compute with
+/// both. So where they meet the static ones become constants of the trace (`meets_trace`, `beside_trace` in
+/// `dispatch/dispatch.hpp`): in `dispatch` when an interpreter is in between, in composites, `cat`, `cond`, and for the
+/// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
 namespace varve {
 
 /// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
@@ -17046,6 +17111,9 @@ constexpr auto trace(F, S...) {
 } // namespace varve
 
 // ---- varve/trace/region.hpp
+/// @file
+/// Functions of higher-order operators are regions of the graph. An outer value used inside becomes an input, once: the
+/// union over branches in one order.
 namespace varve {
 
 namespace refuse {
@@ -19686,6 +19754,9 @@ VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
 } // namespace varve::loop
 
 // ---- varve/graph/operator_class.hpp
+/// @file
+/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
+/// called (`op_handle::own`).
 namespace varve {
 
 /// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
@@ -19815,11 +19886,11 @@ constexpr bool is_view(operator_class k) { return k >= operator_class::reshape &
 // ---- varve/plan/program.hpp
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that
+/// `planner.hpp` produces it, `emit/` turns it into machine code. The small structures have no default values, so that
 /// an array of zeros costs the compiler nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
-/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
+/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`core/scratch_memory.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
 /// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element
 /// `number` of the constants on, or piece `number` of the scratch memory.
@@ -19925,7 +19996,7 @@ struct body {
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
-  int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
+  int block_first, block_count; // of a long body (`cut_bodies`), and how many values pass between its blocks
   int kept;
   bool ordered; // the sinks are among the steps
 };
@@ -20575,6 +20646,9 @@ private:
 /// sizes, which are large primes. Every number that differs between the two plans is read back as an expression of the
 /// symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no
 /// other.
+///
+/// An expression is made of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
+/// sums of constants divide and multiply by a node `sym_numel`.
 namespace varve::loop {
 
 /// Most symbols that one function may have.
@@ -20692,6 +20766,13 @@ private:
 // ---- varve/plan/sized_program.hpp
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
+///
+/// A difference between the two plans in anything that is not a size, such as a constant of the function, refuses the
+/// function. What the planner decided by comparing a symbolic size, such as that a slice lies before another, becomes a
+/// condition that each call checks. A call binds the symbols, computes all expressions into a local array and runs the
+/// loops: those with run-time bounds as whole vectors with a last one that overlaps, or is masked when there are fewer
+/// elements than lanes. Everything static stays a constant. Temporaries of symbolic size lie in pieces of one block of
+/// the thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
 namespace varve::loop {
 
 /// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
@@ -20994,6 +21075,9 @@ VARVE_PART index_t position(auto const& mem, index_t const* i) {
 /// @file
 /// What steps of a program have in common, and what each of them has of its own.
 /// `P` is a type with `static constexpr auto value`, a `static_program`.
+///
+/// The arguments of a shared function are the places of its operands: constants, when it is inlined. Only steps of many
+/// operands, and loads of constants or with run-time sizes, have a function each.
 namespace varve::loop {
 
 /// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time
@@ -21416,9 +21500,16 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
 
 // ---- varve/plan/tables.hpp
 /// @file
-/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element,
-/// kernels do here on blocks that stay in the first cache. All of it is plain data, made by `block_plan.hpp` at run
-/// time or by the compiler; kernels are numbers until the tables are linked.
+/// A planned graph as tables that `block/run.hpp` walks through: what the compiler's loops do element by element,
+/// kernels do here on blocks that stay in the first cache. All of it is plain data, made by `table_steps.hpp` and
+/// `tables_of_graph.hpp` at run time or by the compiler; kernels are numbers until the tables are linked.
+///
+/// A block has 512 or 1024 elements of each value. There are few such values at a time, in places that are used again,
+/// so that they stay in the first cache. Products of matrices go to their kernel. Functions of `cond` and `scan` are
+/// further functions of the same tables, and all memory of a call is one piece of known size. A `block_program` is
+/// lists while it is made and arrays of the executable afterwards; the runner walks a `block_view` of either. Kernels
+/// are named by `kernel_key`s; linking turns names into pointers: at run time by looking them up (`fuse/graph.hpp`), in
+/// the compiler by instantiating each named kernel once (`fuse/table_driven.hpp`).
 namespace varve::loop {
 
 /// How the addresses of an access go through one block.
@@ -22195,6 +22286,8 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
 // ---- varve/core/scratch_memory.hpp
 /// @file
 /// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+///
+/// It grows and is kept; calls within calls stack.
 namespace varve::loop {
 
 namespace detail {
@@ -22313,6 +22406,12 @@ private:
 /// @file
 /// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
 /// file is left in a program.
+///
+/// The outermost loop of a nest is cut into at most 64 parts of whole vectors when it has 2^15 points, and each of its
+/// steps leaves elements of its own, or all add to numbers in registers. Such numbers are kept one for each part and
+/// put together in the order of the parts, so that results do not depend on the number of threads. Loops whose steps
+/// add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and calls.
+/// Blocks of run-time programs are shared likewise, with scratch memory for each thread.
 namespace varve::loop {
 
 /// Whether threads share loops.
@@ -23901,6 +24000,12 @@ inline constexpr sink_table<P, B> table_of_sinks{};
 /// long body becomes a row of functions of equal length; what one of them computes for another passes through memory,
 /// in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions
 /// that all blocks call: they would fill the instruction cache, and take the compiler's time.
+///
+/// A body of more than 512 steps, where operators such as `exp` count as 8, is cut into blocks of 64. A body that stays
+/// whole calls such kernels where it has more than 16 of them. The functions are written by `emit/blocks.hpp`, and
+/// stages by `emit/stages.hpp`: more than 64 stages are functions of 16, more than 128 sinks (32 of a body in blocks)
+/// functions of 32, or one loop over a table when they are alike. What such a body computes before its innermost loop
+/// are functions of 64 steps, too. `bench/growth` measures what a node costs the compiler.
 namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many
@@ -24132,6 +24237,12 @@ VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
 } // namespace varve::loop
 
 // ---- varve/emit/loop_nest.hpp
+/// @file
+/// Loops run over SIMD registers of `float` or `double`, of `int32` or `int64` where there are integers alone. Lane
+/// kernels are reached through constant function pointers of `op_handle` and inline completely. All are `VARVE_INLINE`,
+/// even `where` of a few instructions: a unit with many of them would call them, and a call takes all SIMD registers
+/// away. So may those of a program's own operators be. What is around them is `VARVE_PART` of a `VARVE_WHOLE`
+/// (`config.hpp`).
 namespace varve::loop {
 
 /// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time
@@ -24646,6 +24757,9 @@ constexpr void join_slices(graph& g) {
 // ---- varve/pass/axis_table.hpp
 /// @file
 /// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
+///
+/// `jacrev` and `jacfwd` under `vmap` have a short mapped dimension that begins in a constant, the unit vectors. It is
+/// to be unrolled where it meets no argument's memory and values without it still fill registers.
 namespace varve::detail {
 
 /// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in
@@ -24862,6 +24976,12 @@ constexpr graph cse(graph const& g) {
 } // namespace varve
 
 // ---- varve/pass/constant_elements.hpp
+/// @file
+/// Constants of graphs. A number, and an array of equal elements, is a proxy without a node until something needs it;
+/// operators on such are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are `constant`
+/// nodes of rank > 0 whose elements lie in the graph's own list, copied along by every pass, so that nothing refers to
+/// what is gone. `cse` merges equal ones, `fold` computes with up to 64 elements, planning treats them as memory that
+/// is given (`is_given`), and emission makes each a read-only table of the executable.
 namespace varve {
 namespace detail {
 
@@ -25253,6 +25373,9 @@ constexpr graph optimize(graph const& g) {
 } // namespace varve
 
 // ---- varve/pass/unroll_axes.hpp
+/// @file
+/// What becomes of unit vectors when their axis is unrolled: ones fold away, and equal values merge. Products with 0
+/// stay, since they are NaN for infinite partial derivatives; `fast_math` drops them.
 namespace varve {
 namespace detail {
 
@@ -26114,230 +26237,350 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
 
 } // namespace varve::loop
 
-// ---- varve/plan/lower.hpp
+// ---- varve/plan/loop_order.hpp
 /// @file
-/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
+/// The loops of a nest: the addresses its instances and roots have over the iteration space, and from these which loops
+/// there are, in which order they run, and which of them runs in SIMD registers.
 namespace varve::loop {
 
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
-/// node.
-constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
-  graph const& g = u.f.g;
-  instance const* const all = u.all.data();
-  axis_index const* const maps = u.maps.data();
-  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(),
-                   *const buffer_of_ = buffer_of.data();
-  node const* const nodes = g.nodes.data();
-  operator_class const* const what_of = u.f.what;
-  int const count = static_cast<int>(u.all.size());
+/// The loops that compute `roots` over `u.range`.
+class nest_loops {
+public:
+  nest_loops(nest_loops const&) = delete;
+  nest_loops& operator=(nest_loops const&) = delete;
+
+protected:
+  unfolding const& u;
+  int rank; // of the iteration space
+  list<root> const& roots;
+  instance const* all;
+  int const *args, *edges, *head;
+  node const* nodes;
+  operator_class const* what_of;
+  int count; // of the instances
   body b = blank_body;
-  b.type = detail::lanes_for(u, roots);
+  list<access> accesses{};   // loads first, then sinks
+  access* address = nullptr; // where they lie, once all are there
+  list<int> access_numbers;
+  int* access_of; // of an instance; -1: none
+  int first_sink = 0, computed = 0;
 
-  // Affine addresses over the iteration space: loads first, then sinks.
-  list<access> acc;
-  list<int> access_numbers(static_cast<std::size_t>(count), -1);
-  int* const access_of = access_numbers.data();
-  int steps = 0;
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-    node const& nd = nodes[in.node];
-    operator_class const what = what_of[in.node];
-    bool const index =
-        in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
-                                           what == operator_class::count); // else it lies in memory, by another nest
-    if (in.as == instance::form::value && !index) {
-      steps += 1;
-      continue;
-    }
-    access a = blank_access;
-    dims const stride = contiguous_strides(nd.out.sizes);
-    for (int k = 0; k < nd.out.sizes.n; ++k) {
-      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-      axis_index const& x = maps[in.map + k];
-      index_t const s = index ? 1 : stride[k];
-      a.offset += x.offset * s;
-      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
-    }
-    if (what == operator_class::count) a.offset = nd.at[0][0];
-    if (!index) {
-      int from = in.node;
-      if (what_of[from] == operator_class::reshape && buffer_of_[from] < 0) from = edges[nd.first];
-      a.buffer = buffer_of_[from];
-    }
-    access_of[i] = static_cast<int>(acc.size());
-    acc.push_back(a);
+  constexpr explicit nest_loops(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of)
+      : u(u_), rank(rank_), roots(roots_), all(u_.all.data()), args(u_.args.data()), edges(u_.f.g.edges.data()),
+        head(u_.head.data()), nodes(u_.f.g.nodes.data()), what_of(u_.f.what), count(static_cast<int>(u_.all.size())),
+        access_numbers(u_.all.size(), -1), access_of(access_numbers.data()) {
+    b.type = detail::lanes_for(u, roots);
+    addresses(buffer_of);
+    from_origin();
+    merge_loops();
+    order_of_loops();
+    vector_loop();
   }
-  int const first_sink = static_cast<int>(acc.size());
-  for (root const& r : roots) acc.push_back(r.at);
-  for (int d = 0; d < rank; ++d)
-    if (u.range.lo[d] != 0)
-      for (access& a : acc) a.offset += a.stride[d] * u.range.lo[d];
 
-  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
-  for (int d = 0; d < rank; ++d) {
-    index_t const n = u.range.hi[d] - u.range.lo[d];
-    if (n == 1) continue;
-    int const l = b.rank;
-    bool merge = l > 0;
-    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
-    if (merge) {
-      for (access& a : acc) a.stride[l - 1] = a.stride[d];
-      b.extent[l - 1] *= n;
-    } else {
-      if (l != d)
-        for (access& a : acc) a.stride[l] = a.stride[d];
-      b.extent[l] = n;
-      ++b.rank;
+private:
+  /// Affine addresses over the iteration space.
+  constexpr void addresses(int const* buffer_of) {
+    axis_index const* const maps = u.maps.data();
+    for (int i = 0; i < count; ++i) {
+      instance const& in = all[i];
+      if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+      node const& nd = nodes[in.node];
+      operator_class const what = what_of[in.node];
+      bool const index =
+          in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
+                                             what == operator_class::count); // else it lies in memory, by another nest
+      if (in.as == instance::form::value && !index) {
+        computed += 1;
+        continue;
+      }
+      access a = blank_access;
+      dims const stride = contiguous_strides(nd.out.sizes);
+      for (int k = 0; k < nd.out.sizes.n; ++k) {
+        if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+        axis_index const& x = maps[in.map + k];
+        index_t const s = index ? 1 : stride[k];
+        a.offset += x.offset * s;
+        if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+      }
+      if (what == operator_class::count) a.offset = nd.at[0][0];
+      if (!index) {
+        int from = in.node;
+        if (what_of[from] == operator_class::reshape && buffer_of[from] < 0) from = edges[nd.first];
+        a.buffer = buffer_of[from];
+      }
+      access_of[i] = static_cast<int>(accesses.size());
+      accesses.push_back(a);
     }
+    first_sink = static_cast<int>(accesses.size());
+    for (root const& r : roots) accesses.push_back(r.at);
+    address = accesses.data();
   }
-  for (int d = b.rank; d < rank; ++d)
-    for (access& a : acc) a.stride[d] = 0;
-
-  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a
-  // large input in columns.
-  index_t volume = 1;
-  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
-  int order[max_rank]{}, placed = 0;
-  bool reduces = false, moves = false;
-  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
-  auto kept = [&](int d) {
-    for (std::size_t r = 0; r < roots.size(); ++r)
-      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0)
-        return false;
-    return true;
-  };
-  bool const reorder = reduces && volume <= 16384;
-  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
-    for (int d = 0; d < b.rank; ++d)
-      if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
-  if (moves) {
-    list<access> const old = acc;
-    body const before = b;
+  /// Loops count from 0, wherever the box begins.
+  constexpr void from_origin() {
+    for (int d = 0; d < rank; ++d)
+      if (u.range.lo[d] != 0)
+        for (access& a : accesses) a.offset += a.stride[d] * u.range.lo[d];
+  }
+  /// Extent 1 is dropped; adjacent loops that every access walks as one are merged.
+  constexpr void merge_loops() {
+    for (int d = 0; d < rank; ++d) {
+      index_t const n = u.range.hi[d] - u.range.lo[d];
+      if (n == 1) continue;
+      int const l = b.rank;
+      bool merge = l > 0;
+      for (access const& a : accesses) merge = merge && a.stride[l - 1] == n * a.stride[d];
+      if (merge) {
+        for (access& a : accesses) a.stride[l - 1] = a.stride[d];
+        b.extent[l - 1] *= n;
+      } else {
+        if (l != d)
+          for (access& a : accesses) a.stride[l] = a.stride[d];
+        b.extent[l] = n;
+        ++b.rank;
+      }
+    }
+    for (int d = b.rank; d < rank; ++d)
+      for (access& a : accesses) a.stride[d] = 0;
+  }
+  /// What all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input
+  /// in columns.
+  constexpr void order_of_loops() {
+    index_t volume = 1;
+    for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
+    int order[max_rank]{}, placed = 0;
+    bool reduces = false, moves = false;
+    for (root const& r : roots) reduces |= r.kind != sink_kind::store;
+    auto kept = [&](int d) {
+      for (std::size_t r = 0; r < roots.size(); ++r)
+        if (roots[r].kind != sink_kind::store && address[static_cast<std::size_t>(first_sink) + r].stride[d] == 0)
+          return false;
+      return true;
+    };
+    bool const reorder = reduces && volume <= 16384;
+    for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
+      for (int d = 0; d < b.rank; ++d)
+        if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
+    if (!moves) return;
+    list<access> const old = accesses;
+    access const* const before = old.data();
+    body const as_given = b;
     for (int l = 0; l < b.rank; ++l) {
-      b.extent[l] = before.extent[order[l]];
-      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
+      b.extent[l] = as_given.extent[order[l]];
+      for (std::size_t k = 0; k < accesses.size(); ++k) address[k].stride[l] = before[k].stride[order[l]];
     }
   }
-  if (b.type != lane::wide && b.rank > 0) {
-    double best = 1e300;
-    for (int d = b.rank - 1; d >= 0; --d) {
-      double const c = detail::vector_cost(b, acc, d, steps, width_of(b.type));
-      if (c < best) best = c, b.vector = d;
+  /// The loop that runs in SIMD registers, and how many vectors of it at once.
+  constexpr void vector_loop() {
+    if (b.type != lane::wide && b.rank > 0) {
+      double best = 1e300;
+      for (int d = b.rank - 1; d >= 0; --d) {
+        double const c = detail::vector_cost(b, accesses, d, computed, width_of(b.type));
+        if (c < best) best = c, b.vector = d;
+      }
+      if (width_of(b.type) == 1) b.vector = -1;
+      int sums = 0;
+      for (root const& r : roots) sums += r.kind != sink_kind::store;
+      b.paired = sums > 4 || computed > 64; // long bodies: a processor sees little beyond one of them; of shorter ones,
+                                            // two cost more registers than they gain
+      b.unroll = sums > 4 || computed > 24 ? 1 : sums > 2 || computed > 6 ? 2 : 4; // accumulators stay in registers
     }
-    if (width_of(b.type) == 1) b.vector = -1;
-    int sums = 0;
-    for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two
-                                       // cost more registers than they gain
-    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
+    if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
   }
-  if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
-  int const inner = b.rank - 1, width = width_of(b.type);
+};
 
-  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  list<int> by_node(static_cast<std::size_t>(count), 0);
-  {
-    std::size_t k = 0;
+} // namespace varve::loop
+
+// ---- varve/plan/lower.hpp
+/// @file
+/// Lowering: from the instances of an unfolding to the steps of one loop nest.
+namespace varve::loop {
+
+/// Writes a loop nest into a program: its steps, in the order of the nodes, and its sinks.
+class nest_writer : nest_loops {
+public:
+  constexpr explicit nest_writer(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of,
+                                 program& p_)
+      : nest_loops(u_, rank_, roots_, buffer_of), p(p_), inner(b.rank - 1), width(width_of(b.type)),
+        at_once(b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>),
+        access_base(static_cast<int>(p_.accesses.size())), step_first(static_cast<int>(p_.steps.size())),
+        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), slots(u_.all.size(), 0),
+        step_numbers(u_.all.size(), -1), marks(u_.all.size(), 0), by_node(numbers_by_node.data()),
+        resolved(targets.data()), slot(slots.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
+
+  constexpr void write() {
+    resolve_aliases();
+    list<char> const subtractions = detail::subtracted_products(u, roots, resolved, b.vector >= 0);
+    subtracted = subtractions.data();
+    products_needed_alone();
+    steps();
+    products_of_sums();
+    fixed_steps();
+    sinks();
+    for (access const& a : accesses) p.accesses.push_back(a);
+    stage st = blank_stage;
+    st.number = static_cast<int>(p.bodies.size());
+    p.bodies.push_back(b);
+    p.stages.push_back(st);
+  }
+
+private:
+  program& p;
+  int inner, width; // the innermost loop; elements of a register
+  int at_once;      // fields of a record that are loaded together
+  int access_base, step_first;
+  // One element for each instance, and below where these lists lie.
+  list<int> numbers_by_node, targets, slots, step_numbers;
+  list<char> marks;
+  int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
+  int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
+  char* needed_alone;               // used by more than additions: the product itself is needed
+  char const* subtracted = nullptr; // `acc -= a * b`
+  list<step> fixed{};               // do not change in the innermost loop; the varying ones are written where they stay
+
+  constexpr int varying() const { return static_cast<int>(p.steps.size()) - step_first; }
+  constexpr void resolve_aliases() {
+    int* next = by_node;
     for (int n = u.above(-1); n <= u.highest; n = u.above(n))
-      for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
+      for (int i = head[n]; i >= 0; i = all[i].next) *next++ = i;
+    for (int const* k = by_node; k != next; ++k) {
+      instance const& in = all[*k];
+      resolved[*k] = in.as == instance::form::alias ? resolved[args[in.args]] : *k;
+    }
   }
-  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0),
-      step_numbers(static_cast<std::size_t>(count), -1);
-  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
-  list<char> exact(static_cast<std::size_t>(count), 0);
-  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
-  for (int i : by_node) {
-    instance const& in = all[i];
-    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
-  }
-  auto is_product = [&](int i) {
+
+  // ---- products and the sums that take them
+  constexpr bool is_product(int i) const {
     return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul &&
            !is_narrow(nodes[all[i].node].out.type);
-  };
-  auto sums_products = [&](instance const& in) { // then it is a dot product
+  }
+  constexpr bool sums_products(instance const& in) const { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
-  };
-  list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
-  char const* const negated = negations.data();
-  auto summand = [&](root const& r) {
-    return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a];
-  };
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as != instance::form::value || negated[i]) continue;
-    operator_class const what = what_of[in.node];
-    if (sums_products(in)) continue;
-    for (int k = 0; k < in.count; ++k) {
-      int const a = resolved[args[in.args + k]];
-      int const other =
-          (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
-      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
-      if (!(sum_of_products && (what == operator_class::add || k == 1))) rounded[a] = 1;
+  }
+  constexpr int factor(int product, int k) const { return slot[resolved[args[all[product].args + k]]]; }
+  /// What a root adds up, without the sign.
+  constexpr int summand(root const& r) const {
+    int const a = resolved[r.a];
+    return subtracted[a] ? resolved[args[all[a].args]] : a;
+  }
+  /// Does a root sum up products, each multiplied where it is added?
+  constexpr bool multiplies(root const& r) const {
+    return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) &&
+           !needed_alone[summand(r)];
+  }
+  /// The users of a product multiply by themselves.
+  constexpr void vanish(int product) {
+    if (step_of[product] >= 0 && !needed_alone[product]) p.steps[step_first + step_of[product]].kind = step_kind::none;
+  }
+  constexpr void products_needed_alone() {
+    for (int i = 0; i < count; ++i) {
+      instance const& in = all[i];
+      if (in.as != instance::form::value || subtracted[i]) continue;
+      operator_class const what = what_of[in.node];
+      if (sums_products(in)) continue;
+      for (int k = 0; k < in.count; ++k) {
+        int const a = resolved[args[in.args + k]];
+        int const other =
+            (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
+        bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
+        if (!(sum_of_products && (what == operator_class::add || k == 1))) needed_alone[a] = 1;
+      }
+    }
+    for (root const& r : roots) {
+      if (r.kind != sink_kind::sum || r.product || b.vector < 0) needed_alone[resolved[r.a]] = 1;
+      if (r.product) needed_alone[resolved[r.b]] = 1;
     }
   }
-  for (root const& r : roots) {
-    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
-    if (r.product) rounded[resolved[r.b]] = 1;
+  constexpr void products_of_sums() {
+    for (root const& r : roots) {
+      if (!multiplies(r)) continue;
+      vanish(summand(r));
+      if (int const n = step_of[resolved[r.a]]; subtracted[resolved[r.a]] && n >= 0)
+        p.steps[step_first + n].kind = step_kind::none;
+    }
   }
-  list<step> fixed; // the varying ones are written where they stay
-  int const step_first = static_cast<int>(p.steps.size());
-  if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
-  auto varying = [&] { return static_cast<int>(p.steps.size()) - step_first; };
-  int const access_base = static_cast<int>(p.accesses.size());
-  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
-  // registers.
-  auto records = [&](int first) {
-    list<int> fields;
-    access const& like = acc[access_of[first]];
+
+  // ---- loads of records
+  /// Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
+  /// registers.
+  constexpr void records(int first) {
+    list<int> numbers;
+    access const& like = address[access_of[first]];
     for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = acc[access_of[i]];
+      access const& a = address[access_of[i]];
       bool same = a.buffer == like.buffer;
       for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
-      if (same) fields.push_back(i);
+      if (same) numbers.push_back(i);
     }
-    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q)
-        std::swap(fields[q], fields[q - 1]);
-    int const n = static_cast<int>(fields.size());
-    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
+    int* const fields = numbers.data();
+    int const n = static_cast<int>(numbers.size());
+    auto offset = [&](int k) { return address[access_of[fields[k]]].offset; };
+    for (int k = 1; k < n; ++k) // by address; they come nearly sorted
+      for (int q = k; q > 0 && offset(q) < offset(q - 1); --q) std::swap(fields[q], fields[q - 1]);
+    if (n < at_once || offset(n - 1) - offset(0) != n - 1) return;
     for (int k = 0; k < n; k += at_once) {
       int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
       for (int q = 0; q < at_once; ++q) {
+        int const field = fields[start + q];
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type, s.node = all[first].node;
-        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
+        s.access = access_base + access_of[field];
         s.slot = varying();
-        if (start + q >= k)
-          slot[fields[static_cast<std::size_t>(start + q)]] = s.slot,
-                                                       step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
+        if (start + q >= k) slot[field] = step_of[field] = s.slot;
         p.steps.push_back(s);
       }
     }
-  };
-  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
-  auto vanish = [&](int m) { // a product whose users multiply by themselves
-    if (step_of[m] >= 0 && !rounded[m]) p.steps[step_first + step_of[m]].kind = step_kind::none;
-  };
-  for (int i : by_node) {
+  }
+  constexpr bool may_be_field(int i) const {
     instance const& in = all[i];
-    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
-    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
-      dtype const t = nodes[in.node].out.type;
-      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) &&
-          i == head[in.node])
+    if (in.as != instance::form::load || b.vector < 0 || b.vector != inner || width <= 1 || b.extent[inner] < width)
+      return false;
+    dtype const t = nodes[in.node].out.type;
+    return address[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) &&
+           is_floating(t) && i == head[in.node];
+  }
+
+  // ---- steps
+  /// Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  constexpr void steps() {
+    if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
+    for (int k = 0; k < count; ++k) {
+      int const i = by_node[k];
+      if (all[i].as == instance::form::alias || step_of[i] >= 0) continue;
+      if (may_be_field(i)) {
         records(i);
-      if (step_of[i] >= 0) continue;
+        if (step_of[i] >= 0) continue;
+      }
+      one_step(i);
     }
-    node const& nd = nodes[in.node];
+  }
+  constexpr void one_step(int i) {
+    instance const& in = all[i];
     operator_class const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
+    s.type = nodes[in.node].out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
+    set_kind(s, in, what);
+    bool invariant = true;
+    if (int const a = access_of[i]; a >= 0) {
+      s.access = access_base + a;
+      invariant = inner < 0 || address[a].stride[inner] == 0;
+    }
+    if (in.as == instance::form::value && !operands(s, in)) invariant = false;
+    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant &&
+        b.vector >= 0)
+      multiply_and_add(s, in, what);
+    arithmetic(s, what);
+    if (b.rank == 0) invariant = false;
+    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
+    slot[i] = invariant ? ~s.slot : s.slot;
+    step_of[i] = invariant ? -1 : s.slot;
+    (invariant ? fixed : p.steps).push_back(s);
+  }
+  constexpr void set_kind(step& s, instance const& in, operator_class what) const {
+    node const& nd = nodes[in.node];
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
     else if (what == operator_class::constant) s.kind = step_kind::constant, s.value = nd.value;
@@ -26350,40 +26593,42 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     else if (what == operator_class::mm) s.kind = step_kind::dot;
     else
       s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
+  }
+  /// The operands of a value. False when one of them changes in the innermost loop.
+  constexpr bool operands(step& s, instance const& in) {
     bool invariant = true;
-    if (int const a = access_of[i]; a >= 0) {
-      s.access = access_base + a;
-      invariant = inner < 0 || acc[a].stride[inner] == 0;
-    }
     auto take = [&](int a) {
       p.slots.push_back(a);
       if (s.count < 3) s.in[s.count] = a;
       invariant = invariant && a < 0;
       ++s.count;
     };
-    if (sums_products(in)) {
-      s.kind = step_kind::dot;
-      for (int k = 0; k < in.count; ++k) {
-        int const m = resolved[args[in.args + k]];
-        take(factor(m, 0)), take(factor(m, 1));
-        vanish(m);
-      }
-    } else if (in.as == instance::form::value) {
+    if (!sums_products(in)) {
       for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+      return invariant;
     }
-    // a * b + c in one instruction, when the product is used in sums only
-    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant &&
-        b.vector >= 0) {
-      for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
-        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
-        s.kind = what == operator_class::sub ? step_kind::fnma : step_kind::fma;
-        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
-        s.count = 3;
-        vanish(m);
-        break;
-      }
+    s.kind = step_kind::dot;
+    for (int k = 0; k < in.count; ++k) {
+      int const m = resolved[args[in.args + k]];
+      take(factor(m, 0)), take(factor(m, 1));
+      vanish(m);
     }
+    return invariant;
+  }
+  /// a * b + c in one instruction, when the product is used in sums only.
+  constexpr void multiply_and_add(step& s, instance const& in, operator_class what) {
+    for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
+      int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
+      if (step_of[m] < 0 || needed_alone[m] || !is_product(m)) continue;
+      s.kind = what == operator_class::sub ? step_kind::fnma : step_kind::fma;
+      s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
+      s.count = 3;
+      vanish(m);
+      break;
+    }
+  }
+  /// Whether a result is brought back to what its type holds, and operators that need no kernel.
+  constexpr void arithmetic(step& s, operator_class what) const {
     bool const narrow =
         is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
     bool const multiplies_integers =
@@ -26397,51 +26642,48 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
                : what == operator_class::sub ? step_kind::sub
                : what == operator_class::mul ? step_kind::mul
                                              : step_kind::div;
-    if (b.rank == 0) invariant = false;
-    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
-    slot[i] = invariant ? ~s.slot : s.slot;
-    step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : p.steps).push_back(s);
   }
-  auto multiplies = [&](root const& r) {
-    return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)];
-  };
-  for (root const& r : roots) {
-    if (!multiplies(r)) continue;
-    vanish(summand(r));
-    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0)
-      p.steps[step_first + n].kind = step_kind::none;
+  /// Those of the innermost loop are written; the ones before it follow.
+  constexpr void fixed_steps() {
+    b.step_first = step_first, b.step_count = varying();
+    b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
+    for (step const& s : fixed) p.steps.push_back(s);
+    b.paired = b.paired && b.step_count <= 128;
   }
-  b.step_first = step_first, b.step_count = varying();
-  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
-  for (step const& s : fixed) p.steps.push_back(s);
-  b.paired = b.paired && b.step_count <= 128;
 
-  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
-  for (std::size_t r = 0; r < roots.size(); ++r) {
-    sink s = blank_sink;
-    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
-    s.a = slot[resolved[roots[r].a]];
-    if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r]))
-      s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0),
-      s.b = factor(summand(roots[r]), 1);
-    s.access = access_base + first_sink + static_cast<int>(r);
-    if (s.kind != sink_kind::store) {
-      int level = b.rank;
-      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
-      s.level = level < b.rank || b.rank == 0 ? level : -1;
-      bool again = s.level < 0; // an outer loop comes back to the same element
-      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
-      if (again && !s.accumulate) fill(p, roots[r].at.buffer, s.kind), s.accumulate = true;
+  // ---- sinks
+  constexpr void sinks() {
+    b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
+    int number = first_sink;
+    for (root const& r : roots) {
+      sink s = blank_sink;
+      s.kind = r.kind, s.product = r.product, s.accumulate = r.accumulate;
+      s.a = slot[resolved[r.a]];
+      if (s.product) s.b = slot[resolved[r.b]];
+      else if (multiplies(r))
+        s.product = true, s.minus = subtracted[resolved[r.a]], s.a = factor(summand(r), 0), s.b = factor(summand(r), 1);
+      s.access = access_base + number;
+      if (s.kind != sink_kind::store) accumulator(s, address[number], r.at.buffer);
+      p.sinks.push_back(s);
+      ++number;
     }
-    p.sinks.push_back(s);
   }
-  for (access const& a : acc) p.accesses.push_back(a);
-  stage st = blank_stage;
-  st.number = static_cast<int>(p.bodies.size());
-  p.bodies.push_back(b);
-  p.stages.push_back(st);
+  /// Where the accumulator of a reduction lives.
+  constexpr void accumulator(sink& s, access const& a, int buffer) {
+    int level = b.rank;
+    while (level > 0 && a.stride[level - 1] == 0) --level;
+    s.level = level < b.rank || b.rank == 0 ? level : -1;
+    bool again = s.level < 0; // an outer loop comes back to the same element
+    for (int l = 0; l < level; ++l) again = again || a.stride[l] == 0;
+    if (again && !s.accumulate) fill(p, buffer, s.kind), s.accumulate = true;
+  }
+};
+
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
+/// node.
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
+  nest_writer nest(u, rank, roots, buffer_of.data(), p);
+  nest.write();
 }
 
 } // namespace varve::loop
@@ -26892,6 +27134,12 @@ private:
 /// @file
 /// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many
 /// values are alive at once, and how many of them leave the registers.
+///
+/// What leaves the registers where they do not suffice is decided here. Steps are brought forward (`overlap.hpp`) where
+/// a body is longer than what a processor looks ahead by, and its longest chain of dependent steps takes more than half
+/// the time in which all can begin. Short bodies run for two vectors step by step, so that one has something to do
+/// while the other waits; so do long ones with more accumulators than registers, which are then read and written once
+/// for both.
 namespace varve::loop {
 
 /// Registers that hold values, those aside that operators of many instructions need for themselves.
@@ -27949,7 +28197,7 @@ struct fused {
 /// for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD
 /// registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included,
 /// becomes part of the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3,
-/// 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for tensors, at run time
+/// 4>>(f)` takes tensors (`tensors.hpp`). A function that captures is fused for tensors, at run time
 /// (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`;
 /// what was to be written may hold some of it then. `one_hot` makes zeros of them.
 template <class F>
@@ -27967,6 +28215,11 @@ constexpr fused<F, How> fuse(F const&, How) {
 // ---- varve/fuse/tensors.hpp
 /// @file
 /// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
+///
+/// A fused function reads the memory itself: of variables, of `tensor_ref`s (also of mdspans and matrices of Eigen,
+/// which `value/memory_view.hpp` knows by what they offer), and of tensors when specs are declared. Of tensors each
+/// call checks dtype, sizes and backend, that no transform or autograd would miss the call, and that what is written
+/// overlaps nothing that is read.
 namespace varve {
 namespace loop {
 
@@ -28531,6 +28784,10 @@ private:
 /// @file
 /// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
 /// through all rows each time, and find nothing of them left in the first cache.
+///
+/// Turns are a few rows long: softmax is one stage, and what lies between its nests is memory for those rows, not for
+/// the array. The value of a row is an operand of one element. What several nests compute alike is kept once
+/// (`row_sharing.hpp`).
 namespace varve::loop {
 
 /// Whether the rounds of the outermost loop add to the same elements.
@@ -28936,6 +29193,13 @@ constexpr block_program plan_blocks(graph const& g) {
 /// @file
 /// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by
 /// kernels that exist.
+///
+/// Used by `fuse(graph)`, `compile`, and `fuse(f)` of a function that captures, which the compiler cannot trace. Values
+/// keep their own dtypes, so integers are exact. Elementwise operators run by the contiguous kernels that tensors run
+/// by (`op_table::pointwise`); beside them there are `fma`, folds and conversions (`block/kernels.hpp`). Operators
+/// without a nest or kernel of their own go to `op_table::eval`. `as_traced` first writes out the conversions that
+/// operators on tensors do inside. A memory-bound chain gains what it no longer stores; what fits the second cache, or
+/// is dominated by functions such as `exp`, gains little.
 namespace varve {
 namespace loop {
 
@@ -29382,6 +29646,10 @@ auto carry(F f) {
 /// @file
 /// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads
 /// (FN-1 to FN-8).
+///
+/// A value of the level stands for memory. Kept are what the memory holds, the writes that wait, and for each alias the
+/// views through which it shows the memory. Beside the value lies a `seen_state`, a version counter and an identity of
+/// memory apart from what it holds.
 namespace varve::detail {
 
 /// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).
@@ -29578,6 +29846,12 @@ struct functional_alias final : seen_state {
 } // namespace varve::detail
 
 // ---- varve/interpreter/functionalize.hpp
+/// @file
+/// A transform of tensors only. Whether a `reshape` is a view or a copy is asked of the memory that the program sees,
+/// not of the value that stands for it by now. Inverses of views are one text with the pass over graphs
+/// (`op/view_inverse.hpp`, `pass/functionalize.hpp`). All higher-order operators have one rule (`layer::process_hop`),
+/// which a rule registered for one of them precedes; a custom function is called one level below in its functional
+/// form, a custom function again.
 namespace varve {
 
 /// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and
@@ -30420,6 +30694,11 @@ fuse(F const&) {
 /// @file
 /// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single
 /// operations.
+///
+/// The planner of blocks (`plan_blocks`) and the runner are those of `fuse(graph)`. Operators run by the lane kernels
+/// of their handles, in `float`, `int64` or `double`, as in emitted loops. The names of kernels are a constant apart
+/// from the tables, which are in the executable: else each handle would be, with all its kernels. A node costs the
+/// compiler tracing and planning; at run time a table takes 1.2 to 7 times as long as emitted loops.
 namespace varve {
 namespace loop {
 
@@ -30700,6 +30979,15 @@ constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t x) {
 } // namespace varve::residue
 
 // ---- varve/pass/fingerprint.hpp
+/// @file
+/// When are two values equal as functions of the inputs, however they are written? Normal forms of sums and products
+/// grow without bound, so each node is evaluated at a random point modulo a prime of 61 bits instead. e^x is a power of
+/// a random square modulo p = 2q + 1, its exponent evaluated modulo q, where log x is known of an input (and of
+/// products, as far as signs allow); so are roots of inputs (`residue.hpp`). All other operators are unknown functions
+/// of their operands' fingerprints. Constants are factors of their own, in double precision.
+///
+/// Roots of sums and products stay unknown, since the root of a square is no rational function; so are logarithms of
+/// products to exponentials, unless their factors may be taken to be positive (`signs`).
 namespace varve::detail {
 
 /// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of
@@ -31013,6 +31301,9 @@ constexpr graph share_reciprocals(graph const& g) {
 } // namespace varve
 
 // ---- varve/pass/real_arithmetic.hpp
+/// @file
+/// The pass of `fast_math`, `relax`: it runs behind the others. Which values are equal in real arithmetic it is told by
+/// their fingerprints.
 namespace varve {
 namespace detail {
 /// State of `relax`.
@@ -32341,6 +32632,10 @@ struct unless_true {
 // ---- varve/loop/scan_call.hpp
 /// @file
 /// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
+///
+/// There is one loop with three names: `scan_call` here, `boxed_scan` on tensors. One that carries nothing is a `map`,
+/// one with a condition (`loop_end.hpp`) a `while_loop`. Rules are written on packs (`hop/pack.hpp`), and every rule
+/// hands down another loop.
 namespace varve {
 
 struct scan_t;
@@ -34027,6 +34322,11 @@ constexpr auto map(F const& f, Xs const& xs, A const&... args) {
 } // namespace varve
 
 // ---- varve/loop/while_loop.hpp
+/// @file
+/// The gradient first counts the steps, in a value that is carried along, and is a `scan` back over as many rows as the
+/// count, an operand, says. Under `vmap` lanes have counts of their own: all walk to the greatest, and each is still
+/// behind its own. The rows that are kept lie in one block of static size for static values, hence the bound; on
+/// tensors they are as many as there were steps.
 namespace varve {
 
 /// Tag of the higher-order operator `while_loop`.
@@ -34367,6 +34667,10 @@ inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
 } // namespace varve::detail
 
 // ---- varve/op/convolution.hpp
+/// @file
+/// Convolutions are one operator, transposed or not; bias is a sum. Its gradients are convolutions again (the other way
+/// for the input; batch and channels, stride and dilation exchanged for the weight), and so are its batch rules (more
+/// samples, more channels, more groups), so that everything nests.
 namespace varve {
 
 namespace detail {
@@ -35615,6 +35919,9 @@ inline constexpr struct chunk_t {
 } // namespace varve
 
 // ---- varve/trace/decompose.hpp
+/// @file
+/// An operator's node becomes the nodes of tracing a function on its operands' metas. That function is one text on
+/// proxies, in the compiler and at run time, and is instantiated on tensors too, at run time only.
 namespace varve {
 
 namespace refuse {
