@@ -10890,6 +10890,17 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
   self.bump_version();
   return true;
 }
+/// An operand of a write into the lanes of x. One of more dimensions than a lane has is refused as without `vmap`: by
+/// chance its first could be as long as there are lanes.
+template <class X, class O>
+constexpr auto aligned_to_lanes(char const* op, X const& x, O const& o) {
+  auto const of_a_lane = [](auto const& v) {
+    dims const s = to_dims(shape_of(v.value));
+    return s.sub(s.n - to_dims(logical_rank_fact(v))[0], s.n);
+  };
+  if (of_a_lane(o).n > of_a_lane(x).n) refuse::shapes_do_not_match(op, of_a_lane(x), of_a_lane(o));
+  return align(o, logical_rank_fact(x));
+}
 /// The rules of an operator that writes what another computes.
 template <class Tag, class Functional>
 struct mutation {
@@ -10918,7 +10929,7 @@ struct mutation {
   }
   template <class Op, class N, class X, class... O>
   static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
-    return op(x.value, align(o, logical_rank_fact(x))...);
+    return op(x.value, aligned_to_lanes(Tag::op_name, x, o)...);
   }
   template <class... Y>
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
@@ -10966,7 +10977,7 @@ struct rules<copy__t> {
   }
   template <class Op, class N, class X, class O>
   static constexpr auto batch(Op const& op, N const&, X const& x, O const& o) {
-    return op(x.value, align(o, logical_rank_fact(x)));
+    return op(x.value, detail::aligned_to_lanes(copy__t::op_name, x, o));
   }
   template <class Y>
   static tensor make(attributes const&, tensor const& x, Y const& y) {

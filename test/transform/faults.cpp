@@ -134,3 +134,42 @@ TEST_CASE("sizes of a result that is a temporary are kept", "[core][dims]") {
   CHECK(product == 6);
   STATIC_REQUIRE_FALSE(std::is_reference_v<decltype(vv::to_dims(dims{2, 3}))>);
 }
+
+TEST_CASE("a write into lanes refuses operands of more dimensions than a lane has", "[op][in_place]") {
+  tensor const x = vector_of({1, 2, 4}), y = vector_of({10, 20, 30}); // as many elements as lanes
+  auto const adds = [&](tensor const& a) {
+    auto b = a * 1.0;
+    return vv::add_(b, y);
+  };
+  auto const copies = [&](tensor const& a) {
+    auto b = a * 1.0;
+    return vv::copy_(b, y);
+  };
+  CHECK_THROWS_AS(adds(vv::full({}, 1.0)), vv::shape_error); // what a lane is, alone
+  CHECK_THROWS_WITH(vv::vmap(adds)(x), "varve: add_: shapes [] and [3] do not fit");
+  CHECK_THROWS_WITH(vv::vmap(copies)(x), "varve: copy_: shapes [] and [3] do not fit");
+  CHECK_THROWS_WITH(vv::vmap(vv::vmap(adds))(vv::reshape(x, dims{1, 3})), ContainsText("add_: shapes"));
+  CHECK_THROWS_WITH(vv::vmap(vv::grad([&](tensor const& a) { return vv::sum(adds(a)); }))(x),
+                    ContainsText("add_: shapes"));
+  CHECK(elements(vv::vmap(adds)(vv::reshape(x, dims{1, 3}))) == doubles({11, 22, 34})); // lanes of three
+  auto const number = [](tensor const& a) {
+    auto b = a * 1.0;
+    return vv::add_(b, 1);
+  };
+  CHECK(elements(vv::vmap(number)(x)) == doubles({2, 3, 5}));
+  auto const pair = [](tensor const& a, tensor const& c) {
+    auto b = a * 1.0;
+    return vv::mul_(b, c);
+  };
+  CHECK(elements(vv::vmap(pair)(vv::ones({3, 2}, dtype::float64), x)) == doubles({1, 1, 2, 2, 4, 4}));
+}
+
+TEST_CASE("a quotient written in place, and written into again, has its gradient", "[op][div]") {
+  tensor const x = vector_of({1, 2, 4}), leaf = vector_of({1, 2, 4});
+  leaf.requires_grad_();
+  tensor const b = x * 1.0;
+  vv::div_(b, leaf);
+  vv::mul_(b, 3.0);
+  vv::sum(b).backward();
+  CHECK(elements(leaf.grad()) == doubles({-3, -1.5, -0.75}));
+}
