@@ -192,7 +192,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->records) return f(x...); // a level of grad keeps what it needs
+    if (l->kind->records) return f(x...); // a level of grad keeps what it needs
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
   auto pack = [r](tensor const& t) {

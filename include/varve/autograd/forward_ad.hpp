@@ -8,15 +8,20 @@
 /// `jvp` that lasts for a scope.
 namespace varve::forward_ad {
 
+namespace detail {
+/// As `jvp`, but part of eager autograd, whose kernels see a call once: it has no keys of its own.
+template <class On>
+inline constexpr layer_kind dual_level_kind{
+    .name = "jvp", .role = layer_role::jvp, .process = varve::detail::jvp_kind<On>.process, .is_dual_level = true};
+} // namespace detail
+
 /// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a
 /// time: a second is `transform_error` (AG-26). Values that leave the scope lose their tangents. Eager autograd goes
 /// on: primals and tangents may require gradients (AG-29).
-template <class = void>
+template <class On = void>
 class dual_level_scope {
 public:
-  dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
-    layer_.is_dual_level = true;
-    layer_.keys = {}; // part of eager autograd, whose kernels see a call once
+  dual_level_scope() : layer_(detail::dual_level_kind<On>, prepared()), on_(this_thread_state.transforms, layer_) {
     current() = &layer_;
   }
   dual_level_scope(dual_level_scope const&) = delete;
@@ -35,7 +40,7 @@ private:
           "varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
     return this_thread_state.transforms;
   }
-  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
+  varve::detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
 using dual_level = dual_level_scope<>;

@@ -20,7 +20,7 @@ template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
   if constexpr (F::combined)
-    if (layer const* l = this_thread_state.transforms.top; l && std::strcmp(l->kind, "trace") != 0)
+    if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
       throw transform_error(
           (std::string("varve: ") + name_of_type<D>.c_str() +
            " is used under a transform and must override setup_context; its forward takes no ctx then")

@@ -12,7 +12,7 @@ class saved_tensors_hooks final : public saved_hooks_scope {
 public:
   saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records)
+      if (l->kind->records)
         throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
                               "support them (TR-25)");
     below = this_thread_state.saved_hooks;

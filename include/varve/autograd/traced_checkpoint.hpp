@@ -142,7 +142,7 @@ higher_order_operator& checkpoint_operator() {
 inline layer* outermost_trace() {
   layer* r = nullptr;
   for (layer* l = this_thread_state.transforms.top; l; l = l->below)
-    if (std::strcmp(l->kind, "trace") == 0) r = l;
+    if (l->kind->is_trace()) r = l;
   return r;
 }
 /// The state of the generator as a value of a trace, whatever other transforms are at work.

@@ -47,7 +47,7 @@ struct boxed_custom_call {
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
     for (int i = 0; i < x.size(); ++i)
       if ((c.dirty_operands >> i & 1) && !mine(x[i]))
-        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() +
+        throw transform_error((std::string("varve: ") + self->kind->name + ": " + f->name() +
                                ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
                                "argument, or return a new value")
                                   .c_str());
@@ -60,7 +60,8 @@ struct boxed_custom_call {
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
-    boxed_batch b{{}, self->batch_size, self->random};
+    batch_level const& level = batch_level::of(*self);
+    boxed_batch b{{}, level.batch_size, level.random};
     for (auto const& t : *o.from) b.mapped.push_back(mine(t));
     boxed_args const y = f->vmap({b.n, b.random}, b.mapped, o.value);
     return y.size() > 0 ? y : call_custom<>(std::make_shared<mapped_custom_function<>>(f, std::move(b)), o.value);
@@ -94,8 +95,9 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   boxed_args x;
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
-  if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
-  if (top->process_custom) return top->process_custom(*top, &f, x);
+  layer_kind const& kind = *top->kind;
+  if (kind.is_trace()) return f->forward(x);
+  if (kind.process_custom) return kind.process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
   auto const& in = *static_cast<dynamic_level*>(top->object);
@@ -103,8 +105,8 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   boxed_custom_call<T> const call{f, top};
   if (!any) return in.own(call(x), x);
   using rule = rules<typename boxed_custom_call<T>::tag>;
-  if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
-  if (std::strcmp(top->kind, "jvp") == 0) return in.own(rule::jvp(in, call, x), x);
+  if (kind.role == layer_role::vmap) return rule::vmap(in, call, x);
+  if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
   return in.own(rule::grad(in, call, x), x);
 }
 template <class>

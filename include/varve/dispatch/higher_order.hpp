@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed_function.hpp>
+#include <varve/dispatch/guards.hpp>
 #include <varve/dispatch/library.hpp>
 
 #include <atomic>
@@ -91,8 +92,8 @@ public:
     add({key, nullptr, varve::name(key)},
         [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the
-  /// transform is on the stack while it runs: `lower` hides it.
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer_kind::name`;
+  /// the transform is on the stack while it runs: `lower` hides it.
   template <class F, class I = interpreter>
   void impl(char const* kind, F f) {
     add({dispatch_key::transform, nullptr, kind},
@@ -225,9 +226,10 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   layer& top = *this_thread_state.transforms.top;
   boxed_args alive;
   for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
-  if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
-  if (top.process_hop) return top.process_hop(top, op, alive);
-  refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
+  layer_kind const& kind = *top.kind;
+  if (rule* const r = search({dispatch_key::transform, nullptr, kind.name})) return (*r)(&top, op, alive);
+  if (kind.process_hop) return kind.process_hop(top, op, alive);
+  refuse("transform", kind.name, std::string("register one with op.impl(\"") + kind.name + "\", rule)");
 }
 
 template <class>
@@ -238,9 +240,9 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  if (rule* const r = search({dispatch_key::dispatch_mode, mode.type, ""})) return (*r)(mode.object, op, x);
-  if (!mode.process_hop)
-    refuse("mode", mode.kind,
+  if (rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""})) return (*r)(mode.object, op, x);
+  if (!mode.kind->process_hop)
+    refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
@@ -249,7 +251,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       detail::reentered const on(stack, mode);
       return f(a);
     });
-  return mode.process_hop(mode, op.with(std::move(inside)), x);
+  return mode.kind->process_hop(mode, op.with(std::move(inside)), x);
 }
 
 template <class>
@@ -276,7 +278,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
                                : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop))
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->kind->process_hop))
       return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;

@@ -61,7 +61,7 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
     return true;
   }
   layer const* const l = s.transforms.top;
-  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->record || l->below) return false;
+  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->kind->record || l->below) return false;
   for (int i = 0; i < n; ++i) {
     if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
     unsigned const k = x[i]->keys().bits & watched;
@@ -74,7 +74,7 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
                               int n) {
   if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below, n);
+  l.kind->record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -91,7 +91,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
   popped const p(*stack);
-  tensor y = p.top().process(p.top(), op, x);
+  tensor y = p.top().kind->process(p.top(), op, x);
   if (y.defined()) [[likely]]
     return y;
   return ask_modes(op, x);
@@ -100,7 +100,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   std::string tried;
   auto const add = [&](layer_stack const& stack) {
-    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind->name);
   };
   add(s.modes);
   for (layer_stack const& slot : s.infra) add(slot);
@@ -133,7 +133,7 @@ VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set key
   layer_stack* const stack = Key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() : &s.functions;
   if (!stack || !stack->top) return redispatch(op, keys.below(Key), x);
   popped const p(*stack);
-  tensor y = p.top().process(p.top(), op, x);
+  tensor y = p.top().kind->process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }
 

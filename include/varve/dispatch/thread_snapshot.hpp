@@ -16,7 +16,7 @@ public:
   /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
   bool records() const {
     for (layer const* l = state_.transforms.top; l; l = l->below)
-      if (l->records) return true;
+      if (l->kind->records) return true;
     return false;
   }
 

@@ -52,14 +52,14 @@ VARVE_COLD inline bool is_mapped(tensor const& t) {
 /// is refused by one that has.
 VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
+    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind->name);
   return op(x);
 }
 
 inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
-  if (records) of_.grad_mode = grad_mode;
-  if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  if (kind_.records) of_.grad_mode = grad_mode;
+  if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
   auto const mine = [&](tensor const& t) { return t.defined() && t.is_wrapped() && t.layer() == id; };
   bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
@@ -67,13 +67,13 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
       throw transform_error(
-          (std::string("varve: ") + kind + ": " + op.name() +
+          (std::string("varve: ") + kind_.name + ": " + op.name() +
            ": a captured tensor cannot be written with a value of the transform; pass it as an argument")
               .c_str());
     inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind +
+    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
                           " is a leaf and cannot be written into; write into a value computed from it")
                              .c_str());
   tensor const y = op(inside);
@@ -83,7 +83,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
 /// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
 VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  dispatch_key_set keys = s.included | l.keys;
+  dispatch_key_set keys = s.included | l.kind->keys;
   for (auto const& t : x) {
     if (!t.defined()) continue;
     tensor const* base = &t;
@@ -92,9 +92,11 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, b
   }
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
-  dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
+  dispatch_key_set const excluded =
+      processing_layer::of(l) ? s.excluded : (s.excluded - l.kind->keys) | passed_over(l.kind->keys);
   keys = ((keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded) & dispatch_key_set::full();
-  bool const own = op.table->eval && keys.has_any(l.keys & dispatch_key_set(dispatch_key::autograd_functionality));
+  bool const own =
+      op.table->eval && keys.has_any(l.kind->keys & dispatch_key_set(dispatch_key::autograd_functionality));
   return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
 
@@ -118,7 +120,7 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   thread_state& s = this_thread_state;
   pushed const back(s.transforms, rest.of);
   bool const outer = s.grad_mode;
-  if (rest.of.records) s.grad_mode = rest.of.grad_mode;
+  if (rest.of.kind->records) s.grad_mode = rest.of.grad_mode;
   struct restored {
     bool& mode;
     bool value;
@@ -137,7 +139,7 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
   dispatch_table const& t = table_of(op);
   if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-  dispatch_key_set const own = implementing(top->keys);
+  dispatch_key_set const own = implementing(top->kind->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
   // Without rules the layer has nothing of its own to do: only a kernel can have done it.
@@ -162,7 +164,8 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind->name) == 0)
+        return r.call(r.self, *s.transforms.top, op, x);
     if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x);
         t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
@@ -176,7 +179,7 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
     }
   }
   popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
+  return p.top().kind->process(p.top(), op, x);
 }
 
 } // namespace varve::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/dispatch/thread_state.hpp>
+#include <varve/dispatch/guards.hpp>
 
 /// @file
 /// A call with kernels of a library between `transform` and `transform_back` stops, at each layer, at those of the
@@ -52,14 +52,15 @@ constexpr dispatch_key_set implementing(dispatch_key_set own) {
 class processing_layer : layer {
 public:
   explicit processing_layer(layer& l)
-      : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
-    process = &run;
-    record = nullptr; // calls go the long way
-    if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
+      : layer(l), kind_(*l.kind), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    kind_.process = &run;
+    kind_.record = nullptr; // calls go the long way
+    kind = &kind_;
+    if (kind_.records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
     set_top(this_thread_state.transforms, this);
     this_thread_state.included |= dispatch_key::transform_back;
-    this_thread_state.excluded =
-        (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
+    this_thread_state.excluded = (excluded_ - kind_.keys) |
+                                 passed_over(kind_.keys); // its own are on even where the caller excluded them (FS-19)
   }
   processing_layer(processing_layer const&) = delete;
   processing_layer& operator=(processing_layer const&) = delete;
@@ -71,7 +72,7 @@ public:
 
   /// Null when none stands for the layer.
   static processing_layer const* of(layer const& l) {
-    return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr;
+    return l.kind->process == &run ? static_cast<processing_layer const*>(&l) : nullptr;
   }
   /// The caller's keys, but those of stacks, which are as full as they are now.
   dispatch_key_set included() const {
@@ -88,8 +89,9 @@ public:
 private:
   static tensor run(layer& self, boxed_op const& op, boxed_args const& x) {
     auto const& here = static_cast<processing_layer const&>(self);
-    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.keys)));
+    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.kind_.keys)));
   }
+  layer_kind kind_; // as that of the layer, but for what is done with operators
   layer& of_;
   dispatch_key_set included_, excluded_;
 };

@@ -49,17 +49,23 @@ boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const
 template <class On>
 boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
 
+template <class On>
+inline constexpr layer_kind functionalize_kind{
+    .name = "functionalize",
+    .role = layer_role::functionalize,
+    .keys = transform_keys(transform_type::functionalize),
+    .process = &interpreter_layer<functionalize_interpreter<dependent<tensor, On>>>::process,
+    .process_hop = &functionalized_call<On>,
+    .process_custom = &functionalized_custom<On>,
+    .records = true};
+
 /// One run of `functionalize` on tensors.
 template <class On = void>
 class dynamic_functional_scope {
   using T = dependent<tensor, On>;
 
 public:
-  dynamic_functional_scope() : layer_(this_thread_state.transforms) {
-    layer_.records = true;
-    layer_.process_hop = &functionalized_call<On>;
-    layer_.process_custom = &functionalized_custom<On>;
-  }
+  dynamic_functional_scope() : layer_(functionalize_kind<On>, this_thread_state.transforms) {}
   dynamic_functional_scope(dynamic_functional_scope const&) = delete;
   dynamic_functional_scope& operator=(dynamic_functional_scope const&) = delete;
   ~dynamic_functional_scope() { level().run->ended = true; }

@@ -93,7 +93,7 @@ higher_order_operator& cond_operator() {
 /// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (std::strcmp(l->kind, "trace") == 0) return false;
+    if (l->kind->is_trace()) return false;
   return this_thread_state.excluded.empty() &&
          (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
 }

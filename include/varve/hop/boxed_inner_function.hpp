@@ -56,7 +56,7 @@ struct boxed_batched_fn {
     using T = std::remove_cvref_t<decltype(x[0])>;
     for (auto const& t : y)
       r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false},
-                              dims{self->batch_size}));
+                              dims{batch_level::of(*self).batch_size}));
     return r;
   }
 };

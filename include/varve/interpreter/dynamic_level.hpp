@@ -41,30 +41,6 @@ T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   }
   return t;
 }
-namespace detail {
-/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
-VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (o.of->random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() +
-                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
-                           "randomness::different")
-                              .c_str());
-  if (o.of->random == random_policy::same || op.at->count == 0) return {op(o.value), false};
-  attributes wide = *op.at;
-  wide.fact[0] = wide.fact[0].insert(0, n[0]);
-  return {boxed_op{op.table, &wide}(o.value), true};
-}
-} // namespace detail
-inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) {
-    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
-    return {op(o.value), false};
-  }
-  bool batched[saved_values::most] = {};
-  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
-  return {op.table->batch(*op.at, n[0], o.value, batched), true};
-}
-
 /// How an interpreter opens and closes *tensors*: by the layer their payload names.
 struct dynamic_level {
   static constexpr int level = 0;
@@ -97,7 +73,7 @@ struct dynamic_level {
   /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
-    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
@@ -167,7 +143,7 @@ struct dynamic_level {
     dims const& sizes = y.sizes();
     y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
   }
-  /// ... while the level is on the stack (`layer::record`).
+  /// ... while the level is on the stack (`layer_kind::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
                           int n) {
@@ -196,5 +172,40 @@ struct dynamic_level {
     return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes());
   }
 };
+
+/// ... of `vmap`: what only that needs.
+struct batch_level : dynamic_level {
+  /// Size of the mapped dimension, and what random operators do.
+  index_t batch_size = 0;
+  random_policy random = random_policy::error;
+  /// That of a layer which is one of `vmap`.
+  static batch_level const& of(layer const& l) {
+    return static_cast<batch_level const&>(*static_cast<dynamic_level const*>(l.object));
+  }
+};
+
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (batch_level::of(*o.of).random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() +
+                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
+                           "randomness::different")
+                              .c_str());
+  if (batch_level::of(*o.of).random == random_policy::same || op.at->count == 0) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
+inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
+  bool batched[saved_values::most] = {};
+  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
+  return {op.table->batch(*op.at, n[0], o.value, batched), true};
+}
 
 } // namespace varve

@@ -15,19 +15,19 @@ public:
   explicit interpreter(layer& l) : layer_(&l) {}
 
   /// "grad", "jvp", "vmap", "trace".
-  char const* kind() const { return layer_->kind; }
+  char const* kind() const { return layer_->kind->name; }
   /// Position in the stack, from 1; inner transforms have higher levels.
   int level() const { return layer_->level; }
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
-  index_t batch_size() const { return layer_->batch_size; }
-  random_policy randomness() const { return layer_->random; }
+  index_t batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : 0; }
+  random_policy randomness() const { return maps() ? batch_level::of(*layer_).random : random_policy::error; }
   /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
   /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
   /// `grad_interpreter<Lv>::keys`.
-  dispatch_key_set keys() const { return layer_->keys; }
+  dispatch_key_set keys() const { return layer_->kind->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() &&
+    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() && a.batch_size() == b.batch_size() &&
            a.randomness() == b.randomness();
   }
 
@@ -45,7 +45,7 @@ public:
   }
   /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
   tensor process(boxed_op const& op, boxed_args const& x) const {
-    return lower([&] { return layer_->process(*layer_, op, x); });
+    return lower([&] { return layer_->kind->process(*layer_, op, x); });
   }
 
   /// Is a value seen through this layer: mapped, tracked, with a tangent?
@@ -73,6 +73,7 @@ public:
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
 private:
+  bool maps() const { return layer_->kind->role == layer_role::vmap; }
   tensor const& fresh(tensor const& t) const {
     return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t;
   }
@@ -81,7 +82,7 @@ private:
 
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
-  if (!layer_->records || !layer_->object)
+  if (!layer_->kind->records || !layer_->object)
     throw transform_error(
         (std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
   std::vector<edge> edges;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/guards.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
@@ -12,21 +13,30 @@ namespace detail {
 template <class M>
 struct mode_layer : layer {
   mode_interpreter<dynamic_level, M> interpreter{};
-  explicit mode_layer(M& m) {
-    kind = name_of_type<M>.c_str();
-    type = &name_of_type<M>;
-    object = &m;
+  explicit mode_layer(M& m) : layer(own_kind, &m) {
     interpreter.self = this;
     interpreter.mode = &m;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      return static_cast<mode_layer&>(l).interpreter.process(op, x);
-    };
-    if constexpr (requires { requires M::supports_higher_order_operators; })
-      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args {
-        return static_cast<mode_layer&>(l).interpreter.mode->process(op, x);
-      };
+  }
+  static layer_kind const own_kind;
+
+private:
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    return static_cast<mode_layer&>(l).interpreter.process(op, x);
+  }
+  static boxed_args process_hop(layer& l, boxed_hop const& op, boxed_args const& x) {
+    return static_cast<mode_layer&>(l).interpreter.mode->process(op, x);
+  }
+  static constexpr decltype(layer_kind::process_hop) hop_process() {
+    if constexpr (requires { requires M::supports_higher_order_operators; }) return &process_hop;
+    else return nullptr;
   }
 };
+template <class M>
+inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_str(),
+                                                    .role = layer_role::mode,
+                                                    .mode_type = &name_of_type<M>,
+                                                    .process = &process,
+                                                    .process_hop = hop_process()};
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
   throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
@@ -39,18 +49,18 @@ inline layer_stack& free_slot(infra_mode slot, bool above = false) {
                             : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
   layer_stack &here = above ? s.pre_infra[k] : s.infra[k], &there = above ? s.infra[k] : s.pre_infra[k];
   if (here.top)
-    refuse_slot(slot,
-                (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind +
-                 "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode")
-                    .c_str());
+    refuse_slot(slot, (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " +
+                       here.top->kind->name + "; end that mode first, or use " +
+                       (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode")
+                          .c_str());
   if (there.top)
-    refuse_slot(slot, (std::string("is taken by ") + there.top->kind +
+    refuse_slot(slot, (std::string("is taken by ") + there.top->kind->name +
                        " on the other stack; an infra mode is either above transforms or below")
                           .c_str());
   if (above)
     for (int other = 0; other < infra_modes; ++other)
       if (s.pre_infra[other].top && (k == schema_check || other == schema_check))
-        refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind +
+        refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind->name +
                            ": the schema check is the only pre-dispatch infra mode, or not there")
                               .c_str());
   return here;

@@ -17,9 +17,9 @@ namespace varve::detail {
 inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
-    bool const maps = std::strcmp(l.kind, "vmap") == 0;
+    bool const maps = l.kind->role == layer_role::vmap;
     refuse_write_at_level(
-        op, l.kind,
+        op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
@@ -89,7 +89,7 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
 }
 /// Of slices: the memory of all is written at once.
 template <class N>
-tensor write_at(vmap_interpreter<dynamic_level, N> const& in, boxed_op const& op, boxed_args const& x) {
+tensor write_at(vmap_interpreter<batch_level, N> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_operands const o = in.open_batched(x);
   if (!o.any) return op(o.value);
   check_write_at_level(*in.self, op, x);

@@ -118,7 +118,7 @@ struct boxed_scan {
       bool const is = !o.value[k].is((*o.from)[k]);
       auto const& v = o.value[k];
       using T = std::remove_cvref_t<decltype(v)>;
-      if (k < carried) x.push_back(T(materialize(operand<T, bool>{v, is}, dims{in.self->batch_size})));
+      if (k < carried) x.push_back(T(materialize(operand<T, bool>{v, is}, dims{batch_level::of(*in.self).batch_size})));
       else if (k < carried + scanned && is) x.push_back(T(transpose(v, ints<0>{}, ints<1>{})));
       else x.push_back(v);
       flags.push_back(is || k < carried);

@@ -34,15 +34,10 @@ struct trace_layer : layer {
     hidden = around.hidden + 1;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
-  explicit trace_layer(graph_builder* around) : builder(around) {
-    kind = "trace";
+  explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
     pushed::name(*this, this_thread_state.transforms);
-    object = this;
-    records = is_trace = true;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      return static_cast<trace_layer&>(l).record(op, x);
-    };
   }
+  static layer_kind const own_kind;
   /// A value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node) const {
     return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
@@ -134,6 +129,13 @@ private:
         y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
   }
 };
+inline constexpr layer_kind trace_layer::own_kind{
+    .name = "trace",
+    .role = layer_role::trace,
+    .process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      return static_cast<trace_layer&>(l).record(op, x);
+    },
+    .records = true};
 
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph

@@ -12,27 +12,49 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  explicit interpreter_layer(layer_stack& stack) {
-    kind = I::kind;
-    keys = I::keys;
+  interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
     interpreter.refresh = refresh_of<I>;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      auto const& in = static_cast<interpreter_layer&>(l).interpreter;
-      if (op.table->kind == op_kind::mutation) [[unlikely]]
-        return write_at(in, op, x);
-      tensor y = in.process(op, x);
-      if (!in.refresh) return y;
-      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
-      in.make_own(y, x);
-      return y;
-    };
     pushed::name(*this, stack);
   }
   interpreter_layer(interpreter_layer const&) = delete;
   interpreter_layer& operator=(interpreter_layer const&) = delete;
+
+  /// `layer_kind::process` of its kinds.
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+    if (op.table->kind == op_kind::mutation) [[unlikely]]
+      return write_at(in, op, x);
+    tensor y = in.process(op, x);
+    if (!in.refresh) return y;
+    if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+    in.make_own(y, x);
+    return y;
+  }
 };
+
+/// What the transforms do on tensors. (Templates, so that the header alone instantiates no operator.)
+template <class On>
+inline constexpr layer_kind grad_kind{.name = "grad",
+                                      .role = layer_role::grad,
+                                      .keys = transform_keys(transform_type::grad),
+                                      .process =
+                                          &interpreter_layer<grad_interpreter<dependent<dynamic_level, On>>>::process,
+                                      .record = &dynamic_level::record_done<dependent<tensor, On>>,
+                                      .records = true};
+template <class On>
+inline constexpr layer_kind jvp_kind{.name = "jvp",
+                                     .role = layer_role::jvp,
+                                     .keys = transform_keys(transform_type::jvp),
+                                     .process =
+                                         &interpreter_layer<jvp_interpreter<dependent<dynamic_level, On>>>::process};
+template <class On>
+inline constexpr layer_kind vmap_kind{
+    .name = "vmap",
+    .role = layer_role::vmap,
+    .keys = transform_keys(transform_type::vmap),
+    .process = &interpreter_layer<vmap_interpreter<dependent<batch_level, On>, dims>>::process};
 
 inline void require_floating(tensor const& t, char const* transform) {
   if (is_floating(t.dtype())) return;
@@ -68,12 +90,10 @@ inline constexpr grad_node_type argument_node::type_{
 template <class On = void>
 class dynamic_reverse_scope {
 public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+  dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
     if (this_thread_state.saved_hooks)
       throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
                             "their scope (TR-25)");
-    layer_.records = true;
-    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 
@@ -156,10 +176,10 @@ private:
 };
 
 /// One run of forward mode on tensors.
-template <class = void>
+template <class On = void>
 class dynamic_forward_scope {
 public:
-  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
+  dynamic_forward_scope() : layer_(detail::jvp_kind<On>, this_thread_state.transforms) {}
   template <class P, class T>
   auto attach(P const& p, T const& t) const {
     return tree_map(
@@ -204,13 +224,14 @@ private:
 };
 
 /// One run of `vmap` on tensors.
-template <class = void>
+template <class On = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+  explicit dynamic_batch_scope(index_t n, random_policy random)
+      : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};
-    layer_.batch_size = n;
-    layer_.random = random;
+    layer_.interpreter.batch_size = n;
+    layer_.interpreter.random = random;
   }
   dims size() const { return layer_.interpreter.n; }
   tensor map(tensor const& x) const {
@@ -226,7 +247,7 @@ public:
   tensor unmapped(tensor const& y) const { return y.inner(); }
 
 private:
-  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
+  detail::interpreter_layer<vmap_interpreter<batch_level, dims>> layer_;
 };
 
 } // namespace varve
