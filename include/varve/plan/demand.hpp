@@ -57,7 +57,7 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
   r.at.offset = m.offset;
   if (kind == role::inlined || kind == role::source) {
-    unfolding::identity(nd.out.sizes, map);
+    identity_map(nd.out.sizes, map);
     r.a = u.demand(m.node, map);
     for (int k = 0; k < nd.out.sizes.n; ++k)
       if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/operator_class.hpp>
+#include <varve/plan/index_maps.hpp>
 #include <varve/plan/program.hpp>
 
 /// @file
@@ -8,15 +9,6 @@
 /// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
 /// shift or zero.
 namespace varve::loop {
-
-/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
-struct axis_index {
-  int dim;
-  index_t offset, coef;
-  friend constexpr bool operator==(axis_index const& a, axis_index const& b) {
-    return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef;
-  }
-};
 
 /// One node at one index map.
 struct instance {
@@ -26,19 +18,6 @@ struct instance {
   int next; // further instance of the node
   int args, count;
 };
-
-/// Part of an iteration space.
-struct box {
-  index_t lo[max_rank]{}, hi[max_rank]{};
-};
-
-/// Sizes without the ones: what an iteration space is.
-constexpr dims squeeze(dims const& s) {
-  dims r;
-  for (int k = 0; k < s.n; ++k)
-    if (s.v[k] != 1) r.push_back(s.v[k]);
-  return r;
-}
 
 /// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
@@ -66,13 +45,14 @@ struct unfolding {
   index_t cut_at = 0;
 
   node const* nodes = nullptr; // and where these lists lie, which never grow
+  int const* edges = nullptr;
   int* heads = nullptr;
   std::uint64_t *bits = nullptr, *words = nullptr;
 
   constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
       : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
         near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
-    nodes = f.g.nodes.data(), heads = head.data(), bits = near.data(), words = far.data();
+    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
   }
   unfolding(unfolding const&) = delete;
   unfolding& operator=(unfolding const&) = delete;
@@ -133,19 +113,11 @@ struct unfolding {
     if (n > highest) highest = n;
     return id;
   }
-  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
-  static constexpr void identity(dims const& s, axis_index* m) {
-    int d = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] != 1) m[k] = {d++, 0, 1};
-      else m[k] = {-1, 0, 0};
-    }
-  }
   constexpr bool is_identity(instance const& i, dims const& space) const {
     dims const& s = sizes(i.node);
     if (!(squeeze(s) == space)) return false;
     axis_index m[max_rank]{};
-    identity(s, m);
+    identity_map(s, m);
     for (int k = 0; k < s.n; ++k)
       if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
     return true;
@@ -167,7 +139,17 @@ private:
     args.push_back(a);
     ++all.data()[i].count;
   }
+  constexpr void form(int i, instance::form x) { all.data()[i].as = x; }
   constexpr void expand(int i, int n); // an instance of node `n`
+  // One for each class of operators: what instance `i` of node `nd` needs, whose own map is a copy in `m`.
+  constexpr void through_permute(int i, node const& nd, axis_index const* m);
+  constexpr void through_reshape(int i, node const& nd, axis_index const* m);
+  constexpr void through_slice(int i, node const& nd, axis_index* m);
+  constexpr void through_slice_backward(int i, node const& nd, axis_index* m);
+  constexpr void through_cat(int i, node const& nd, axis_index* m);
+  constexpr void unroll_reduction(int i, node const& nd, axis_index const* m);
+  constexpr void unroll_product(int i, node const& nd, axis_index* m);
+  constexpr void broadcast_operands(int i, node const& nd, axis_index const* m);
   /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
   constexpr int inside(axis_index const& x, index_t from, index_t to) {
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
@@ -195,118 +177,141 @@ constexpr void unfolding::expand(int i, int n) {
   operator_class const what = f.what[n];
   if (what == operator_class::constant || what == operator_class::count || what == operator_class::arange) return;
   node const& nd = nodes[n];
-  int const* const in = f.g.edges.data() + nd.first;
-  axis_index m[max_rank], o[max_rank];
+  axis_index m[max_rank]; // the map of the instance, which may move
   axis_index const* const mine = maps.data() + me.map;
   int const rank = nd.out.sizes.n;
   for (int k = 0; k < rank; ++k) m[k] = mine[k];
-  auto form = [&](instance::form x) { all.data()[i].as = x; }; // which may have moved
   switch (what) {
   case operator_class::permute:
-    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  case operator_class::reshape: {
-    dims const& s = sizes(in[0]);
-    if (!(squeeze(s) == squeeze(nd.out.sizes)))
-      return form(instance::form::load); // a linear load of the operand's buffer
-    int at = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] == 1) continue;
-      while (nd.out.sizes.v[at] == 1) ++at;
-      o[k] = m[at++];
-    }
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  }
-  case operator_class::slice: {
-    dims const& a = nd.at[0];
-    for (int k = 0; k < rank; ++k) o[k] = m[k];
-    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
-    o[a[0]].coef *= a[3];
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  }
-  case operator_class::slice_backward: {
-    dims const& a = nd.at[1];
-    int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (within == 0) return form(instance::form::zero);
-    if (within < 0) return;
-    m[a[0]].offset -= a[1];
-    operand(i, in[0], m);
-    return form(instance::form::alias);
-  }
-  case operator_class::cat: {
-    int const axis = static_cast<int>(nd.at[0][0]);
-    index_t at = 0;
-    for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(in[k])[axis];
-      int const within = explore ? 1 : inside(m[axis], at, at + size);
-      if (within < 0) return;
-      if (within) {
-        for (int q = 0; q < rank; ++q) o[q] = m[q];
-        o[axis].offset -= at;
-        operand(i, in[k], o);
-        if (!explore) return form(instance::form::alias);
-      }
-      at += size;
-    }
-    return form(instance::form::alias);
-  }
+    return through_permute(i, nd, m);
+  case operator_class::reshape:
+    return through_reshape(i, nd, m);
+  case operator_class::slice:
+    return through_slice(i, nd, m);
+  case operator_class::slice_backward:
+    return through_slice_backward(i, nd, m);
+  case operator_class::cat:
+    return through_cat(i, nd, m);
   case operator_class::sum:
   case operator_class::amax:
-  case operator_class::amin: { // few elements: unrolled
-    dims const& s = sizes(in[0]);
-    bool const keep = nd.at[1][0] != 0;
-    dims count;
-    int at = 0;
-    int axes[max_rank]{};
-    for (int k = 0; k < s.n; ++k) {
-      if (nd.at[0].contains(k)) {
-        axes[count.n] = k;
-        count.push_back(s.v[k]);
-        at += keep;
-      } else {
-        o[k] = m[at++];
-      }
-    }
-    for (index_t e = 0; e < numel(count); ++e) {
-      index_t r = e;
-      for (int k = count.n - 1; k >= 0; --k) {
-        o[axes[k]] = {-1, r % count[k], 0};
-        r /= count[k];
-      }
-      operand(i, in[0], o);
-    }
-    return;
-  }
-  case operator_class::mm: { // short inner dimension: unrolled
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(in[0]);
-    index_t const inner = s[s.n - (ta ? 2 : 1)];
-    axis_index const row = m[rank - 2], col = m[rank - 1];
-    for (index_t e = 0; e < inner; ++e) {
-      axis_index const c{-1, e, 0};
-      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, in[0], m);
-      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, in[1], m);
-    }
-    return;
-  }
+  case operator_class::amin:
+    return unroll_reduction(i, nd, m);
+  case operator_class::mm:
+    return unroll_product(i, nd, m);
   case operator_class::one_hot: // compares the operand with the last index
+    return operand(i, edges[nd.first], m);
+  case operator_class::expand:
+    broadcast_operands(i, nd, m);
+    return form(i, instance::form::alias);
+  default: // pointwise and convert
+    return broadcast_operands(i, nd, m);
+  }
+}
+constexpr void unfolding::through_permute(int i, node const& nd, axis_index const* m) {
+  axis_index o[max_rank];
+  for (int k = 0; k < nd.out.sizes.n; ++k) o[nd.at[0][k]] = m[k];
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_reshape(int i, node const& nd, axis_index const* m) {
+  dims const& s = sizes(edges[nd.first]);
+  if (!(squeeze(s) == squeeze(nd.out.sizes)))
+    return form(i, instance::form::load); // a linear load of the operand's buffer
+  axis_index o[max_rank];
+  int at = 0;
+  for (int k = 0; k < s.n; ++k) {
+    if (s.v[k] == 1) continue;
+    while (nd.out.sizes.v[at] == 1) ++at;
+    o[k] = m[at++];
+  }
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[0];
+  axis_index& x = m[a[0]];
+  x.offset = a[1] + a[3] * x.offset;
+  x.coef *= a[3];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice_backward(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[1];
+  int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+  if (within == 0) return form(i, instance::form::zero);
+  if (within < 0) return;
+  m[a[0]].offset -= a[1];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_cat(int i, node const& nd, axis_index* m) {
+  int const axis = static_cast<int>(nd.at[0][0]);
+  int const* const in = edges + nd.first;
+  index_t const index = m[axis].offset;
+  index_t at = 0;
+  for (int k = 0; k < nd.count; ++k) {
+    index_t const size = sizes(in[k])[axis];
+    m[axis].offset = index;
+    int const within = explore ? 1 : inside(m[axis], at, at + size);
+    if (within < 0) return;
+    if (within) {
+      m[axis].offset -= at;
+      operand(i, in[k], m);
+      if (!explore) return form(i, instance::form::alias);
+    }
+    at += size;
+  }
+  form(i, instance::form::alias);
+}
+/// Of few elements.
+constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index const* m) {
+  int const in = edges[nd.first];
+  dims const& s = sizes(in);
+  bool const keep = nd.at[1][0] != 0;
+  axis_index o[max_rank];
+  dims count;
+  int at = 0;
+  int axes[max_rank]{};
+  for (int k = 0; k < s.n; ++k) {
+    if (nd.at[0].contains(k)) {
+      axes[count.n] = k;
+      count.push_back(s.v[k]);
+      at += keep;
+    } else {
+      o[k] = m[at++];
+    }
+  }
+  for (index_t e = 0; e < numel(count); ++e) {
+    index_t r = e;
+    for (int k = count.n - 1; k >= 0; --k) {
+      o[axes[k]] = {-1, r % count[k], 0};
+      r /= count[k];
+    }
+    operand(i, in, o);
+  }
+}
+/// Of a short inner dimension.
+constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
+  bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+  int const* const in = edges + nd.first;
+  int const rank = nd.out.sizes.n;
+  dims const& s = sizes(in[0]);
+  index_t const inner = s[s.n - (ta ? 2 : 1)];
+  axis_index const row = m[rank - 2], col = m[rank - 1];
+  for (index_t e = 0; e < inner; ++e) {
+    axis_index const c{-1, e, 0};
+    m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
     operand(i, in[0], m);
-    return;
-  default:
-    break;
+    m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+    operand(i, in[1], m);
   }
-  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
+}
+constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index const* m) {
+  int const* const in = edges + nd.first;
+  for (int k = 0; k < nd.count; ++k) { // the last axes of the result are theirs
     dims const& s = sizes(in[k]);
-    int const shift = rank - s.n;
-    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, in[k], o);
+    operand(i, in[k], m + (nd.out.sizes.n - s.n));
   }
-  if (what == operator_class::expand) form(instance::form::alias);
 }
 
 } // namespace varve::loop
