@@ -137,10 +137,9 @@ private:
     list<int> seen;      // the loop that computed a node last
     list<index_t> again; // cost of what is computed at several indices; zeros between two members
   };
+  /// Puts a member into the first loop it may share. False when more values turned out to need storing.
   constexpr bool join(member const& m, exploration& shared) {
     unfolding& u = shared.u;
-    list<int>& seen = shared.seen;
-    list<index_t>& again = shared.again;
     u.clear();
     dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
     u.self = m.copy_to < 0 ? m.node : -1;
@@ -148,15 +147,29 @@ private:
     seed(u, roles, buffer_of, m, none);
     std::size_t const seeds = u.all.size();
     u.run();
-    int earliest = 0;
     bool stable = true;
+    int j = after_loads(u, space, stable);
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
+    cost_at_several_indices(shared);
+    stable = keep_costly(shared, seeds, numel(space), j) && stable;
+    index_t* const costs = shared.again.data();
+    for (instance const& i : u.all) costs[i.node] = 0;
+    if (j == static_cast<int>(groups.size())) groups.push_back({space});
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
+    return stable;
+  }
+  /// The first group in which everything that is loaded is there: behind those that store it, or with them where it is
+  /// taken as it comes. What is not stored yet will be, and `stable` tells so.
+  constexpr int after_loads(unfolding const& u, dims const& space, bool& stable) {
+    int earliest = 0;
     operator_class const* const kinds = what.data();
     for (instance const& i : u.all) {
       int n = i.node;
       if (i.as != instance::form::load || is_given(kinds[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
-      if (is_given(what[n])) continue;
+      if (is_given(kinds[n])) continue;
       if (!stored[n]) {
         stored[n] = 1;
         stable = false;
@@ -166,15 +179,14 @@ private:
       int const after = group[n] + (together ? 0 : 1);
       if (after > earliest) earliest = after;
     }
-    int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then
-    // not needed here.
-    list<char> needed(u.all.size(), 0);
-    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
-    index_t const volume = numel(space);
-    int const *const heads = u.head.data(), *const args = u.args.data();
+    return earliest;
+  }
+  /// What a value costs that is computed at several indices, with those it needs that are.
+  constexpr void cost_at_several_indices(exploration& shared) const {
+    unfolding const& u = shared.u;
+    int const* const heads = u.head.data();
     instance const* const all = u.all.data();
+    index_t* const again = shared.again.data();
     for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
       int const h = heads[n];
       if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
@@ -183,8 +195,21 @@ private:
       for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
       again[n] = c;
     }
-    int const own = m.copy_to < 0 ? m.node : -1;
+  }
+  /// Values that would be computed too often in loop `j` are stored: in descending order, since what a stored value
+  /// needs is then not needed here. The first `seeds` instances are needed anyway. False when one was found.
+  constexpr bool keep_costly(exploration& shared, std::size_t seeds, index_t volume, int j) {
+    unfolding const& u = shared.u;
+    list<char> needed(u.all.size(), 0);
     char* const wanted = needed.data();
+    for (std::size_t i = 0; i < seeds; ++i) wanted[i] = 1;
+    int const *const heads = u.head.data(), *const args = u.args.data();
+    int* const seen = shared.seen.data();
+    index_t const* const again = shared.again.data();
+    instance const* const all = u.all.data();
+    operator_class const* const kinds = what.data();
+    int const own = u.self;
+    bool stable = true;
     for (int n = u.highest; n >= 0; n = u.below(n)) {
       int const h = heads[n];
       if (h < 0) continue;
@@ -208,11 +233,6 @@ private:
       for (int i = h; i >= 0; i = all[i].next)
         for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
     }
-    index_t* const costs = again.data();
-    for (instance const& i : u.all) costs[i.node] = 0;
-    if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    groups[j].members.push_back(m);
-    if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
   /// A branch, whose operand 0 is the predicate, or a loop.
