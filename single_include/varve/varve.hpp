@@ -4376,7 +4376,10 @@ struct ops {
 
 } // namespace varve
 
-// ---- varve/dispatch/thread_state.hpp
+// ---- varve/dispatch/layer.hpp
+/// @file
+/// What stands on a thread's stacks: a `layer` of a transform or a mode. What all layers of a kind do is said once, by
+/// the `layer_kind` that they point to; a layer itself has only what differs from one to the next.
 namespace varve {
 
 /// What a random operator does under `vmap`: it is refused, all slices see the same numbers, or each its own.
@@ -4390,17 +4393,25 @@ struct randomness {
   static constexpr randomness_t<random_policy::different> different{};
 };
 
-/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and
-/// links to the one below.
-struct layer {
-  layer* below = nullptr;
-  /// Position in its stack, from 1.
-  int level = 0;
-  /// Never reused: tells values of this layer from those of an earlier one at the same level.
-  std::uint64_t id = 0;
-  /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
-  char const* kind = "";
-  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
+struct layer;
+struct boxed_hop;
+
+/// What a layer is of, where that is asked for: a mode, whatever its type, or one of the transforms.
+enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace };
+
+/// What the layers of one kind do: one constant per kind, beside the class of its layers (`grad_kind`, `jvp_kind`,
+/// `vmap_kind`, `functionalize_kind`, `dual_level_kind`, `trace_layer::own_kind`, `mode_layer<M>::own_kind`).
+struct layer_kind {
+  /// "grad", "jvp", "vmap", "functionalize", "trace", or the type of a mode: for messages, and for rules, which a
+  /// program registers by it.
+  char const* name;
+  layer_role role;
+  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
+  dispatch_key_set keys{};
+  /// Identity of the type of a mode, for rules registered for it.
+  void const* mode_type = nullptr;
+  /// What it does with an operator.
+  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args);
   /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of
   /// that becomes a value of the level. Null of others.
   void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
@@ -4410,24 +4421,35 @@ struct layer {
   /// What it does with a custom function, erased (`detail::custom_function_ptr`), where that is not as `grad`, `jvp`
   /// and `vmap` do.
   boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
-  /// What it works for: the user's mode, or the `dynamic_level` of a transform.
-  void* object = nullptr;
-  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
-  dispatch_key_set keys;
-  /// Identity of the type of a mode, for rules registered for it.
-  void const* type = nullptr;
-  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
+  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
+  bool records = false;
+  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
+  bool is_dual_level = false;
+
+  /// What the values of a trace hold is not to be asked for: the program would be the one for these values.
+  constexpr bool is_trace() const { return role == layer_role::trace; }
+  /// Do both mean the same to who looks at a stack? (Not one constant: a `processing_layer` has a copy.)
+  constexpr bool is_like(layer_kind const& o) const { return role == o.role && mode_type == o.mode_type; }
+};
+
+/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and
+/// links to the one below.
+struct layer {
+  explicit layer(layer_kind const& k, void* works_for = nullptr) : kind(&k), object(works_for) {}
+
+  layer_kind const* kind;
+  layer* below = nullptr;
+  /// Never reused: tells values of this layer from those of an earlier one at the same level.
+  std::uint64_t id = 0;
+  /// Position in its stack, from 1.
+  int level = 0;
+  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8). This and
+  /// the next are here and not with the object, since `popped` reads them at every call of every transform and mode.
   bool outer_grad_mode = true;
   /// ... and are they at its own? Of the thread that took it off its stack last.
   bool grad_mode = true;
-  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
-  bool is_dual_level = false;
-  bool is_trace = false; // what its values hold is not to be asked for: the program would be the one for these values
-  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
-  bool records = false;
-  /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
-  index_t batch_size = 0;
-  random_policy random = random_policy::error;
+  /// What it works for: the user's mode, the `trace_layer`, or the `dynamic_level` of another transform.
+  void* object;
 };
 
 /// A stack of layers, and the key that is included while it holds one (FS-2, MD-7).
@@ -4435,6 +4457,14 @@ struct layer_stack {
   layer* top = nullptr;
   dispatch_key key;
 };
+
+} // namespace varve
+
+// ---- varve/dispatch/thread_state.hpp
+/// @file
+/// What the dynamic world keeps per thread: its keys, its stacks of layers (`layer.hpp`), and what eager autograd asks
+/// for. Scopes that change it are in `guards.hpp` and `pushed.hpp`.
+namespace varve {
 
 /// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
 struct packed_value {
@@ -4527,7 +4557,7 @@ inline std::uint64_t next_layer_id() {
 /// Is a transform at work on this thread?
 inline bool inside_transform() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (!l->is_dual_level) return true;
+    if (!l->kind->is_dual_level) return true;
   return false;
 }
 
@@ -4541,7 +4571,7 @@ VARVE_COLD inline layer const* layer_at_work(std::uint64_t id) {
 VARVE_COLD inline bool is_at_work(std::uint64_t id) { return layer_at_work(id); }
 VARVE_COLD inline bool is_traced(std::uint64_t id) {
   layer const* const l = layer_at_work(id);
-  return l && l->is_trace;
+  return l && l->kind->is_trace();
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
@@ -4553,73 +4583,6 @@ inline void set_top(layer_stack& stack, layer* l) {
   s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
 }
 } // namespace detail
-
-/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
-class popped {
-public:
-  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
-    detail::set_top(stack_, saved_->below);
-    if (saved_->records) saved_->grad_mode = grad_mode_;
-    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
-  }
-  popped(popped const&) = delete;
-  popped& operator=(popped const&) = delete;
-  ~popped() {
-    detail::set_top(stack_, saved_);
-    this_thread_state.grad_mode = grad_mode_;
-  }
-  layer& top() const { return *saved_; }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-  bool grad_mode_;
-};
-
-/// Takes a whole stack away for the life of the object.
-class emptied {
-public:
-  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
-  emptied(emptied const&) = delete;
-  emptied& operator=(emptied const&) = delete;
-  ~emptied() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before
-/// (DK-9).
-class key_guard {
-public:
-  key_guard(dispatch_key_set include, dispatch_key_set exclude)
-      : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
-    this_thread_state.included = include;
-    this_thread_state.excluded = exclude;
-  }
-  key_guard(key_guard const&) = delete;
-  key_guard& operator=(key_guard const&) = delete;
-  ~key_guard() {
-    this_thread_state.included = included_;
-    this_thread_state.excluded = excluded_;
-  }
-
-private:
-  dispatch_key_set included_, excluded_;
-};
-/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
-struct include_keys : key_guard {
-  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
-};
-/// Calls of this thread pass over the keys.
-struct exclude_keys : key_guard {
-  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
-};
-/// Neither modes nor subclasses see the calls of this scope (MD-13).
-struct no_dispatch : exclude_keys {
-  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
-};
 
 } // namespace varve
 
@@ -5445,6 +5408,80 @@ private:
 
 } // namespace varve
 
+// ---- varve/dispatch/guards.hpp
+/// @file
+/// Scopes that take layers off the stacks of the thread or change its keys, and put all back on every exit.
+namespace varve {
+
+/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
+class popped {
+public:
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
+    detail::set_top(stack_, saved_->below);
+    if (saved_->kind->records) saved_->grad_mode = grad_mode_;
+    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
+  }
+  popped(popped const&) = delete;
+  popped& operator=(popped const&) = delete;
+  ~popped() {
+    detail::set_top(stack_, saved_);
+    this_thread_state.grad_mode = grad_mode_;
+  }
+  layer& top() const { return *saved_; }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+  bool grad_mode_;
+};
+
+/// Takes a whole stack away for the life of the object.
+class emptied {
+public:
+  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
+  emptied(emptied const&) = delete;
+  emptied& operator=(emptied const&) = delete;
+  ~emptied() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before
+/// (DK-9).
+class key_guard {
+public:
+  key_guard(dispatch_key_set include, dispatch_key_set exclude)
+      : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    this_thread_state.included = include;
+    this_thread_state.excluded = exclude;
+  }
+  key_guard(key_guard const&) = delete;
+  key_guard& operator=(key_guard const&) = delete;
+  ~key_guard() {
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+private:
+  dispatch_key_set included_, excluded_;
+};
+/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
+struct include_keys : key_guard {
+  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
+};
+/// Calls of this thread pass over the keys.
+struct exclude_keys : key_guard {
+  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
+};
+/// Neither modes nor subclasses see the calls of this scope (MD-13).
+struct no_dispatch : exclude_keys {
+  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
+};
+
+} // namespace varve
+
 // ---- varve/dispatch/transform_keys.hpp
 /// @file
 /// A call with kernels of a library between `transform` and `transform_back` stops, at each layer, at those of the
@@ -5496,14 +5533,15 @@ constexpr dispatch_key_set implementing(dispatch_key_set own) {
 class processing_layer : layer {
 public:
   explicit processing_layer(layer& l)
-      : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
-    process = &run;
-    record = nullptr; // calls go the long way
-    if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
+      : layer(l), kind_(*l.kind), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    kind_.process = &run;
+    kind_.record = nullptr; // calls go the long way
+    kind = &kind_;
+    if (kind_.records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
     set_top(this_thread_state.transforms, this);
     this_thread_state.included |= dispatch_key::transform_back;
-    this_thread_state.excluded =
-        (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
+    this_thread_state.excluded = (excluded_ - kind_.keys) |
+                                 passed_over(kind_.keys); // its own are on even where the caller excluded them (FS-19)
   }
   processing_layer(processing_layer const&) = delete;
   processing_layer& operator=(processing_layer const&) = delete;
@@ -5515,7 +5553,7 @@ public:
 
   /// Null when none stands for the layer.
   static processing_layer const* of(layer const& l) {
-    return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr;
+    return l.kind->process == &run ? static_cast<processing_layer const*>(&l) : nullptr;
   }
   /// The caller's keys, but those of stacks, which are as full as they are now.
   dispatch_key_set included() const {
@@ -5532,8 +5570,9 @@ public:
 private:
   static tensor run(layer& self, boxed_op const& op, boxed_args const& x) {
     auto const& here = static_cast<processing_layer const&>(self);
-    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.keys)));
+    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.kind_.keys)));
   }
+  layer_kind kind_; // as that of the layer, but for what is done with operators
   layer& of_;
   dispatch_key_set included_, excluded_;
 };
@@ -5604,14 +5643,14 @@ VARVE_COLD inline bool is_mapped(tensor const& t) {
 /// is refused by one that has.
 VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
+    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind->name);
   return op(x);
 }
 
 inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
-  if (records) of_.grad_mode = grad_mode;
-  if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  if (kind_.records) of_.grad_mode = grad_mode;
+  if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
   auto const mine = [&](tensor const& t) { return t.defined() && t.is_wrapped() && t.layer() == id; };
   bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
@@ -5619,13 +5658,13 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
       throw transform_error(
-          (std::string("varve: ") + kind + ": " + op.name() +
+          (std::string("varve: ") + kind_.name + ": " + op.name() +
            ": a captured tensor cannot be written with a value of the transform; pass it as an argument")
               .c_str());
     inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind +
+    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
                           " is a leaf and cannot be written into; write into a value computed from it")
                              .c_str());
   tensor const y = op(inside);
@@ -5635,7 +5674,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
 /// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
 VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  dispatch_key_set keys = s.included | l.keys;
+  dispatch_key_set keys = s.included | l.kind->keys;
   for (auto const& t : x) {
     if (!t.defined()) continue;
     tensor const* base = &t;
@@ -5644,9 +5683,11 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, b
   }
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
-  dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
+  dispatch_key_set const excluded =
+      processing_layer::of(l) ? s.excluded : (s.excluded - l.kind->keys) | passed_over(l.kind->keys);
   keys = ((keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded) & dispatch_key_set::full();
-  bool const own = op.table->eval && keys.has_any(l.keys & dispatch_key_set(dispatch_key::autograd_functionality));
+  bool const own =
+      op.table->eval && keys.has_any(l.kind->keys & dispatch_key_set(dispatch_key::autograd_functionality));
   return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
 
@@ -5670,7 +5711,7 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   thread_state& s = this_thread_state;
   pushed const back(s.transforms, rest.of);
   bool const outer = s.grad_mode;
-  if (rest.of.records) s.grad_mode = rest.of.grad_mode;
+  if (rest.of.kind->records) s.grad_mode = rest.of.grad_mode;
   struct restored {
     bool& mode;
     bool value;
@@ -5689,7 +5730,7 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
   dispatch_table const& t = table_of(op);
   if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-  dispatch_key_set const own = implementing(top->keys);
+  dispatch_key_set const own = implementing(top->kind->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
   // Without rules the layer has nothing of its own to do: only a kernel can have done it.
@@ -5714,7 +5755,8 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind->name) == 0)
+        return r.call(r.self, *s.transforms.top, op, x);
     if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x);
         t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
@@ -5728,7 +5770,7 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
     }
   }
   popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
+  return p.top().kind->process(p.top(), op, x);
 }
 
 } // namespace varve::detail
@@ -5789,7 +5831,7 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
     return true;
   }
   layer const* const l = s.transforms.top;
-  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->record || l->below) return false;
+  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->kind->record || l->below) return false;
   for (int i = 0; i < n; ++i) {
     if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
     unsigned const k = x[i]->keys().bits & watched;
@@ -5802,7 +5844,7 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
                               int n) {
   if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below, n);
+  l.kind->record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -5819,7 +5861,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
   popped const p(*stack);
-  tensor y = p.top().process(p.top(), op, x);
+  tensor y = p.top().kind->process(p.top(), op, x);
   if (y.defined()) [[likely]]
     return y;
   return ask_modes(op, x);
@@ -5828,7 +5870,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   std::string tried;
   auto const add = [&](layer_stack const& stack) {
-    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind->name);
   };
   add(s.modes);
   for (layer_stack const& slot : s.infra) add(slot);
@@ -5861,7 +5903,7 @@ VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set key
   layer_stack* const stack = Key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() : &s.functions;
   if (!stack || !stack->top) return redispatch(op, keys.below(Key), x);
   popped const p(*stack);
-  tensor y = p.top().process(p.top(), op, x);
+  tensor y = p.top().kind->process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }
 
@@ -6263,7 +6305,7 @@ class saved_tensors_hooks final : public saved_hooks_scope {
 public:
   saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records)
+      if (l->kind->records)
         throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
                               "support them (TR-25)");
     below = this_thread_state.saved_hooks;
@@ -7112,8 +7154,8 @@ public:
     add({key, nullptr, varve::name(key)},
         [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the
-  /// transform is on the stack while it runs: `lower` hides it.
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer_kind::name`;
+  /// the transform is on the stack while it runs: `lower` hides it.
   template <class F, class I = interpreter>
   void impl(char const* kind, F f) {
     add({dispatch_key::transform, nullptr, kind},
@@ -7246,9 +7288,10 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   layer& top = *this_thread_state.transforms.top;
   boxed_args alive;
   for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
-  if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
-  if (top.process_hop) return top.process_hop(top, op, alive);
-  refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
+  layer_kind const& kind = *top.kind;
+  if (rule* const r = search({dispatch_key::transform, nullptr, kind.name})) return (*r)(&top, op, alive);
+  if (kind.process_hop) return kind.process_hop(top, op, alive);
+  refuse("transform", kind.name, std::string("register one with op.impl(\"") + kind.name + "\", rule)");
 }
 
 template <class>
@@ -7259,9 +7302,9 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  if (rule* const r = search({dispatch_key::dispatch_mode, mode.type, ""})) return (*r)(mode.object, op, x);
-  if (!mode.process_hop)
-    refuse("mode", mode.kind,
+  if (rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""})) return (*r)(mode.object, op, x);
+  if (!mode.kind->process_hop)
+    refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
@@ -7270,7 +7313,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       detail::reentered const on(stack, mode);
       return f(a);
     });
-  return mode.process_hop(mode, op.with(std::move(inside)), x);
+  return mode.kind->process_hop(mode, op.with(std::move(inside)), x);
 }
 
 template <class>
@@ -7297,7 +7340,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
                                : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop))
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->kind->process_hop))
       return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
@@ -9350,30 +9393,6 @@ T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   }
   return t;
 }
-namespace detail {
-/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
-VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (o.of->random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() +
-                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
-                           "randomness::different")
-                              .c_str());
-  if (o.of->random == random_policy::same || op.at->count == 0) return {op(o.value), false};
-  attributes wide = *op.at;
-  wide.fact[0] = wide.fact[0].insert(0, n[0]);
-  return {boxed_op{op.table, &wide}(o.value), true};
-}
-} // namespace detail
-inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) {
-    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
-    return {op(o.value), false};
-  }
-  bool batched[saved_values::most] = {};
-  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
-  return {op.table->batch(*op.at, n[0], o.value, batched), true};
-}
-
 /// How an interpreter opens and closes *tensors*: by the layer their payload names.
 struct dynamic_level {
   static constexpr int level = 0;
@@ -9406,7 +9425,7 @@ struct dynamic_level {
   /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
-    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
@@ -9476,7 +9495,7 @@ struct dynamic_level {
     dims const& sizes = y.sizes();
     y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
   }
-  /// ... while the level is on the stack (`layer::record`).
+  /// ... while the level is on the stack (`layer_kind::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
                           int n) {
@@ -9506,6 +9525,41 @@ struct dynamic_level {
   }
 };
 
+/// ... of `vmap`: what only that needs.
+struct batch_level : dynamic_level {
+  /// Size of the mapped dimension, and what random operators do.
+  index_t batch_size = 0;
+  random_policy random = random_policy::error;
+  /// That of a layer which is one of `vmap`.
+  static batch_level const& of(layer const& l) {
+    return static_cast<batch_level const&>(*static_cast<dynamic_level const*>(l.object));
+  }
+};
+
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (batch_level::of(*o.of).random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() +
+                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
+                           "randomness::different")
+                              .c_str());
+  if (batch_level::of(*o.of).random == random_policy::same || op.at->count == 0) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
+inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
+  bool batched[saved_values::most] = {};
+  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
+  return {op.table->batch(*op.at, n[0], o.value, batched), true};
+}
+
 } // namespace varve
 
 // ---- varve/interpreter/mode_guard.hpp
@@ -9516,21 +9570,30 @@ namespace detail {
 template <class M>
 struct mode_layer : layer {
   mode_interpreter<dynamic_level, M> interpreter{};
-  explicit mode_layer(M& m) {
-    kind = name_of_type<M>.c_str();
-    type = &name_of_type<M>;
-    object = &m;
+  explicit mode_layer(M& m) : layer(own_kind, &m) {
     interpreter.self = this;
     interpreter.mode = &m;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      return static_cast<mode_layer&>(l).interpreter.process(op, x);
-    };
-    if constexpr (requires { requires M::supports_higher_order_operators; })
-      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args {
-        return static_cast<mode_layer&>(l).interpreter.mode->process(op, x);
-      };
+  }
+  static layer_kind const own_kind;
+
+private:
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    return static_cast<mode_layer&>(l).interpreter.process(op, x);
+  }
+  static boxed_args process_hop(layer& l, boxed_hop const& op, boxed_args const& x) {
+    return static_cast<mode_layer&>(l).interpreter.mode->process(op, x);
+  }
+  static constexpr decltype(layer_kind::process_hop) hop_process() {
+    if constexpr (requires { requires M::supports_higher_order_operators; }) return &process_hop;
+    else return nullptr;
   }
 };
+template <class M>
+inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_str(),
+                                                    .role = layer_role::mode,
+                                                    .mode_type = &name_of_type<M>,
+                                                    .process = &process,
+                                                    .process_hop = hop_process()};
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
   throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
@@ -9543,18 +9606,18 @@ inline layer_stack& free_slot(infra_mode slot, bool above = false) {
                             : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
   layer_stack &here = above ? s.pre_infra[k] : s.infra[k], &there = above ? s.infra[k] : s.pre_infra[k];
   if (here.top)
-    refuse_slot(slot,
-                (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind +
-                 "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode")
-                    .c_str());
+    refuse_slot(slot, (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " +
+                       here.top->kind->name + "; end that mode first, or use " +
+                       (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode")
+                          .c_str());
   if (there.top)
-    refuse_slot(slot, (std::string("is taken by ") + there.top->kind +
+    refuse_slot(slot, (std::string("is taken by ") + there.top->kind->name +
                        " on the other stack; an infra mode is either above transforms or below")
                           .c_str());
   if (above)
     for (int other = 0; other < infra_modes; ++other)
       if (s.pre_infra[other].top && (k == schema_check || other == schema_check))
-        refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind +
+        refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind->name +
                            ": the schema check is the only pre-dispatch infra mode, or not there")
                               .c_str());
   return here;
@@ -12562,9 +12625,9 @@ namespace varve::detail {
 inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
-    bool const maps = std::strcmp(l.kind, "vmap") == 0;
+    bool const maps = l.kind->role == layer_role::vmap;
     refuse_write_at_level(
-        op, l.kind,
+        op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
@@ -12634,7 +12697,7 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
 }
 /// Of slices: the memory of all is written at once.
 template <class N>
-tensor write_at(vmap_interpreter<dynamic_level, N> const& in, boxed_op const& op, boxed_args const& x) {
+tensor write_at(vmap_interpreter<batch_level, N> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_operands const o = in.open_batched(x);
   if (!o.any) return op(o.value);
   check_write_at_level(*in.self, op, x);
@@ -13048,27 +13111,49 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  explicit interpreter_layer(layer_stack& stack) {
-    kind = I::kind;
-    keys = I::keys;
+  interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
     interpreter.refresh = refresh_of<I>;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      auto const& in = static_cast<interpreter_layer&>(l).interpreter;
-      if (op.table->kind == op_kind::mutation) [[unlikely]]
-        return write_at(in, op, x);
-      tensor y = in.process(op, x);
-      if (!in.refresh) return y;
-      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
-      in.make_own(y, x);
-      return y;
-    };
     pushed::name(*this, stack);
   }
   interpreter_layer(interpreter_layer const&) = delete;
   interpreter_layer& operator=(interpreter_layer const&) = delete;
+
+  /// `layer_kind::process` of its kinds.
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+    if (op.table->kind == op_kind::mutation) [[unlikely]]
+      return write_at(in, op, x);
+    tensor y = in.process(op, x);
+    if (!in.refresh) return y;
+    if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+    in.make_own(y, x);
+    return y;
+  }
 };
+
+/// What the transforms do on tensors. (Templates, so that the header alone instantiates no operator.)
+template <class On>
+inline constexpr layer_kind grad_kind{.name = "grad",
+                                      .role = layer_role::grad,
+                                      .keys = transform_keys(transform_type::grad),
+                                      .process =
+                                          &interpreter_layer<grad_interpreter<dependent<dynamic_level, On>>>::process,
+                                      .record = &dynamic_level::record_done<dependent<tensor, On>>,
+                                      .records = true};
+template <class On>
+inline constexpr layer_kind jvp_kind{.name = "jvp",
+                                     .role = layer_role::jvp,
+                                     .keys = transform_keys(transform_type::jvp),
+                                     .process =
+                                         &interpreter_layer<jvp_interpreter<dependent<dynamic_level, On>>>::process};
+template <class On>
+inline constexpr layer_kind vmap_kind{
+    .name = "vmap",
+    .role = layer_role::vmap,
+    .keys = transform_keys(transform_type::vmap),
+    .process = &interpreter_layer<vmap_interpreter<dependent<batch_level, On>, dims>>::process};
 
 inline void require_floating(tensor const& t, char const* transform) {
   if (is_floating(t.dtype())) return;
@@ -13104,12 +13189,10 @@ inline constexpr grad_node_type argument_node::type_{
 template <class On = void>
 class dynamic_reverse_scope {
 public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+  dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
     if (this_thread_state.saved_hooks)
       throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
                             "their scope (TR-25)");
-    layer_.records = true;
-    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 
@@ -13192,10 +13275,10 @@ private:
 };
 
 /// One run of forward mode on tensors.
-template <class = void>
+template <class On = void>
 class dynamic_forward_scope {
 public:
-  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
+  dynamic_forward_scope() : layer_(detail::jvp_kind<On>, this_thread_state.transforms) {}
   template <class P, class T>
   auto attach(P const& p, T const& t) const {
     return tree_map(
@@ -13240,13 +13323,14 @@ private:
 };
 
 /// One run of `vmap` on tensors.
-template <class = void>
+template <class On = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+  explicit dynamic_batch_scope(index_t n, random_policy random)
+      : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};
-    layer_.batch_size = n;
-    layer_.random = random;
+    layer_.interpreter.batch_size = n;
+    layer_.interpreter.random = random;
   }
   dims size() const { return layer_.interpreter.n; }
   tensor map(tensor const& x) const {
@@ -13262,7 +13346,7 @@ public:
   tensor unmapped(tensor const& y) const { return y.inner(); }
 
 private:
-  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
+  detail::interpreter_layer<vmap_interpreter<batch_level, dims>> layer_;
 };
 
 } // namespace varve
@@ -15133,19 +15217,19 @@ public:
   explicit interpreter(layer& l) : layer_(&l) {}
 
   /// "grad", "jvp", "vmap", "trace".
-  char const* kind() const { return layer_->kind; }
+  char const* kind() const { return layer_->kind->name; }
   /// Position in the stack, from 1; inner transforms have higher levels.
   int level() const { return layer_->level; }
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
-  index_t batch_size() const { return layer_->batch_size; }
-  random_policy randomness() const { return layer_->random; }
+  index_t batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : 0; }
+  random_policy randomness() const { return maps() ? batch_level::of(*layer_).random : random_policy::error; }
   /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
   /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
   /// `grad_interpreter<Lv>::keys`.
-  dispatch_key_set keys() const { return layer_->keys; }
+  dispatch_key_set keys() const { return layer_->kind->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() &&
+    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() && a.batch_size() == b.batch_size() &&
            a.randomness() == b.randomness();
   }
 
@@ -15163,7 +15247,7 @@ public:
   }
   /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
   tensor process(boxed_op const& op, boxed_args const& x) const {
-    return lower([&] { return layer_->process(*layer_, op, x); });
+    return lower([&] { return layer_->kind->process(*layer_, op, x); });
   }
 
   /// Is a value seen through this layer: mapped, tracked, with a tangent?
@@ -15191,6 +15275,7 @@ public:
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
 private:
+  bool maps() const { return layer_->kind->role == layer_role::vmap; }
   tensor const& fresh(tensor const& t) const {
     return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t;
   }
@@ -15199,7 +15284,7 @@ private:
 
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
-  if (!layer_->records || !layer_->object)
+  if (!layer_->kind->records || !layer_->object)
     throw transform_error(
         (std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
   std::vector<edge> edges;
@@ -15527,15 +15612,10 @@ struct trace_layer : layer {
     hidden = around.hidden + 1;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
-  explicit trace_layer(graph_builder* around) : builder(around) {
-    kind = "trace";
+  explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
     pushed::name(*this, this_thread_state.transforms);
-    object = this;
-    records = is_trace = true;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      return static_cast<trace_layer&>(l).record(op, x);
-    };
   }
+  static layer_kind const own_kind;
   /// A value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node) const {
     return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
@@ -15627,6 +15707,13 @@ private:
         y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
   }
 };
+inline constexpr layer_kind trace_layer::own_kind{
+    .name = "trace",
+    .role = layer_role::trace,
+    .process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      return static_cast<trace_layer&>(l).record(op, x);
+    },
+    .records = true};
 
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
@@ -15720,7 +15807,7 @@ struct boxed_batched_fn {
     using T = std::remove_cvref_t<decltype(x[0])>;
     for (auto const& t : y)
       r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false},
-                              dims{self->batch_size}));
+                              dims{batch_level::of(*self).batch_size}));
     return r;
   }
 };
@@ -17614,7 +17701,7 @@ higher_order_operator& cond_operator() {
 /// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (std::strcmp(l->kind, "trace") == 0) return false;
+    if (l->kind->is_trace()) return false;
   return this_thread_state.excluded.empty() &&
          (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
 }
@@ -18035,7 +18122,7 @@ struct boxed_custom_call {
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
     for (int i = 0; i < x.size(); ++i)
       if ((c.dirty_operands >> i & 1) && !mine(x[i]))
-        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() +
+        throw transform_error((std::string("varve: ") + self->kind->name + ": " + f->name() +
                                ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
                                "argument, or return a new value")
                                   .c_str());
@@ -18048,7 +18135,8 @@ struct boxed_custom_call {
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
-    boxed_batch b{{}, self->batch_size, self->random};
+    batch_level const& level = batch_level::of(*self);
+    boxed_batch b{{}, level.batch_size, level.random};
     for (auto const& t : *o.from) b.mapped.push_back(mine(t));
     boxed_args const y = f->vmap({b.n, b.random}, b.mapped, o.value);
     return y.size() > 0 ? y : call_custom<>(std::make_shared<mapped_custom_function<>>(f, std::move(b)), o.value);
@@ -18082,8 +18170,9 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   boxed_args x;
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
-  if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
-  if (top->process_custom) return top->process_custom(*top, &f, x);
+  layer_kind const& kind = *top->kind;
+  if (kind.is_trace()) return f->forward(x);
+  if (kind.process_custom) return kind.process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
   auto const& in = *static_cast<dynamic_level*>(top->object);
@@ -18091,8 +18180,8 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   boxed_custom_call<T> const call{f, top};
   if (!any) return in.own(call(x), x);
   using rule = rules<typename boxed_custom_call<T>::tag>;
-  if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
-  if (std::strcmp(top->kind, "jvp") == 0) return in.own(rule::jvp(in, call, x), x);
+  if (kind.role == layer_role::vmap) return rule::vmap(in, call, x);
+  if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
   return in.own(rule::grad(in, call, x), x);
 }
 template <class>
@@ -18448,7 +18537,7 @@ template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
   if constexpr (F::combined)
-    if (layer const* l = this_thread_state.transforms.top; l && std::strcmp(l->kind, "trace") != 0)
+    if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
       throw transform_error(
           (std::string("varve: ") + name_of_type<D>.c_str() +
            " is used under a transform and must override setup_context; its forward takes no ctx then")
@@ -18815,7 +18904,7 @@ higher_order_operator& checkpoint_operator() {
 inline layer* outermost_trace() {
   layer* r = nullptr;
   for (layer* l = this_thread_state.transforms.top; l; l = l->below)
-    if (std::strcmp(l->kind, "trace") == 0) r = l;
+    if (l->kind->is_trace()) r = l;
   return r;
 }
 /// The state of the generator as a value of a trace, whatever other transforms are at work.
@@ -19114,7 +19203,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->records) return f(x...); // a level of grad keeps what it needs
+    if (l->kind->records) return f(x...); // a level of grad keeps what it needs
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
   auto pack = [r](tensor const& t) {
@@ -19134,15 +19223,20 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
 /// `jvp` that lasts for a scope.
 namespace varve::forward_ad {
 
+namespace detail {
+/// As `jvp`, but part of eager autograd, whose kernels see a call once: it has no keys of its own.
+template <class On>
+inline constexpr layer_kind dual_level_kind{
+    .name = "jvp", .role = layer_role::jvp, .process = varve::detail::jvp_kind<On>.process, .is_dual_level = true};
+} // namespace detail
+
 /// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a
 /// time: a second is `transform_error` (AG-26). Values that leave the scope lose their tangents. Eager autograd goes
 /// on: primals and tangents may require gradients (AG-29).
-template <class = void>
+template <class On = void>
 class dual_level_scope {
 public:
-  dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
-    layer_.is_dual_level = true;
-    layer_.keys = {}; // part of eager autograd, whose kernels see a call once
+  dual_level_scope() : layer_(detail::dual_level_kind<On>, prepared()), on_(this_thread_state.transforms, layer_) {
     current() = &layer_;
   }
   dual_level_scope(dual_level_scope const&) = delete;
@@ -19161,7 +19255,7 @@ private:
           "varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
     return this_thread_state.transforms;
   }
-  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
+  varve::detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
 using dual_level = dual_level_scope<>;
@@ -25556,11 +25650,9 @@ constexpr graph prepare(graph const& traced) {
 
 } // namespace varve
 
-// ---- varve/plan/unfolding.hpp
+// ---- varve/plan/index_maps.hpp
 /// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
-/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
-/// shift or zero.
+/// Index maps: which element of a value a point of an iteration space takes, axis by axis.
 namespace varve::loop {
 
 /// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
@@ -25570,15 +25662,6 @@ struct axis_index {
   friend constexpr bool operator==(axis_index const& a, axis_index const& b) {
     return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef;
   }
-};
-
-/// One node at one index map.
-struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as;
-  int node;
-  int map;  // first axis_index
-  int next; // further instance of the node
-  int args, count;
 };
 
 /// Part of an iteration space.
@@ -25593,6 +25676,33 @@ constexpr dims squeeze(dims const& s) {
     if (s.v[k] != 1) r.push_back(s.v[k]);
   return r;
 }
+
+/// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+constexpr void identity_map(dims const& s, axis_index* m) {
+  int d = 0;
+  for (int k = 0; k < s.n; ++k) {
+    if (s.v[k] != 1) m[k] = {d++, 0, 1};
+    else m[k] = {-1, 0, 0};
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/unfolding.hpp
+/// @file
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
+/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
+/// shift or zero.
+namespace varve::loop {
+
+/// One node at one index map.
+struct instance {
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
+};
 
 /// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
@@ -25620,13 +25730,14 @@ struct unfolding {
   index_t cut_at = 0;
 
   node const* nodes = nullptr; // and where these lists lie, which never grow
+  int const* edges = nullptr;
   int* heads = nullptr;
   std::uint64_t *bits = nullptr, *words = nullptr;
 
   constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
       : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
         near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
-    nodes = f.g.nodes.data(), heads = head.data(), bits = near.data(), words = far.data();
+    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
   }
   unfolding(unfolding const&) = delete;
   unfolding& operator=(unfolding const&) = delete;
@@ -25687,19 +25798,11 @@ struct unfolding {
     if (n > highest) highest = n;
     return id;
   }
-  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
-  static constexpr void identity(dims const& s, axis_index* m) {
-    int d = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] != 1) m[k] = {d++, 0, 1};
-      else m[k] = {-1, 0, 0};
-    }
-  }
   constexpr bool is_identity(instance const& i, dims const& space) const {
     dims const& s = sizes(i.node);
     if (!(squeeze(s) == space)) return false;
     axis_index m[max_rank]{};
-    identity(s, m);
+    identity_map(s, m);
     for (int k = 0; k < s.n; ++k)
       if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
     return true;
@@ -25721,7 +25824,17 @@ private:
     args.push_back(a);
     ++all.data()[i].count;
   }
+  constexpr void form(int i, instance::form x) { all.data()[i].as = x; }
   constexpr void expand(int i, int n); // an instance of node `n`
+  // One for each class of operators: what instance `i` of node `nd` needs, whose own map is a copy in `m`.
+  constexpr void through_permute(int i, node const& nd, axis_index const* m);
+  constexpr void through_reshape(int i, node const& nd, axis_index const* m);
+  constexpr void through_slice(int i, node const& nd, axis_index* m);
+  constexpr void through_slice_backward(int i, node const& nd, axis_index* m);
+  constexpr void through_cat(int i, node const& nd, axis_index* m);
+  constexpr void unroll_reduction(int i, node const& nd, axis_index const* m);
+  constexpr void unroll_product(int i, node const& nd, axis_index* m);
+  constexpr void broadcast_operands(int i, node const& nd, axis_index const* m);
   /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
   constexpr int inside(axis_index const& x, index_t from, index_t to) {
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
@@ -25749,118 +25862,141 @@ constexpr void unfolding::expand(int i, int n) {
   operator_class const what = f.what[n];
   if (what == operator_class::constant || what == operator_class::count || what == operator_class::arange) return;
   node const& nd = nodes[n];
-  int const* const in = f.g.edges.data() + nd.first;
-  axis_index m[max_rank], o[max_rank];
+  axis_index m[max_rank]; // the map of the instance, which may move
   axis_index const* const mine = maps.data() + me.map;
   int const rank = nd.out.sizes.n;
   for (int k = 0; k < rank; ++k) m[k] = mine[k];
-  auto form = [&](instance::form x) { all.data()[i].as = x; }; // which may have moved
   switch (what) {
   case operator_class::permute:
-    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  case operator_class::reshape: {
-    dims const& s = sizes(in[0]);
-    if (!(squeeze(s) == squeeze(nd.out.sizes)))
-      return form(instance::form::load); // a linear load of the operand's buffer
-    int at = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] == 1) continue;
-      while (nd.out.sizes.v[at] == 1) ++at;
-      o[k] = m[at++];
-    }
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  }
-  case operator_class::slice: {
-    dims const& a = nd.at[0];
-    for (int k = 0; k < rank; ++k) o[k] = m[k];
-    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
-    o[a[0]].coef *= a[3];
-    operand(i, in[0], o);
-    return form(instance::form::alias);
-  }
-  case operator_class::slice_backward: {
-    dims const& a = nd.at[1];
-    int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (within == 0) return form(instance::form::zero);
-    if (within < 0) return;
-    m[a[0]].offset -= a[1];
-    operand(i, in[0], m);
-    return form(instance::form::alias);
-  }
-  case operator_class::cat: {
-    int const axis = static_cast<int>(nd.at[0][0]);
-    index_t at = 0;
-    for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(in[k])[axis];
-      int const within = explore ? 1 : inside(m[axis], at, at + size);
-      if (within < 0) return;
-      if (within) {
-        for (int q = 0; q < rank; ++q) o[q] = m[q];
-        o[axis].offset -= at;
-        operand(i, in[k], o);
-        if (!explore) return form(instance::form::alias);
-      }
-      at += size;
-    }
-    return form(instance::form::alias);
-  }
+    return through_permute(i, nd, m);
+  case operator_class::reshape:
+    return through_reshape(i, nd, m);
+  case operator_class::slice:
+    return through_slice(i, nd, m);
+  case operator_class::slice_backward:
+    return through_slice_backward(i, nd, m);
+  case operator_class::cat:
+    return through_cat(i, nd, m);
   case operator_class::sum:
   case operator_class::amax:
-  case operator_class::amin: { // few elements: unrolled
-    dims const& s = sizes(in[0]);
-    bool const keep = nd.at[1][0] != 0;
-    dims count;
-    int at = 0;
-    int axes[max_rank]{};
-    for (int k = 0; k < s.n; ++k) {
-      if (nd.at[0].contains(k)) {
-        axes[count.n] = k;
-        count.push_back(s.v[k]);
-        at += keep;
-      } else {
-        o[k] = m[at++];
-      }
-    }
-    for (index_t e = 0; e < numel(count); ++e) {
-      index_t r = e;
-      for (int k = count.n - 1; k >= 0; --k) {
-        o[axes[k]] = {-1, r % count[k], 0};
-        r /= count[k];
-      }
-      operand(i, in[0], o);
-    }
-    return;
-  }
-  case operator_class::mm: { // short inner dimension: unrolled
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(in[0]);
-    index_t const inner = s[s.n - (ta ? 2 : 1)];
-    axis_index const row = m[rank - 2], col = m[rank - 1];
-    for (index_t e = 0; e < inner; ++e) {
-      axis_index const c{-1, e, 0};
-      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, in[0], m);
-      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, in[1], m);
-    }
-    return;
-  }
+  case operator_class::amin:
+    return unroll_reduction(i, nd, m);
+  case operator_class::mm:
+    return unroll_product(i, nd, m);
   case operator_class::one_hot: // compares the operand with the last index
+    return operand(i, edges[nd.first], m);
+  case operator_class::expand:
+    broadcast_operands(i, nd, m);
+    return form(i, instance::form::alias);
+  default: // pointwise and convert
+    return broadcast_operands(i, nd, m);
+  }
+}
+constexpr void unfolding::through_permute(int i, node const& nd, axis_index const* m) {
+  axis_index o[max_rank];
+  for (int k = 0; k < nd.out.sizes.n; ++k) o[nd.at[0][k]] = m[k];
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_reshape(int i, node const& nd, axis_index const* m) {
+  dims const& s = sizes(edges[nd.first]);
+  if (!(squeeze(s) == squeeze(nd.out.sizes)))
+    return form(i, instance::form::load); // a linear load of the operand's buffer
+  axis_index o[max_rank];
+  int at = 0;
+  for (int k = 0; k < s.n; ++k) {
+    if (s.v[k] == 1) continue;
+    while (nd.out.sizes.v[at] == 1) ++at;
+    o[k] = m[at++];
+  }
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[0];
+  axis_index& x = m[a[0]];
+  x.offset = a[1] + a[3] * x.offset;
+  x.coef *= a[3];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice_backward(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[1];
+  int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+  if (within == 0) return form(i, instance::form::zero);
+  if (within < 0) return;
+  m[a[0]].offset -= a[1];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_cat(int i, node const& nd, axis_index* m) {
+  int const axis = static_cast<int>(nd.at[0][0]);
+  int const* const in = edges + nd.first;
+  index_t const index = m[axis].offset;
+  index_t at = 0;
+  for (int k = 0; k < nd.count; ++k) {
+    index_t const size = sizes(in[k])[axis];
+    m[axis].offset = index;
+    int const within = explore ? 1 : inside(m[axis], at, at + size);
+    if (within < 0) return;
+    if (within) {
+      m[axis].offset -= at;
+      operand(i, in[k], m);
+      if (!explore) return form(i, instance::form::alias);
+    }
+    at += size;
+  }
+  form(i, instance::form::alias);
+}
+/// Of few elements.
+constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index const* m) {
+  int const in = edges[nd.first];
+  dims const& s = sizes(in);
+  bool const keep = nd.at[1][0] != 0;
+  axis_index o[max_rank];
+  dims count;
+  int at = 0;
+  int axes[max_rank]{};
+  for (int k = 0; k < s.n; ++k) {
+    if (nd.at[0].contains(k)) {
+      axes[count.n] = k;
+      count.push_back(s.v[k]);
+      at += keep;
+    } else {
+      o[k] = m[at++];
+    }
+  }
+  for (index_t e = 0; e < numel(count); ++e) {
+    index_t r = e;
+    for (int k = count.n - 1; k >= 0; --k) {
+      o[axes[k]] = {-1, r % count[k], 0};
+      r /= count[k];
+    }
+    operand(i, in, o);
+  }
+}
+/// Of a short inner dimension.
+constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
+  bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+  int const* const in = edges + nd.first;
+  int const rank = nd.out.sizes.n;
+  dims const& s = sizes(in[0]);
+  index_t const inner = s[s.n - (ta ? 2 : 1)];
+  axis_index const row = m[rank - 2], col = m[rank - 1];
+  for (index_t e = 0; e < inner; ++e) {
+    axis_index const c{-1, e, 0};
+    m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
     operand(i, in[0], m);
-    return;
-  default:
-    break;
+    m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+    operand(i, in[1], m);
   }
-  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
+}
+constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index const* m) {
+  int const* const in = edges + nd.first;
+  for (int k = 0; k < nd.count; ++k) { // the last axes of the result are theirs
     dims const& s = sizes(in[k]);
-    int const shift = rank - s.n;
-    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, in[k], o);
+    operand(i, in[k], m + (nd.out.sizes.n - s.n));
   }
-  if (what == operator_class::expand) form(instance::form::alias);
 }
 
 } // namespace varve::loop
@@ -26187,7 +26323,7 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
   r.at.offset = m.offset;
   if (kind == role::inlined || kind == role::source) {
-    unfolding::identity(nd.out.sizes, map);
+    identity_map(nd.out.sizes, map);
     r.a = u.demand(m.node, map);
     for (int k = 0; k < nd.out.sizes.n; ++k)
       if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
@@ -26833,10 +26969,9 @@ private:
     list<int> seen;      // the loop that computed a node last
     list<index_t> again; // cost of what is computed at several indices; zeros between two members
   };
+  /// Puts a member into the first loop it may share. False when more values turned out to need storing.
   constexpr bool join(member const& m, exploration& shared) {
     unfolding& u = shared.u;
-    list<int>& seen = shared.seen;
-    list<index_t>& again = shared.again;
     u.clear();
     dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
     u.self = m.copy_to < 0 ? m.node : -1;
@@ -26844,15 +26979,29 @@ private:
     seed(u, roles, buffer_of, m, none);
     std::size_t const seeds = u.all.size();
     u.run();
-    int earliest = 0;
     bool stable = true;
+    int j = after_loads(u, space, stable);
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
+    cost_at_several_indices(shared);
+    stable = keep_costly(shared, seeds, numel(space), j) && stable;
+    index_t* const costs = shared.again.data();
+    for (instance const& i : u.all) costs[i.node] = 0;
+    if (j == static_cast<int>(groups.size())) groups.push_back({space});
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
+    return stable;
+  }
+  /// The first group in which everything that is loaded is there: behind those that store it, or with them where it is
+  /// taken as it comes. What is not stored yet will be, and `stable` tells so.
+  constexpr int after_loads(unfolding const& u, dims const& space, bool& stable) {
+    int earliest = 0;
     operator_class const* const kinds = what.data();
     for (instance const& i : u.all) {
       int n = i.node;
       if (i.as != instance::form::load || is_given(kinds[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
-      if (is_given(what[n])) continue;
+      if (is_given(kinds[n])) continue;
       if (!stored[n]) {
         stored[n] = 1;
         stable = false;
@@ -26862,15 +27011,14 @@ private:
       int const after = group[n] + (together ? 0 : 1);
       if (after > earliest) earliest = after;
     }
-    int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then
-    // not needed here.
-    list<char> needed(u.all.size(), 0);
-    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
-    index_t const volume = numel(space);
-    int const *const heads = u.head.data(), *const args = u.args.data();
+    return earliest;
+  }
+  /// What a value costs that is computed at several indices, with those it needs that are.
+  constexpr void cost_at_several_indices(exploration& shared) const {
+    unfolding const& u = shared.u;
+    int const* const heads = u.head.data();
     instance const* const all = u.all.data();
+    index_t* const again = shared.again.data();
     for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
       int const h = heads[n];
       if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
@@ -26879,8 +27027,21 @@ private:
       for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
       again[n] = c;
     }
-    int const own = m.copy_to < 0 ? m.node : -1;
+  }
+  /// Values that would be computed too often in loop `j` are stored: in descending order, since what a stored value
+  /// needs is then not needed here. The first `seeds` instances are needed anyway. False when one was found.
+  constexpr bool keep_costly(exploration& shared, std::size_t seeds, index_t volume, int j) {
+    unfolding const& u = shared.u;
+    list<char> needed(u.all.size(), 0);
     char* const wanted = needed.data();
+    for (std::size_t i = 0; i < seeds; ++i) wanted[i] = 1;
+    int const *const heads = u.head.data(), *const args = u.args.data();
+    int* const seen = shared.seen.data();
+    index_t const* const again = shared.again.data();
+    instance const* const all = u.all.data();
+    operator_class const* const kinds = what.data();
+    int const own = u.self;
+    bool stable = true;
     for (int n = u.highest; n >= 0; n = u.below(n)) {
       int const h = heads[n];
       if (h < 0) continue;
@@ -26904,11 +27065,6 @@ private:
       for (int i = h; i >= 0; i = all[i].next)
         for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
     }
-    index_t* const costs = again.data();
-    for (instance const& i : u.all) costs[i.node] = 0;
-    if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    groups[j].members.push_back(m);
-    if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
   /// A branch, whose operand 0 is the predicate, or a loop.
@@ -29603,7 +29759,7 @@ public:
   /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
   bool records() const {
     for (layer const* l = state_.transforms.top; l; l = l->below)
-      if (l->records) return true;
+      if (l->kind->records) return true;
     return false;
   }
 
@@ -30083,17 +30239,23 @@ boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const
 template <class On>
 boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
 
+template <class On>
+inline constexpr layer_kind functionalize_kind{
+    .name = "functionalize",
+    .role = layer_role::functionalize,
+    .keys = transform_keys(transform_type::functionalize),
+    .process = &interpreter_layer<functionalize_interpreter<dependent<tensor, On>>>::process,
+    .process_hop = &functionalized_call<On>,
+    .process_custom = &functionalized_custom<On>,
+    .records = true};
+
 /// One run of `functionalize` on tensors.
 template <class On = void>
 class dynamic_functional_scope {
   using T = dependent<tensor, On>;
 
 public:
-  dynamic_functional_scope() : layer_(this_thread_state.transforms) {
-    layer_.records = true;
-    layer_.process_hop = &functionalized_call<On>;
-    layer_.process_custom = &functionalized_custom<On>;
-  }
+  dynamic_functional_scope() : layer_(functionalize_kind<On>, this_thread_state.transforms) {}
   dynamic_functional_scope(dynamic_functional_scope const&) = delete;
   dynamic_functional_scope& operator=(dynamic_functional_scope const&) = delete;
   ~dynamic_functional_scope() { level().run->ended = true; }
@@ -33311,7 +33473,7 @@ struct boxed_scan {
       bool const is = !o.value[k].is((*o.from)[k]);
       auto const& v = o.value[k];
       using T = std::remove_cvref_t<decltype(v)>;
-      if (k < carried) x.push_back(T(materialize(operand<T, bool>{v, is}, dims{in.self->batch_size})));
+      if (k < carried) x.push_back(T(materialize(operand<T, bool>{v, is}, dims{batch_level::of(*in.self).batch_size})));
       else if (k < carried + scanned && is) x.push_back(T(transpose(v, ints<0>{}, ints<1>{})));
       else x.push_back(v);
       flags.push_back(is || k < carried);

@@ -3,8 +3,8 @@
 #   cmake -DFILE=<unit> -DCOMPILER=<name> [-DPRECOMPILED=<header>] -DMAX=<lines> -P check.cmake -- <compiler> <flags>...
 # The unit must compile as it is (the control), and must not with -DFAIL. Each line `// expect: <regex>` must match the
 # message; `// expect(gcc): ` and `// expect(clang): ` are for one compiler. The message may not be longer than MAX
-# lines, quoted source aside. A precompiled header saves most of the time, and can only make messages longer, by lines
-# that tell where it came from: a message that is found wanting is judged without it.
+# lines; quoted source, and how the headers include each other, aside. A precompiled header saves most of the time: a
+# message that is found wanting with it is judged without it.
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/../behind_dashes.cmake")
 set(compile ${behind_dashes})
@@ -50,6 +50,7 @@ function(wanting result message)
 
   # quoted source does not count: g++ 14 repeats it at every step
   string(REGEX REPLACE "\n +[0-9]* *\\|[^\n]*" "" lines "${message}")
+  string(REGEX REPLACE "(In file included|                ) from [^\n]*\n" "" lines "${lines}")
   string(REGEX REPLACE "[^\n]" "" lines "${lines}")
   string(LENGTH "${lines}" lines)
   if(lines GREATER MAX)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/autograd/erased_function.hpp>
-#include <varve/custom/custom_function_call.hpp> // first: the shortest way to it in the messages of compilers
+#include <varve/custom/custom_function_call.hpp>
 
 namespace varve {
 
