@@ -61,6 +61,25 @@
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
+/// 1 in units of a program that links the compiled library (the target `varve::compiled` says so): what depends on no
+/// type of the program is declared there and defined in the library, which compiles in a third of the time. 0, the
+/// default, in a program that is headers only. All units of a program must agree; the linker refuses a mixture.
+#ifndef VARVE_COMPILED
+#define VARVE_COMPILED 0
+#endif
+/// 0 where what the compiled library has is only declared: in units of programs that link it. 1 where it is defined: in
+/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator.
+#ifndef VARVE_DEFINES
+#define VARVE_DEFINES !VARVE_COMPILED
+#endif
+/// Of functions that the compiled library has: their headers declare them first, and define them at the end where they
+/// do.
+#if VARVE_DEFINES == 2
+#define VARVE_LIBRARY inline __attribute__((used))
+#else
+#define VARVE_LIBRARY inline
+#endif
+
 /// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
 /// take gigabytes to compile.
 #if defined(__OPTIMIZE__)
@@ -3005,8 +3024,14 @@ struct backend<detail::static_base> {
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
 
+/// A size, or the name of a symbolic one.
+std::string text_of_size(index_t size);
+/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
+std::string to_string(dims const& d);
+
+#if VARVE_DEFINES
 namespace detail {
-VARVE_COLD inline char* copy_text(char const* text) noexcept {
+VARVE_COLD VARVE_LIBRARY char* copy_text(char const* text) noexcept {
   if (!text) return nullptr;
   std::size_t const n = std::strlen(text) + 1;
   auto* p = static_cast<char*>(std::malloc(n));
@@ -3015,27 +3040,26 @@ VARVE_COLD inline char* copy_text(char const* text) noexcept {
 }
 } // namespace detail
 
-inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
-inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
-inline error& error::operator=(error const& other) noexcept {
+VARVE_LIBRARY error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+VARVE_LIBRARY error::error(error const& other) noexcept
+    : std::exception(other), text_(detail::copy_text(other.text_)) {}
+VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
   if (this != &other) {
     std::free(text_);
     text_ = detail::copy_text(other.text_);
   }
   return *this;
 }
-inline error::~error() { std::free(text_); }
+VARVE_LIBRARY error::~error() { std::free(text_); }
 
-/// A size, or the name of a symbolic one.
-VARVE_COLD inline std::string text_of_size(index_t size) {
+VARVE_COLD VARVE_LIBRARY std::string text_of_size(index_t size) {
   if (!is_symbol(size)) return std::to_string(size);
   std::string s;
   for (int k = 48; k >= 0; k -= 8)
     if (char const c = static_cast<char>(size >> k & 255)) s += c;
   return s;
 }
-/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
-VARVE_COLD inline std::string to_string(dims const& d) {
+VARVE_COLD VARVE_LIBRARY std::string to_string(dims const& d) {
   std::string s = "[";
   for (int k = 0; k < d.n; ++k) {
     if (k) s += ", ";
@@ -3045,68 +3069,70 @@ VARVE_COLD inline std::string to_string(dims const& d) {
 }
 
 namespace refuse {
-VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
+VARVE_COLD VARVE_LIBRARY void shapes_do_not_broadcast(dims const& a, dims const& b) {
   throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
 }
-VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
+VARVE_COLD VARVE_LIBRARY void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
   throw shape_error(
       ("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
 }
-VARVE_COLD inline void dtype_does_not_fit(char const* op, char const* result, char const* into) {
-  throw dtype_error(("varve: " + std::string(op) + ": a result of dtype " + result + " cannot be written into " + into)
-                        .c_str());
+VARVE_COLD VARVE_LIBRARY void dtype_does_not_fit(char const* op, char const* result, char const* into) {
+  throw dtype_error(
+      ("varve: " + std::string(op) + ": a result of dtype " + result + " cannot be written into " + into).c_str());
 }
-VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
+VARVE_COLD VARVE_LIBRARY void rank_exceeds_eight_dimensions(int rank) {
   throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
                     " dimensions a value may have")
                        .c_str());
 }
-VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
+VARVE_COLD VARVE_LIBRARY void axis_out_of_range(std::int64_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
   throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) +
                      ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
                         .c_str());
 }
-VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
+VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
   throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
                      std::to_string(size))
                         .c_str());
 }
-VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
+VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
 }
-VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
+VARVE_COLD VARVE_LIBRARY void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +
                          "; reduce its result, for example by sum")
                             .c_str());
 }
-VARVE_COLD inline void lengths_differ(char const* op, dims const& a, dims const& b) {
+VARVE_COLD VARVE_LIBRARY void lengths_differ(char const* op, dims const& a, dims const& b) {
   throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) +
                      " and " + to_string(b))
                         .c_str());
 }
-VARVE_COLD inline void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
+VARVE_COLD VARVE_LIBRARY void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
   throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
                           " steps that bound it; give it a greater bound")
                              .c_str());
 }
-VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
+VARVE_COLD VARVE_LIBRARY void trees_differ_in_size(std::size_t a, std::size_t b) {
   throw shape_error(
       ("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b))
           .c_str());
 }
-VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
+VARVE_COLD VARVE_LIBRARY void mapped_sizes_differ(dims const& a, dims const& b) {
   throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) +
                          " and " + to_string(b))
                             .c_str());
 }
-VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
+VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
   throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
-VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
+VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
   throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
 }
 } // namespace refuse
+
+#endif
 
 } // namespace varve
 
@@ -3827,44 +3853,10 @@ struct alignas(64) tensor_block {
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
-  tell_freed(s);
-  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
-  else {
-    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
-    delete s;
-  }
-}
+void drop_storage(storage* s);
 /// The last share of a block has gone.
-VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
-  if (b->base.defined()) b->base = tensor();
-  if (b->kind == payload::seen) {
-    b->seen.~wrapping();
-    if (!b->store && !b->counter) [[likely]]
-      return give_block(b);
-  }
-  if (b->kind == payload::subclass) drop_object(b->object);
-  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
-  // gives the block back.
-  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
-  if (!b->own.embedded) {
-    give_block(b);
-  } else if (inside->refs.drop()) {
-    tell_freed(inside);
-    give_block(b);
-  }
-  if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]]
-    drop_storage(c);
-}
-VARVE_NOINLINE inline void end_block(tensor_block* b) {
-  if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
-    return end_unusual_block(b);
-  if (b->own.refs.drop()) give_block(b);
-}
+void end_unusual_block(tensor_block* b);
+void end_block(tensor_block* b);
 /// Out of line, and without a frame: most shares are not the last.
 VARVE_NOINLINE inline void drop_block(tensor_block* b) {
   if (b->refs.drop()) end_block(b);
@@ -3886,17 +3878,6 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) {
   return new (detail::take_block()) detail::tensor_block(sizes, type);
-}
-/// Gives a tensor memory that lies apart, or is observed.
-VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
-  tensor r(b);
-  if (bytes <= sizeof b->bytes) b->embed(bytes);
-  else (b->store = new storage)->allocate(bytes);
-  detail::tell_allocated(b->store);
-  return r;
-}
-VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
-  return detail::provide_block(), empty(sizes, type);
 }
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
@@ -3928,11 +3909,6 @@ VARVE_INLINE dims const& tensor::sizes() const {
     return unusual_sizes();
   return block_->sizes;
 }
-VARVE_COLD inline dims const& tensor::unusual_sizes() const {
-  if (!block_) detail::refuse_undefined("sizes");
-  dims const* const own = block_->object->sizes();
-  return own ? *own : block_->sizes;
-}
 inline dims const& tensor::strides() const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("strides");
@@ -3959,13 +3935,6 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
     return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
-/// What a transform that has ended left is read through (FS-10).
-VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
-  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
-    detail::refuse_data(block_->kind);
-  if (state()) (void)current(); // then it stays as it is
-  return inner().raw(item);
-}
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
@@ -3988,17 +3957,6 @@ tensor tensor::from_data(T const* data, dims const& sizes) {
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
   return r;
 }
-inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  auto* s = b->store = new storage;
-  s->data = data;
-  s->borrowed = true;
-  layout const l{sizes, strides, 0, true};
-  b->strides = strides;
-  b->contiguous = l.contiguous();
-  return r;
-}
 template <class T>
 T tensor::item() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
@@ -4012,37 +3970,6 @@ inline tensor::operator bool() const {
     throw transform_error(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
-}
-inline tensor tensor::with_layout(layout const& l, bool is_view) const {
-  tensor r = alias();
-  auto* b = r.block_;
-  b->sizes = l.sizes;
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
-    b->base = block_->base.defined() ? block_->base : *this;
-    b->origin = block_->origin;
-    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version.store(version(), std::memory_order_relaxed);
-  }
-  return r;
-}
-inline tensor tensor::alias() const {
-  if (!block_) [[unlikely]]
-    detail::refuse_undefined("alias");
-  auto* b = make(block_->sizes, block_->type);
-  b->strides = block_->strides;
-  b->offset = block_->offset;
-  b->contiguous = block_->contiguous;
-  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
-  b->inference = block_->inference;
-  if ((b->counter = block_->counter)) b->counter->refs.add();
-  b->kind = block_->kind;
-  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
-  b->store = block_->store;
-  b->store->refs.add();
-  return tensor(b);
 }
 VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history,
                                  dims const& logical) {
@@ -4064,27 +3991,6 @@ inline subclass_object* tensor::object() const noexcept {
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
   r.block_->keys = keys;
-  return r;
-}
-inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
-  tensor r = of_object(nullptr, sizes, {}, type,
-                       {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
-  r.block_->kind = detail::payload::nothing;
-  return r;
-}
-inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
-                                dispatch_key_set keys) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
-  b->strides = l.strides;
-  b->contiguous = l.contiguous();
-  b->keys = keys;
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->kind = detail::payload::subclass;
-  b->object = object;
-  b->custom = object && (object->sizes() || object->strides());
   return r;
 }
 } // namespace varve
@@ -4211,6 +4117,138 @@ inline layout memory_layout(tensor const& t) {
 }
 } // namespace detail
 } // namespace varve
+
+// ---- varve/value/tensor_block.hpp
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  tell_freed(s);
+  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
+  else {
+    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    delete s;
+  }
+}
+VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
+  if (b->base.defined()) b->base = tensor();
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    if (!b->store && !b->counter) [[likely]]
+      return give_block(b);
+  }
+  if (b->kind == payload::subclass) drop_object(b->object);
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
+  // gives the block back.
+  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
+  if (!b->own.embedded) {
+    give_block(b);
+  } else if (inside->refs.drop()) {
+    tell_freed(inside);
+    give_block(b);
+  }
+  if (s && s != inside) drop_storage(s);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
+}
+VARVE_NOINLINE VARVE_LIBRARY void end_block(tensor_block* b) {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
+    return end_unusual_block(b);
+  if (b->own.refs.drop()) give_block(b);
+}
+} // namespace varve::detail
+
+namespace varve {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
+  tensor r(b);
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  detail::tell_allocated(b->store);
+  return r;
+}
+VARVE_NOINLINE VARVE_LIBRARY tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
+  return detail::provide_block(), empty(sizes, type);
+}
+VARVE_COLD VARVE_LIBRARY dims const& tensor::unusual_sizes() const {
+  if (!block_) detail::refuse_undefined("sizes");
+  dims const* const own = block_->object->sizes();
+  return own ? *own : block_->sizes;
+}
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD VARVE_LIBRARY void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
+    detail::refuse_data(block_->kind);
+  if (state()) (void)current(); // then it stays as it is
+  return inner().raw(item);
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  auto* s = b->store = new storage;
+  s->data = data;
+  s->borrowed = true;
+  layout const l{sizes, strides, 0, true};
+  b->strides = strides;
+  b->contiguous = l.contiguous();
+  return r;
+}
+VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
+  tensor r = alias();
+  auto* b = r.block_;
+  b->sizes = l.sizes;
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = l.contiguous();
+  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+    b->base = block_->base.defined() ? block_->base : *this;
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version.store(version(), std::memory_order_relaxed);
+  }
+  return r;
+}
+VARVE_LIBRARY tensor tensor::alias() const {
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("alias");
+  auto* b = make(block_->sizes, block_->type);
+  b->strides = block_->strides;
+  b->offset = block_->offset;
+  b->contiguous = block_->contiguous;
+  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
+  b->inference = block_->inference;
+  if ((b->counter = block_->counter)) b->counter->refs.add();
+  b->kind = block_->kind;
+  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
+  b->store = block_->store;
+  b->store->refs.add();
+  return tensor(b);
+}
+VARVE_LIBRARY tensor tensor::meta(dims const& sizes, varve::dtype type) {
+  tensor r = of_object(nullptr, sizes, {}, type,
+                       {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  r.block_->kind = detail::payload::nothing;
+  return r;
+}
+VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
+                                       varve::dtype type, dispatch_key_set keys) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
+  b->strides = l.strides;
+  b->contiguous = l.contiguous();
+  b->keys = keys;
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->kind = detail::payload::subclass;
+  b->object = object;
+  b->custom = object && (object->sizes() || object->strides());
+  return r;
+}
+} // namespace varve
+#endif
 
 // ---- varve/dispatch/boxed.hpp
 namespace varve {
@@ -4618,26 +4656,8 @@ struct dispatch_table {
 };
 
 namespace detail {
-VARVE_COLD inline std::string names_of(dispatch_key_set s) {
-  std::string r;
-  for (int k = dispatch_key_count - 1; k > 0; --k)
-    if (s.has(static_cast<dispatch_key>(k)))
-      r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
-  return r.empty() ? "none" : r;
-}
-VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
-  std::string r;
-  auto const say = [&](bool has, char const* what) {
-    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
-  };
-  for (int k = 1; k < dispatch_key_count; ++k)
-    say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
-  say(i.autograd, "autograd");
-  say(i.composite_implicit, "composite_implicit");
-  say(i.composite_explicit, "composite_explicit");
-  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
-  return r.empty() ? "none" : r;
-}
+std::string names_of(dispatch_key_set s);
+std::string kernels_of(kernel_inventory const& i);
 // The kernels that all operators share; they stand below, in tensor_dispatch.hpp and in subclass.hpp.
 tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
@@ -4695,7 +4715,44 @@ inline dispatch_table const& table_of(boxed_op const& op) {
 }
 
 /// What stands in a table where `resolve` found nothing, or two.
-VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
+} // namespace detail
+
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+namespace detail {
+/// Autograd: of the transform that kernels of a library work for, else eager.
+tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+} // namespace detail
+
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
+/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_COLD VARVE_LIBRARY std::string names_of(dispatch_key_set s) {
+  std::string r;
+  for (int k = dispatch_key_count - 1; k > 0; --k)
+    if (s.has(static_cast<dispatch_key>(k)))
+      r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD VARVE_LIBRARY std::string kernels_of(kernel_inventory const& i) {
+  std::string r;
+  auto const say = [&](bool has, char const* what) {
+    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
+  };
+  for (int k = 1; k < dispatch_key_count; ++k)
+    say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  say(i.autograd, "autograd");
+  say(i.composite_implicit, "composite_implicit");
+  say(i.composite_explicit, "composite_explicit");
+  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD VARVE_LIBRARY tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
   dispatch_table const& t = table_of(op);
   std::string const op_name = "varve: operator " + std::string(op.name());
   dispatch_key const k = (keys & t.stops).highest();
@@ -4708,23 +4765,17 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
                       "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) + ", kernel)")
                          .c_str());
 }
-} // namespace detail
-
-tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-namespace detail {
-/// Autograd: of the transform that kernels of a library work for, else eager.
-VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
     return call_layer(*this_thread_state.transforms.top, op, keys, x);
   dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
   autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
   return h ? h->call(op, below, x) : redispatch(op, below, x);
 }
-} // namespace detail
+} // namespace varve::detail
 
-/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
-/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
-inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+namespace varve {
+VARVE_LIBRARY tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   dispatch_table const& t = detail::table_of(op);
   dispatch_key_set const stops = keys.may_have_history() ? t.stops | dispatch_key::autograd_functionality : t.stops;
   while (true) {
@@ -4736,8 +4787,8 @@ inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args c
     keys = keys.below(k); // stops at the autograd of another backend only
   }
 }
-
 } // namespace varve
+#endif
 
 // ---- varve/core/spin_lock.hpp
 namespace varve::detail {
@@ -4781,6 +4832,29 @@ private:
   }
   std::atomic_flag busy_{};
 };
+
+} // namespace varve::detail
+
+// ---- varve/dispatch/form.hpp
+/// @file
+/// Varve has two forms: headers only, and declarations in headers with the compiled library beside them. A program has
+/// one of them, and its units and the library agree in the size of SIMD registers and in OpenMP; else it is not linked.
+/// (LLVM's linker, and clang with `-flto`, overlook a mixture of forms.)
+namespace varve::detail {
+
+#if VARVE_COMPILED
+__attribute__((used)) inline thread_local constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
+
+/// In the library, for its own flags: a unit that was compiled with others asks for another one.
+template <std::size_t RegisterBytes, bool OpenMP>
+void compiled_library_for_registers_of();
+#if !VARVE_DEFINES
+__attribute__((used)) constexpr auto library_of_this_unit =
+    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), VARVE_USE_OPENMP>;
+#endif
+#else
+__attribute__((used)) inline constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
+#endif
 
 } // namespace varve::detail
 
@@ -4901,11 +4975,7 @@ VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   return r;
 }
 /// The tensor itself when its elements follow one another, else a copy.
-VARVE_NOINLINE inline tensor contiguous_copy(tensor const& t) {
-  tensor r = tensor::empty(t.sizes(), t.dtype());
-  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
-  return r;
-}
+tensor contiguous_copy(tensor const& t);
 
 /// What the driver of elementwise operators needs to know of one, so that it exists once for all.
 struct pointwise_info {
@@ -4944,13 +5014,7 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
                                          nullptr, nullptr}};
 
-VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
-  meta const first = meta_of(*x[f.conditions]);
-  dtype t = first.type;
-  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
-  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
-  return f.floating && category(t) < 2 ? default_dtype : t;
-}
+dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
@@ -5117,6 +5181,23 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 }
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_NOINLINE VARVE_LIBRARY tensor contiguous_copy(tensor const& t) {
+  tensor r = tensor::empty(t.sizes(), t.dtype());
+  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
+  return r;
+}
+VARVE_NOINLINE VARVE_LIBRARY dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
+  meta const first = meta_of(*x[f.conditions]);
+  dtype t = first.type;
+  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
+  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
+  return f.floating && category(t) < 2 ? default_dtype : t;
+}
+} // namespace varve::detail
+#endif
 
 // ---- varve/dispatch/table.hpp
 namespace varve {
@@ -5285,11 +5366,35 @@ template <class Tag, int Facts>
 inline table_registration const registration{&table<Tag, Facts>};
 /// The table of an operator, known to `ops::find` from the start of the program that contains it.
 template <class Tag, int Facts>
-op_table const* registered_table() {
+op_table const* defined_table() {
   (void)&registration<Tag, Facts>;
   if constexpr (requires { typename rules<Tag>::functional; })
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
+}
+/// Is an operator in the compiled library, and called there?
+template <class Tag>
+inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
+
+/// An operator of varve as the compiled library has it.
+template <class Tag, int Facts, std::size_t Arity = static_cast<std::size_t>(rules<Tag>::arity)>
+struct library_operator {
+  using bound_type = decltype(rebound<Tag, Facts>(no_attributes));
+  static op_table const* table();
+  /// Calls it on `Arity` tensors, as `backend<tensor_base>` does.
+  static tensor call(bound_type const& op, tensor const* const* x);
+};
+#if VARVE_DEFINES == 1
+template <class Tag, int Facts, std::size_t Arity>
+op_table const* library_operator<Tag, Facts, Arity>::table() {
+  return defined_table<Tag, Facts>();
+}
+#endif
+
+template <class Tag, int Facts>
+op_table const* registered_table() {
+  if constexpr (in_library<Tag>) return library_operator<Tag, Facts>::table();
+  else return defined_table<Tag, Facts>();
 }
 /// The lock must be held. Of operators with the same name, that of varve.
 inline op_table const* table_named(char const* name) {
@@ -5610,14 +5715,50 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-[[noreturn]] VARVE_COLD inline void refuse_elsewhere() {
-  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
-                        "that thread; hand the function over by carry, or restore a thread_snapshot");
-}
+[[noreturn]] void refuse_elsewhere();
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension:
 /// `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at work on another thread: what is
 /// done to it here would be missing there.
-VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
+tensor const& left_in(layer const* transforms, tensor const& t);
+inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
+bool is_mapped(tensor const& t);
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
+/// is refused by one that has.
+tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x);
+
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
+/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
+dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x);
+
+/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+struct kernels_below {
+  layer& of;
+  dispatch_key_set keys;
+  boxed_args const& x;
+};
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
+/// autograd for eager tensors: what they do is not recorded.
+tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
+/// kernel in its place; else all of it.
+tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
+/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
+/// (FS-3, FS-14).
+tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_COLD VARVE_LIBRARY void refuse_elsewhere() {
+  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
+                        "that thread; hand the function over by carry, or restore a thread_snapshot");
+}
+VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
   for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
     if (p->state()) {
@@ -5633,21 +5774,16 @@ VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t
   }
   return *p;
 }
-inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
-VARVE_COLD inline bool is_mapped(tensor const& t) {
+VARVE_COLD VARVE_LIBRARY bool is_mapped(tensor const& t) {
   return t.is_wrapped() &&
          ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
-
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
-/// is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
     if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind->name);
   return op(x);
 }
-
-inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
+VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
   if (kind_.records) of_.grad_mode = grad_mode;
   if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
@@ -5670,9 +5806,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
-/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
-VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.kind->keys;
   for (auto const& t : x) {
@@ -5690,16 +5824,7 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, b
       op.table->eval && keys.has_any(l.kind->keys & dispatch_key_set(dispatch_key::autograd_functionality));
   return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
-
-/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
-struct kernels_below {
-  layer& of;
-  dispatch_key_set keys;
-  boxed_args const& x;
-};
-/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
-/// autograd for eager tensors: what they do is not recorded.
-VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   processing_layer const* const here = processing_layer::of(top);
   kernels_below const rest{here->working_for(),
                            keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
@@ -5707,7 +5832,7 @@ VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key
   popped const off(this_thread_state.transforms);
   return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
 }
-VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
+VARVE_COLD VARVE_LIBRARY tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
   thread_state& s = this_thread_state;
   pushed const back(s.transforms, rest.of);
   bool const outer = s.grad_mode;
@@ -5722,9 +5847,8 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   tensor const y = redispatch(op, rest.keys, rest.x);
   return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.current() : y;
 }
-/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
-/// kernel in its place; else all of it.
-VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys,
+                                                    boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
   if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
@@ -5739,11 +5863,8 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
-
-/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
-/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
-/// (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys,
+                                                   boxed_args const& x) {
   thread_state& s = this_thread_state;
   bool dead = false;
   for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
@@ -5772,8 +5893,8 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   popped const p(s.transforms);
   return p.top().kind->process(p.top(), op, x);
 }
-
 } // namespace varve::detail
+#endif
 
 // ---- varve/dispatch/tensor_dispatch.hpp
 namespace varve {
@@ -5795,7 +5916,147 @@ tensor as_tensor(array<T, D...> const& a) {
 
 /// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as
 /// a factory's.
-inline dispatch_key_set keys_of_call(boxed_args const& x) {
+dispatch_key_set keys_of_call(boxed_args const& x);
+/// The slow door: the highest key of the call decides.
+tensor call_boxed(boxed_op const& op, boxed_args const& x);
+
+/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+
+/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
+/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
+bool opened_for_one_recorder(tensor const** x, int n);
+/// Has the one recorder write down what was done.
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
+                              int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
+  layer& l = *this_thread_state.transforms.top;
+  l.kind->record(l, op, y, of, below, n);
+}
+
+/// The kernel proper.
+tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
+/// MD-10). Undefined when all decline.
+tensor ask_modes(boxed_op const& op, boxed_args const& x);
+[[noreturn]] void refuse_all_declined(boxed_op const& op);
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
+/// among the operands, who find all modes back (MD-10, MD-11).
+tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+template <dispatch_key Key>
+tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+} // namespace detail
+
+#if VARVE_DEFINES
+VARVE_LIBRARY tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
+#endif
+
+/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
+template <>
+struct backend<detail::tensor_base> {
+  template <class Op, class... X>
+  static tensor call(Op const& op, X const&... x) {
+    return enter(op, detail::as_tensor(x)...);
+  }
+  template <class S, class T, number N>
+  static tensor full(S const& sizes, T const& type, N v);
+  /// ... with the dtype of another tensor, on its backend.
+  template <number N>
+  static tensor full_on(tensor const& like, dims const& sizes, N v) {
+    tensor const* base = &like;
+    while (base->is_wrapped()) base = &base->inner();
+    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
+    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
+      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
+    include_keys const there(base->keys() & elsewhere);
+    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
+  }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
+  /// 0, 1, ..., n - 1 as int64.
+  template <class = void>
+  static tensor arange(tensor const& like, dims const& n);
+
+  template <class Op, class... X>
+  static tensor enter(Op const& op, X const&... x) {
+    if constexpr (detail::in_library<typename Op::tag>) {
+      using library = detail::library_operator<typename Op::tag, Op::facts>;
+      static_assert(sizeof...(X) == static_cast<std::size_t>(rules<typename Op::tag>::arity));
+      tensor const* const in[] = {&x..., nullptr};
+      if constexpr (std::is_same_v<Op, typename library::bound_type>) return library::call(op, in);
+      else return library::call(detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
+    } else {
+      return dispatched(op, x...);
+    }
+  }
+
+private:
+  template <class Tag, int Facts, std::size_t Arity>
+  friend struct detail::library_operator;
+  /// The call of an operator with its attributes in the form tables take.
+  template <class Op, class F>
+  static auto with_boxed(Op const& op, F const& call) {
+    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
+    if constexpr (Op::facts == 0) {
+      return call(boxed_op{t, &no_attributes});
+    } else {
+      attributes const at = op.boxed();
+      return call(boxed_op{t, &at});
+    }
+  }
+  template <class Op, class... X>
+  static tensor dispatched(Op const& op, X const&... x) {
+    using tag = typename Op::tag;
+    if (!(x.defined() && ...)) [[unlikely]]
+      detail::refuse_undefined(tag::op_name);
+    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
+    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
+      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
+      tensor const* below[] = {&x...};
+      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
+        tensor const* const of[] = {&x...};
+        constexpr int n = sizeof...(X);
+        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
+          return evaluate_tensor(op, *below[K]...);
+        }(std::index_sequence_for<X...>{});
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
+        return y;
+      }
+    }
+    return with_boxed(op, [&](boxed_op const& b) {
+      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
+      else return detail::call_boxed(b, boxed_args());
+    });
+  }
+};
+
+#if VARVE_DEFINES == 1
+template <class Tag, int Facts, std::size_t Arity>
+tensor detail::library_operator<Tag, Facts, Arity>::call(bound_type const& op, tensor const* const* x) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return backend<tensor_base>::dispatched(op, *x[K]...);
+  }(std::make_index_sequence<Arity>{});
+}
+#endif
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY dispatch_key_set keys_of_call(boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included;
   for (auto const& t : x)
@@ -5804,8 +6065,7 @@ inline dispatch_key_set keys_of_call(boxed_args const& x) {
   if ((keys & backends).empty()) keys |= default_keys;
   return keys - s.excluded;
 }
-/// The slow door: the highest key of the call decides.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   // What nothing watches goes straight to its kernel: the last step of every lowered call.
   if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
     unsigned keys = 0;
@@ -5815,13 +6075,7 @@ VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x)
   }
   return redispatch(op, keys_of_call(x), x);
 }
-
-/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
-
-/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
-/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
-VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
+VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int n) {
   thread_state const& s = this_thread_state;
   constexpr unsigned history = dispatch_key_set::history_bit;
   if (s.excluded.bits) return false;
@@ -5839,25 +6093,13 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   }
   return true;
 }
-/// Has the one recorder write down what was done.
-VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
-                              int n) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
-  layer& l = *this_thread_state.transforms.top;
-  l.kind->record(l, op, y, of, below, n);
-}
-
-/// The kernel proper.
-VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->eval(*op.at, x);
 }
-VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->meta(*op.at, x);
 }
-
-/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
-/// MD-10). Undefined when all decline.
-inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+VARVE_LIBRARY tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
   popped const p(*stack);
@@ -5866,7 +6108,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
     return y;
   return ask_modes(op, x);
 }
-[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+VARVE_COLD VARVE_LIBRARY void refuse_all_declined(boxed_op const& op) {
   thread_state const& s = this_thread_state;
   std::string tried;
   auto const add = [&](layer_stack const& stack) {
@@ -5879,9 +6121,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
                         "tensor, for instance op(args)")
                            .c_str());
 }
-/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
-/// among the operands, who find all modes back (MD-10, MD-11).
-VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
@@ -5895,8 +6135,6 @@ VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_s
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
   refuse_all_declined(op);
 }
-
-/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
 template <dispatch_key Key>
 VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
@@ -5906,9 +6144,8 @@ VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set key
   tensor y = p.top().kind->process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }
-
-/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
-VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys,
+                                                  boxed_args const& x) {
   constexpr int most = 8;
   subclass_type const* order[most];
   int n = 0;
@@ -5938,81 +6175,8 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
                         tried + "; let the dispatch of one of them return a tensor")
                            .c_str());
 }
-} // namespace detail
-
-inline tensor boxed_op::operator()(boxed_args const& x) const {
-  if (below) [[unlikely]]
-    return detail::call_kernels_below({table, at}, *below);
-  return detail::call_boxed(*this, x);
-}
-
-/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
-template <>
-struct backend<detail::tensor_base> {
-  template <class Op, class... X>
-  static tensor call(Op const& op, X const&... x) {
-    return enter(op, detail::as_tensor(x)...);
-  }
-  template <class S, class T, number N>
-  static tensor full(S const& sizes, T const& type, N v);
-  /// ... with the dtype of another tensor, on its backend.
-  template <number N>
-  static tensor full_on(tensor const& like, dims const& sizes, N v) {
-    tensor const* base = &like;
-    while (base->is_wrapped()) base = &base->inner();
-    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
-    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
-      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
-    include_keys const there(base->keys() & elsewhere);
-    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
-  }
-  /// Is a tensor seen through a `vmap` that is at work, at any depth?
-  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
-  /// 0, 1, ..., n - 1 as int64.
-  template <class = void>
-  static tensor arange(tensor const& like, dims const& n);
-
-private:
-  /// The call of an operator with its attributes in the form tables take.
-  template <class Op, class F>
-  static auto with_boxed(Op const& op, F const& call) {
-    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
-    if constexpr (Op::facts == 0) {
-      return call(boxed_op{t, &no_attributes});
-    } else {
-      attributes const at = op.boxed();
-      return call(boxed_op{t, &at});
-    }
-  }
-  template <class Op, class... X>
-  static tensor enter(Op const& op, X const&... x) {
-    using tag = typename Op::tag;
-    if (!(x.defined() && ...)) [[unlikely]]
-      detail::refuse_undefined(tag::op_name);
-    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
-    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
-    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
-      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
-    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
-      tensor const* below[] = {&x...};
-      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
-        tensor const* const of[] = {&x...};
-        constexpr int n = sizeof...(X);
-        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
-          return evaluate_tensor(op, *below[K]...);
-        }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
-        return y;
-      }
-    }
-    return with_boxed(op, [&](boxed_op const& b) {
-      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
-      else return detail::call_boxed(b, boxed_args());
-    });
-  }
-};
-
-} // namespace varve
+} // namespace varve::detail
+#endif
 
 // ---- varve/interpreter/recorded_call.hpp
 /// @file
@@ -9498,13 +9662,7 @@ struct dynamic_level {
   /// ... while the level is on the stack (`layer_kind::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
-                          int n) {
-    auto const& in = *static_cast<dynamic_level*>(l.object);
-    bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
-    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
-  }
+                          int n);
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history,
   /// and may not be written into where something is (AG-16).
   template <class Y>
@@ -9524,6 +9682,18 @@ struct dynamic_level {
     return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes());
   }
 };
+
+#if VARVE_DEFINES
+template <class Y>
+void dynamic_level::record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
+                                int n) {
+  auto const& in = *static_cast<dynamic_level*>(l.object);
+  bool const on = this_thread_state.grad_mode;
+  if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+  if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+  if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
+}
+#endif
 
 /// ... of `vmap`: what only that needs.
 struct batch_level : dynamic_level {
@@ -11141,32 +11311,13 @@ template <class T = tensor>
 class backward_run {
 public:
   /// `keep`: saved values are kept for another run.
-  explicit backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
-    current() = this;
-    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
-    tasks_.clear();
-    ready_.clear();
-    open_.clear();
-    this_thread_sees_again = {};
-  }
+  explicit backward_run(bool keep);
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
-  ~backward_run() {
-    current() = outer_;
-    this_thread_sees_again = outer_level_;
-    if (owns_marks_) marks_taken().store(false, std::memory_order_release);
-    for (auto& t : tasks_) delete t.rest;
-    tasks_.clear();
-    roots_.clear();
-    if (tasks_.capacity() <= 4096) mine_.swap(spare());
-  }
+  ~backward_run();
 
   /// The cotangent of a result joins.
-  void seed(edge const& e, T g) {
-    roots_.push_back(e);
-    std::uint32_t const k = discover(e.to());
-    give(k, e.nr(), static_cast<T&&>(g));
-  }
+  void seed(edge const& e, T g);
   /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
   int capture(edge const& e) {
     captures_.push_back({e, {}, false});
@@ -11175,38 +11326,7 @@ public:
   T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
   bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
 
-  void run() {
-    if (!captures_.empty()) find_needed();
-    task* const tasks = tasks_.data(); // none joins any more
-    std::uint32_t only = none;         // one that may run, when no other may
-    if (roots_.size() == 1) only = place(roots_[0].to());
-    else
-      for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-        if (tasks[k].waiting == 0) make_ready(k);
-    while (only != none || !ready_.empty()) {
-      std::uint32_t const k = only != none ? only : ready_.take();
-      only = none;
-      grad_node& n = *tasks[k].at;
-      boxed_args g(static_cast<T&&>(tasks[k].first));
-      if (n.results > 1) take_rest(tasks[k], g);
-      if (n.extra) n.extra->arrived(n, g);
-      if (tasks[k].is_captured) hand_out(n, g);
-      boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
-      for (int i = 0; i < n.count; ++i) {
-        if (!n.next[i]) continue;
-        std::uint32_t const to = place(n.next[i].to());
-        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
-        if (--tasks[to].waiting != 0) continue;
-        if (only == none && ready_.empty()) {
-          only = to;
-          continue;
-        }
-        if (only != none) make_ready(only);
-        only = none;
-        make_ready(to);
-      }
-    }
-  }
+  void run();
 
   /// The node that this thread is running; null outside.
   static grad_node*& this_node() {
@@ -11314,52 +11434,9 @@ private:
   }
   void make_ready(std::uint32_t k) { ready_.push(tasks_[k].at->sequence, k); }
   /// Counts for every node what must run before it.
-  std::uint32_t discover(grad_node* root) {
-    if (std::uint32_t const k = find(root); k != none) return k;
-    std::uint32_t const first = add_task(root);
-    open_.push_back(root);
-    while (!open_.empty()) {
-      grad_node* const n = open_.back();
-      open_.pop_back();
-      edge const* const end = n->next + n->count;
-      for (edge const* e = n->next; e != end; ++e) {
-        grad_node* const to = e->to();
-        if (!to) continue;
-        std::uint32_t k = find(to);
-        if (k == none) {
-          k = add_task(to);
-          open_.push_back(to);
-        }
-        ++tasks_[k].waiting;
-      }
-    }
-    return first;
-  }
+  std::uint32_t discover(grad_node* root);
   /// What leads to a capture, found from the leaves on.
-  void find_needed() {
-    for (auto& t : tasks_) t.needed = false;
-    for (auto& c : captures_)
-      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-    std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
-    std::vector<dependent<char, T>> seen(tasks_.size(), 0);
-    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
-    while (!path.empty()) {
-      auto& [k, i] = path.back();
-      grad_node* const n = tasks_[k].at;
-      seen[k] = 1;
-      if (i == n->count) {
-        std::uint32_t const done = k;
-        for (int j = 0; j < n->count; ++j)
-          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
-        path.pop_back();
-        continue;
-      }
-      grad_node* const to = n->next[i++].to();
-      if (!to) continue;
-      std::uint32_t const child = find(to);
-      if (!seen[child]) path.push_back({child, 0});
-    }
-  }
+  void find_needed();
   void give(std::uint32_t k, std::uint32_t nr, T g) {
     T* sum = &tasks_[k].first;
     if (nr > 0) [[unlikely]] {
@@ -11423,6 +11500,114 @@ private:
   std::vector<indexed> index_;
   std::vector<capture_t> captures_;
 };
+
+#if VARVE_DEFINES
+template <class T>
+backward_run<T>::backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
+  current() = this;
+  mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+  tasks_.clear();
+  ready_.clear();
+  open_.clear();
+  this_thread_sees_again = {};
+}
+template <class T>
+backward_run<T>::~backward_run() {
+  current() = outer_;
+  this_thread_sees_again = outer_level_;
+  if (owns_marks_) marks_taken().store(false, std::memory_order_release);
+  for (auto& t : tasks_) delete t.rest;
+  tasks_.clear();
+  roots_.clear();
+  if (tasks_.capacity() <= 4096) mine_.swap(spare());
+}
+template <class T>
+void backward_run<T>::seed(edge const& e, T g) {
+  roots_.push_back(e);
+  std::uint32_t const k = discover(e.to());
+  give(k, e.nr(), static_cast<T&&>(g));
+}
+template <class T>
+void backward_run<T>::run() {
+  if (!captures_.empty()) find_needed();
+  task* const tasks = tasks_.data(); // none joins any more
+  std::uint32_t only = none;         // one that may run, when no other may
+  if (roots_.size() == 1) only = place(roots_[0].to());
+  else
+    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+      if (tasks[k].waiting == 0) make_ready(k);
+  while (only != none || !ready_.empty()) {
+    std::uint32_t const k = only != none ? only : ready_.take();
+    only = none;
+    grad_node& n = *tasks[k].at;
+    boxed_args g(static_cast<T&&>(tasks[k].first));
+    if (n.results > 1) take_rest(tasks[k], g);
+    if (n.extra) n.extra->arrived(n, g);
+    if (tasks[k].is_captured) hand_out(n, g);
+    boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+    for (int i = 0; i < n.count; ++i) {
+      if (!n.next[i]) continue;
+      std::uint32_t const to = place(n.next[i].to());
+      if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
+      if (--tasks[to].waiting != 0) continue;
+      if (only == none && ready_.empty()) {
+        only = to;
+        continue;
+      }
+      if (only != none) make_ready(only);
+      only = none;
+      make_ready(to);
+    }
+  }
+}
+template <class T>
+std::uint32_t backward_run<T>::discover(grad_node* root) {
+  if (std::uint32_t const k = find(root); k != none) return k;
+  std::uint32_t const first = add_task(root);
+  open_.push_back(root);
+  while (!open_.empty()) {
+    grad_node* const n = open_.back();
+    open_.pop_back();
+    edge const* const end = n->next + n->count;
+    for (edge const* e = n->next; e != end; ++e) {
+      grad_node* const to = e->to();
+      if (!to) continue;
+      std::uint32_t k = find(to);
+      if (k == none) {
+        k = add_task(to);
+        open_.push_back(to);
+      }
+      ++tasks_[k].waiting;
+    }
+  }
+  return first;
+}
+template <class T>
+void backward_run<T>::find_needed() {
+  for (auto& t : tasks_) t.needed = false;
+  for (auto& c : captures_)
+    if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
+  std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
+  std::vector<dependent<char, T>> seen(tasks_.size(), 0);
+  for (auto const& r : roots_) path.push_back({find(r.to()), 0});
+  while (!path.empty()) {
+    auto& [k, i] = path.back();
+    grad_node* const n = tasks_[k].at;
+    seen[k] = 1;
+    if (i == n->count) {
+      std::uint32_t const done = k;
+      for (int j = 0; j < n->count; ++j)
+        if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
+      path.pop_back();
+      continue;
+    }
+    grad_node* const to = n->next[i++].to();
+    if (!to) continue;
+    std::uint32_t const child = find(to);
+    if (!seen[child]) path.push_back({child, 0});
+  }
+}
+#endif
 } // namespace detail
 
 } // namespace varve
@@ -11820,21 +12005,10 @@ namespace varve {
 namespace detail {
 /// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds
 /// (AG-9).
-VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
-  edge const& old = t.history();
-  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
-  t.set_history(static_cast<edge&&>(e));
-  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
-}
+void change_history(tensor const& t, edge e);
 /// Threads that share a view find its history one at a time.
 inline constinit spin_lock finding_histories;
-VARVE_COLD inline void find_history(tensor const& t) {
-  edge old; // let go outside of the lock: what a graph holds may be the user's
-  spin_lock::held const on(finding_histories);
-  if (!t.is_overtaken()) return;
-  old = t.history();
-  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
-}
+void find_history(tensor const& t);
 /// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
@@ -11850,12 +12024,7 @@ inline tensor const& fresh_at_level(tensor const& t) {
 }
 /// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as
 /// seen below them.
-inline tensor const& where_recorded(tensor const& t) {
-  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
-  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
-  return constant || left_over ? where_recorded(t.inner()) : t;
-}
+tensor const& where_recorded(tensor const& t);
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned
 /// a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -11926,7 +12095,48 @@ namespace detail {
 }
 
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
-inline void check_write(char const* op, tensor const& x) {
+void check_write(char const* op, tensor const& x);
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
+/// base's other views (AG-15). `views` finds these.
+template <class Views>
+void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
+  tensor const& base = self.base();
+  if (!base.defined()) return change_history(self, written);
+  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, views.history_of_view(base, self));
+}
+/// A recorded call of an operator that writes into its first operand.
+tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+/// ... a call whose result is there, of operands one of which is known to require grad.
+void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x);
+/// What happens at the autograd key: recorded when an operand has a history.
+tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+} // namespace detail
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_NOINLINE VARVE_LIBRARY void change_history(tensor const& t, edge e) {
+  edge const& old = t.history();
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  t.set_history(static_cast<edge&&>(e));
+  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
+}
+VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
+  edge old; // let go outside of the lock: what a graph holds may be the user's
+  spin_lock::held const on(finding_histories);
+  if (!t.is_overtaken()) return;
+  old = t.history();
+  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
+}
+VARVE_LIBRARY tensor const& where_recorded(tensor const& t) {
+  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
+  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
+  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  return constant || left_over ? where_recorded(t.inner()) : t;
+}
+VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   bool const leaf = x.history() && x.history().to()->type->is_leaf;
   if (leaf)
     refuse_write(
@@ -11954,17 +12164,7 @@ inline void check_write(char const* op, tensor const& x) {
   if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
-/// base's other views (AG-15). `views` finds these.
-template <class Views>
-void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
-  tensor const& base = self.base();
-  if (!base.defined()) return change_history(self, written);
-  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
-  change_history(self, views.history_of_view(base, self));
-}
-/// A recorded call of an operator that writes into its first operand.
-VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
@@ -11993,21 +12193,18 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
   return y;
 }
-/// ... a call whose result is there, of operands one of which is known to require grad.
-VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
+VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
   if (eager_level::records(op, y)) [[likely]]
     return eager_level::write_down(op, y, x);
   eager_level const level;
   level.record(level, op, y, eager_tracked<operand_list>{x, true});
 }
-/// What happens at the autograd key: recorded when an operand has a history.
-VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
-} // namespace detail
-
-} // namespace varve
+} // namespace varve::detail
+#endif
 
 // ---- varve/interpreter/view_replay.hpp
 /// @file
@@ -12466,30 +12663,14 @@ inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(t
 inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
+namespace detail {
+/// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
+template <class On>
+void require_grad(tensor const& t, bool on);
+} // namespace detail
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
-  if (!defined()) detail::refuse_undefined("requires_grad_");
-  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
-  detail::refuse_inside_transform("requires_grad_", *this);
-  if (inside_transform())
-    throw transform_error(
-        "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
-  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
-  if (!is_leaf()) {
-    if (!on)
-      detail::refuse_autograd("requires_grad_",
-                              "only leaves can stop to require gradients; use detach for a value that does not");
-    return *this;
-  }
-  if (on == history().operator bool()) return *this;
-  if (on && !is_floating(dtype()))
-    throw dtype_error(
-        (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
-  if (on && is_inference())
-    detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
-  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
-  else set_history({});
+  detail::require_grad<dependent<bool, T>>(*this, static_cast<bool>(on));
   return *this;
 }
 inline bool tensor::is_leaf() const {
@@ -12608,6 +12789,34 @@ void mirror_autograd_meta(T const& from, T const& to) {
   };
   to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
+
+#if VARVE_DEFINES
+template <class On>
+void detail::require_grad(tensor const& t, bool on) {
+  if (!t.defined()) refuse_undefined("requires_grad_");
+  if (is_left_over(t)) return require_grad<On>(outside(t), on);
+  refuse_inside_transform("requires_grad_", t);
+  if (inside_transform())
+    throw transform_error(
+        "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  autograd_kernels.store(&eager_autograd<On>, std::memory_order_release);
+  accumulate_grad::add_to.store(&add_to_gradient<dependent<tensor, On>>, std::memory_order_release);
+  if (!t.is_leaf()) {
+    if (!on)
+      refuse_autograd("requires_grad_",
+                      "only leaves can stop to require gradients; use detach for a value that does not");
+    return;
+  }
+  if (on == t.history().operator bool()) return;
+  if (on && !is_floating(t.dtype()))
+    throw dtype_error(
+        (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
+  if (on && t.is_inference())
+    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on) t.set_history(edge_to(new accumulate_grad));
+  else t.set_history({});
+}
+#endif
 
 } // namespace varve
 
@@ -13111,27 +13320,33 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
-    interpreter.self = this;
-    object = static_cast<dynamic_level*>(&interpreter);
-    interpreter.refresh = refresh_of<I>;
-    pushed::name(*this, stack);
-  }
+  interpreter_layer(layer_kind const& k, layer_stack& stack);
   interpreter_layer(interpreter_layer const&) = delete;
   interpreter_layer& operator=(interpreter_layer const&) = delete;
 
   /// `layer_kind::process` of its kinds.
-  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
-    auto const& in = static_cast<interpreter_layer&>(l).interpreter;
-    if (op.table->kind == op_kind::mutation) [[unlikely]]
-      return write_at(in, op, x);
-    tensor y = in.process(op, x);
-    if (!in.refresh) return y;
-    if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
-    in.make_own(y, x);
-    return y;
-  }
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x);
 };
+#if VARVE_DEFINES
+template <class I>
+interpreter_layer<I>::interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
+  interpreter.self = this;
+  object = static_cast<dynamic_level*>(&interpreter);
+  interpreter.refresh = refresh_of<I>;
+  pushed::name(*this, stack);
+}
+template <class I>
+tensor interpreter_layer<I>::process(layer& l, boxed_op const& op, boxed_args const& x) {
+  auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+  if (op.table->kind == op_kind::mutation) [[unlikely]]
+    return write_at(in, op, x);
+  tensor y = in.process(op, x);
+  if (!in.refresh) return y;
+  if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+  in.make_own(y, x);
+  return y;
+}
+#endif
 
 /// What the transforms do on tensors. (Templates, so that the header alone instantiates no operator.)
 template <class On>
@@ -13490,9 +13705,7 @@ namespace autograd {
 /// saved value was overtaken; then some leaves may have their gradient already.
 template <class T = tensor>
 void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {},
-              std::vector<T> const& inputs = {}) {
-  detail::run_backward<T>(roots, gradients, o, inputs);
-}
+              std::vector<T> const& inputs = {});
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves:
 /// `torch.autograd.grad`. No leaf is changed (AG-2). An input that plays no part is `autograd_error`, unless `allow`
@@ -13501,7 +13714,21 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 /// then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
-                    std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+                    std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error);
+} // namespace autograd
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::autograd {
+template <class T>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients, options o,
+              std::vector<T> const& inputs) {
+  detail::run_backward<T>(roots, gradients, o, inputs);
+}
+template <class T>
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
+                    std::vector<T> const& grad_outputs, options o, unused allow) {
   detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<T> run(o.retain_graph || o.create_graph);
@@ -13530,8 +13757,9 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
   }
   return r;
 }
-} // namespace autograd
+} // namespace varve::autograd
 
+namespace varve {
 /// The same run for each slice of the cotangents, as `vmap` does it.
 template <class T, class Targets, class Options, class Unused>
 std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
@@ -13586,7 +13814,7 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient},
                           {retain_graph, create_graph}, std::array<T, 0>{});
 }
-inline tensor tensor::grad() const {
+VARVE_LIBRARY tensor tensor::grad() const {
   if (!defined()) return {};
   edge const& e = detail::where_recorded(*this).history();
   if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
@@ -13594,7 +13822,7 @@ inline tensor tensor::grad() const {
     if (tensor const* const g = e.to()->extra->retained_at(e.nr())) return *g;
   return {};
 }
-inline void tensor::set_grad(tensor const& g) const {
+VARVE_LIBRARY void tensor::set_grad(tensor const& g) const {
   auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
@@ -13604,8 +13832,8 @@ inline void tensor::set_grad(tensor const& g) const {
             .c_str());
   leaf->set(g);
 }
-
 } // namespace varve
+#endif
 
 // ---- varve/hop/pack.hpp
 /// @file
@@ -36961,7 +37189,28 @@ constexpr auto value_and_grad(F f, has_aux_t) {
 namespace varve {
 
 namespace detail {
-inline void print_element(std::string& to, tensor const& t, index_t offset) {
+void print_element(std::string& to, tensor const& t, index_t offset);
+/// Longer dimensions show their first and last three elements.
+void print_elements(std::string& to, tensor const& t, int axis, index_t offset);
+} // namespace detail
+
+/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
+/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
+/// history names what made it: `grad_fn=<AddBackward0>`.
+std::string to_string(tensor const& t);
+
+/// `std::cout << t`.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
+  out << to_string(t).c_str();
+  return out;
+}
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[40];
   on_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
@@ -36971,8 +37220,7 @@ inline void print_element(std::string& to, tensor const& t, index_t offset) {
   });
   to += text;
 }
-/// Longer dimensions show their first and last three elements.
-inline void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
+VARVE_LIBRARY void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
   if (axis == t.dim()) return print_element(to, t, offset);
   index_t const n = t.sizes()[axis], shown = t.numel() > 1000 && n > 6 ? 3 : n;
   to += '[';
@@ -36986,12 +37234,10 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
   }
   to += ']';
 }
-} // namespace detail
+} // namespace varve::detail
 
-/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
-/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
-/// history names what made it: `grad_fn=<AddBackward0>`.
-inline std::string to_string(tensor const& t) {
+namespace varve {
+VARVE_LIBRARY std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
     bool const mapped = !t.state() && !(t.sizes() == t.inner().sizes());
@@ -37022,12 +37268,5 @@ inline std::string to_string(tensor const& t) {
   }
   return r + ")";
 }
-
-/// `std::cout << t`.
-template <class Traits>
-std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
-  out << to_string(t).c_str();
-  return out;
-}
-
 } // namespace varve
+#endif

@@ -3,6 +3,7 @@
 # check.cmake
 #   prefix            installs, then moves the tree: what is installed may not know where it was put
 #   find_package, add_subdirectory, pkg-config    build and run main.cpp, each its own way
+#   without_compiled, compiled    the component that is not there, and that is; then a program of both forms
 # named directories that the user names go before packages; one that is too old stops in one line with the remedy
 cmake_minimum_required(VERSION 3.22)
 function(run)
@@ -40,25 +41,44 @@ endif()
 
 set(build "${SCRATCH}/${STEP}")
 file(REMOVE_RECURSE "${build}")
+# must_fail(<text> <command>...): the command must fail, and say this.
+function(must_fail text)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
+  string(FIND "${log}" "${text}" at)
+  if(NOT failed OR at EQUAL -1)
+    message(FATAL_ERROR "did not fail with '${text}': ${ARGN}\n${log}")
+  endif()
+endfunction()
+set(consume ${CMAKE_COMMAND} -S "${here}" -G "${GENERATOR}" -C "${CACHE}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+            -DVARVE_COMPONENTS=compiled)
+if(STEP STREQUAL "without_compiled")
+  must_fail("varve has no component compiled here: install it with -DVARVE_BUILD_COMPILED=ON" ${consume}
+            -B "${build}" "-Dvarve_ROOT=${prefix}")
+  return()
+endif()
+if(STEP STREQUAL "compiled")
+  # Installed without a test, an example or a benchmark that was built.
+  run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${build}/library" -G "${GENERATOR}" -C "${CACHE}"
+      "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Debug -DVARVE_BUILD_COMPILED=ON -DVARVE_BUILD_TESTS=OFF
+      -DVARVE_BUILD_EXAMPLES=OFF -DVARVE_BUILD_BENCH=OFF)
+  run(${CMAKE_COMMAND} --build "${build}/library" --parallel)
+  run(${CMAKE_COMMAND} --install "${build}/library" --prefix "${build}/prefix")
+  run(${consume} -B "${build}/consumer" "-Dvarve_ROOT=${build}/prefix")
+  run(${CMAKE_COMMAND} --build "${build}/consumer")
+  run("${build}/consumer/consumer")
+  must_fail("units_of_headers_only_beside_units_of_the_compiled_library" ${CMAKE_COMMAND} --build "${build}/consumer"
+            --target mixed)
+  return()
+endif()
 if(STEP STREQUAL "named")
   file(WRITE "${build}/old/boost/version.hpp" "#define BOOST_VERSION 107300\n")
   file(WRITE "${build}/old/xsimd/config/xsimd_config.hpp"
       "#define XSIMD_VERSION_MAJOR 7\n#define XSIMD_VERSION_MINOR 6\n#define XSIMD_VERSION_PATCH 0\n")
-  # refused(<line> <option>...): configuration must stop with this line.
-  function(refused line)
-    execute_process(COMMAND ${CMAKE_COMMAND} -S "${here}" -B "${build}/build" -G "${GENERATOR}" -C "${CACHE}"
-        "-DCMAKE_CXX_COMPILER=${COMPILER}"
-                            "-DVARVE_SOURCE=${SOURCE}" ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE log
-                                ERROR_VARIABLE log)
-    string(FIND "${log}" " ${line}\n" at)
-    if(NOT failed OR at EQUAL -1)
-      message(FATAL_ERROR "not refused with '${line}': ${ARGN}\n${log}")
-    endif()
-  endfunction()
-  refused("varve needs xsimd >= 8.1: apt install libxsimd-dev (brew install xsimd)" -DVARVE_XSIMD=ON
-      "-DVARVE_XSIMD_INCLUDE_DIR=${build}/old")
-  refused("varve needs Boost.Hana >= 1.74: apt install libboost-dev (brew install boost)"
-      "-DVARVE_BOOST_INCLUDE_DIR=${build}/old")
+  list(APPEND consume -B "${build}/build" "-DVARVE_SOURCE=${SOURCE}")
+  must_fail(" varve needs xsimd >= 8.1: apt install libxsimd-dev (brew install xsimd)\n" ${consume} -DVARVE_XSIMD=ON
+            "-DVARVE_XSIMD_INCLUDE_DIR=${build}/old")
+  must_fail(" varve needs Boost.Hana >= 1.74: apt install libboost-dev (brew install boost)\n" ${consume}
+            "-DVARVE_BOOST_INCLUDE_DIR=${build}/old")
   return()
 endif()
 if(STEP STREQUAL "pkg-config")

@@ -141,9 +141,7 @@ namespace autograd {
 /// saved value was overtaken; then some leaves may have their gradient already.
 template <class T = tensor>
 void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {},
-              std::vector<T> const& inputs = {}) {
-  detail::run_backward<T>(roots, gradients, o, inputs);
-}
+              std::vector<T> const& inputs = {});
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves:
 /// `torch.autograd.grad`. No leaf is changed (AG-2). An input that plays no part is `autograd_error`, unless `allow`
@@ -152,7 +150,21 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 /// then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
-                    std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+                    std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error);
+} // namespace autograd
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::autograd {
+template <class T>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients, options o,
+              std::vector<T> const& inputs) {
+  detail::run_backward<T>(roots, gradients, o, inputs);
+}
+template <class T>
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
+                    std::vector<T> const& grad_outputs, options o, unused allow) {
   detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<T> run(o.retain_graph || o.create_graph);
@@ -181,8 +193,9 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
   }
   return r;
 }
-} // namespace autograd
+} // namespace varve::autograd
 
+namespace varve {
 /// The same run for each slice of the cotangents, as `vmap` does it.
 template <class T, class Targets, class Options, class Unused>
 std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
@@ -237,7 +250,7 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient},
                           {retain_graph, create_graph}, std::array<T, 0>{});
 }
-inline tensor tensor::grad() const {
+VARVE_LIBRARY tensor tensor::grad() const {
   if (!defined()) return {};
   edge const& e = detail::where_recorded(*this).history();
   if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
@@ -245,7 +258,7 @@ inline tensor tensor::grad() const {
     if (tensor const* const g = e.to()->extra->retained_at(e.nr())) return *g;
   return {};
 }
-inline void tensor::set_grad(tensor const& g) const {
+VARVE_LIBRARY void tensor::set_grad(tensor const& g) const {
   auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
@@ -255,5 +268,5 @@ inline void tensor::set_grad(tensor const& g) const {
             .c_str());
   leaf->set(g);
 }
-
 } // namespace varve
+#endif

@@ -102,30 +102,14 @@ inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(t
 inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
+namespace detail {
+/// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
+template <class On>
+void require_grad(tensor const& t, bool on);
+} // namespace detail
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
-  if (!defined()) detail::refuse_undefined("requires_grad_");
-  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
-  detail::refuse_inside_transform("requires_grad_", *this);
-  if (inside_transform())
-    throw transform_error(
-        "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
-  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
-  if (!is_leaf()) {
-    if (!on)
-      detail::refuse_autograd("requires_grad_",
-                              "only leaves can stop to require gradients; use detach for a value that does not");
-    return *this;
-  }
-  if (on == history().operator bool()) return *this;
-  if (on && !is_floating(dtype()))
-    throw dtype_error(
-        (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
-  if (on && is_inference())
-    detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
-  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
-  else set_history({});
+  detail::require_grad<dependent<bool, T>>(*this, static_cast<bool>(on));
   return *this;
 }
 inline bool tensor::is_leaf() const {
@@ -244,5 +228,33 @@ void mirror_autograd_meta(T const& from, T const& to) {
   };
   to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
+
+#if VARVE_DEFINES
+template <class On>
+void detail::require_grad(tensor const& t, bool on) {
+  if (!t.defined()) refuse_undefined("requires_grad_");
+  if (is_left_over(t)) return require_grad<On>(outside(t), on);
+  refuse_inside_transform("requires_grad_", t);
+  if (inside_transform())
+    throw transform_error(
+        "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  autograd_kernels.store(&eager_autograd<On>, std::memory_order_release);
+  accumulate_grad::add_to.store(&add_to_gradient<dependent<tensor, On>>, std::memory_order_release);
+  if (!t.is_leaf()) {
+    if (!on)
+      refuse_autograd("requires_grad_",
+                      "only leaves can stop to require gradients; use detach for a value that does not");
+    return;
+  }
+  if (on == t.history().operator bool()) return;
+  if (on && !is_floating(t.dtype()))
+    throw dtype_error(
+        (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
+  if (on && t.is_inference())
+    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on) t.set_history(edge_to(new accumulate_grad));
+  else t.set_history({});
+}
+#endif
 
 } // namespace varve

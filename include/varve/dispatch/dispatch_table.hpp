@@ -38,26 +38,8 @@ struct dispatch_table {
 };
 
 namespace detail {
-VARVE_COLD inline std::string names_of(dispatch_key_set s) {
-  std::string r;
-  for (int k = dispatch_key_count - 1; k > 0; --k)
-    if (s.has(static_cast<dispatch_key>(k)))
-      r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
-  return r.empty() ? "none" : r;
-}
-VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
-  std::string r;
-  auto const say = [&](bool has, char const* what) {
-    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
-  };
-  for (int k = 1; k < dispatch_key_count; ++k)
-    say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
-  say(i.autograd, "autograd");
-  say(i.composite_implicit, "composite_implicit");
-  say(i.composite_explicit, "composite_explicit");
-  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
-  return r.empty() ? "none" : r;
-}
+std::string names_of(dispatch_key_set s);
+std::string kernels_of(kernel_inventory const& i);
 // The kernels that all operators share; they stand below, in tensor_dispatch.hpp and in subclass.hpp.
 tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
@@ -115,7 +97,44 @@ inline dispatch_table const& table_of(boxed_op const& op) {
 }
 
 /// What stands in a table where `resolve` found nothing, or two.
-VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
+} // namespace detail
+
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+namespace detail {
+/// Autograd: of the transform that kernels of a library work for, else eager.
+tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+} // namespace detail
+
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
+/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_COLD VARVE_LIBRARY std::string names_of(dispatch_key_set s) {
+  std::string r;
+  for (int k = dispatch_key_count - 1; k > 0; --k)
+    if (s.has(static_cast<dispatch_key>(k)))
+      r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD VARVE_LIBRARY std::string kernels_of(kernel_inventory const& i) {
+  std::string r;
+  auto const say = [&](bool has, char const* what) {
+    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
+  };
+  for (int k = 1; k < dispatch_key_count; ++k)
+    say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  say(i.autograd, "autograd");
+  say(i.composite_implicit, "composite_implicit");
+  say(i.composite_explicit, "composite_explicit");
+  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD VARVE_LIBRARY tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
   dispatch_table const& t = table_of(op);
   std::string const op_name = "varve: operator " + std::string(op.name());
   dispatch_key const k = (keys & t.stops).highest();
@@ -128,23 +147,17 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
                       "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) + ", kernel)")
                          .c_str());
 }
-} // namespace detail
-
-tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-namespace detail {
-/// Autograd: of the transform that kernels of a library work for, else eager.
-VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
     return call_layer(*this_thread_state.transforms.top, op, keys, x);
   dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
   autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
   return h ? h->call(op, below, x) : redispatch(op, below, x);
 }
-} // namespace detail
+} // namespace varve::detail
 
-/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
-/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
-inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+namespace varve {
+VARVE_LIBRARY tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   dispatch_table const& t = detail::table_of(op);
   dispatch_key_set const stops = keys.may_have_history() ? t.stops | dispatch_key::autograd_functionality : t.stops;
   while (true) {
@@ -156,5 +169,5 @@ inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args c
     keys = keys.below(k); // stops at the autograd of another backend only
   }
 }
-
 } // namespace varve
+#endif

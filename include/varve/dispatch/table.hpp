@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed.hpp>
+#include <varve/dispatch/form.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
 
@@ -171,11 +172,35 @@ template <class Tag, int Facts>
 inline table_registration const registration{&table<Tag, Facts>};
 /// The table of an operator, known to `ops::find` from the start of the program that contains it.
 template <class Tag, int Facts>
-op_table const* registered_table() {
+op_table const* defined_table() {
   (void)&registration<Tag, Facts>;
   if constexpr (requires { typename rules<Tag>::functional; })
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
+}
+/// Is an operator in the compiled library, and called there?
+template <class Tag>
+inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
+
+/// An operator of varve as the compiled library has it.
+template <class Tag, int Facts, std::size_t Arity = static_cast<std::size_t>(rules<Tag>::arity)>
+struct library_operator {
+  using bound_type = decltype(rebound<Tag, Facts>(no_attributes));
+  static op_table const* table();
+  /// Calls it on `Arity` tensors, as `backend<tensor_base>` does.
+  static tensor call(bound_type const& op, tensor const* const* x);
+};
+#if VARVE_DEFINES == 1
+template <class Tag, int Facts, std::size_t Arity>
+op_table const* library_operator<Tag, Facts, Arity>::table() {
+  return defined_table<Tag, Facts>();
+}
+#endif
+
+template <class Tag, int Facts>
+op_table const* registered_table() {
+  if constexpr (in_library<Tag>) return library_operator<Tag, Facts>::table();
+  else return defined_table<Tag, Facts>();
 }
 /// The lock must be held. Of operators with the same name, that of varve.
 inline op_table const* table_named(char const* name) {

@@ -25,7 +25,147 @@ tensor as_tensor(array<T, D...> const& a) {
 
 /// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as
 /// a factory's.
-inline dispatch_key_set keys_of_call(boxed_args const& x) {
+dispatch_key_set keys_of_call(boxed_args const& x);
+/// The slow door: the highest key of the call decides.
+tensor call_boxed(boxed_op const& op, boxed_args const& x);
+
+/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+
+/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
+/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
+bool opened_for_one_recorder(tensor const** x, int n);
+/// Has the one recorder write down what was done.
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
+                              int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
+  layer& l = *this_thread_state.transforms.top;
+  l.kind->record(l, op, y, of, below, n);
+}
+
+/// The kernel proper.
+tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
+/// MD-10). Undefined when all decline.
+tensor ask_modes(boxed_op const& op, boxed_args const& x);
+[[noreturn]] void refuse_all_declined(boxed_op const& op);
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
+/// among the operands, who find all modes back (MD-10, MD-11).
+tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+template <dispatch_key Key>
+tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+} // namespace detail
+
+#if VARVE_DEFINES
+VARVE_LIBRARY tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
+#endif
+
+/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
+template <>
+struct backend<detail::tensor_base> {
+  template <class Op, class... X>
+  static tensor call(Op const& op, X const&... x) {
+    return enter(op, detail::as_tensor(x)...);
+  }
+  template <class S, class T, number N>
+  static tensor full(S const& sizes, T const& type, N v);
+  /// ... with the dtype of another tensor, on its backend.
+  template <number N>
+  static tensor full_on(tensor const& like, dims const& sizes, N v) {
+    tensor const* base = &like;
+    while (base->is_wrapped()) base = &base->inner();
+    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
+    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
+      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
+    include_keys const there(base->keys() & elsewhere);
+    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
+  }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
+  /// 0, 1, ..., n - 1 as int64.
+  template <class = void>
+  static tensor arange(tensor const& like, dims const& n);
+
+  template <class Op, class... X>
+  static tensor enter(Op const& op, X const&... x) {
+    if constexpr (detail::in_library<typename Op::tag>) {
+      using library = detail::library_operator<typename Op::tag, Op::facts>;
+      static_assert(sizeof...(X) == static_cast<std::size_t>(rules<typename Op::tag>::arity));
+      tensor const* const in[] = {&x..., nullptr};
+      if constexpr (std::is_same_v<Op, typename library::bound_type>) return library::call(op, in);
+      else return library::call(detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
+    } else {
+      return dispatched(op, x...);
+    }
+  }
+
+private:
+  template <class Tag, int Facts, std::size_t Arity>
+  friend struct detail::library_operator;
+  /// The call of an operator with its attributes in the form tables take.
+  template <class Op, class F>
+  static auto with_boxed(Op const& op, F const& call) {
+    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
+    if constexpr (Op::facts == 0) {
+      return call(boxed_op{t, &no_attributes});
+    } else {
+      attributes const at = op.boxed();
+      return call(boxed_op{t, &at});
+    }
+  }
+  template <class Op, class... X>
+  static tensor dispatched(Op const& op, X const&... x) {
+    using tag = typename Op::tag;
+    if (!(x.defined() && ...)) [[unlikely]]
+      detail::refuse_undefined(tag::op_name);
+    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
+    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
+      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
+      tensor const* below[] = {&x...};
+      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
+        tensor const* const of[] = {&x...};
+        constexpr int n = sizeof...(X);
+        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
+          return evaluate_tensor(op, *below[K]...);
+        }(std::index_sequence_for<X...>{});
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
+        return y;
+      }
+    }
+    return with_boxed(op, [&](boxed_op const& b) {
+      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
+      else return detail::call_boxed(b, boxed_args());
+    });
+  }
+};
+
+#if VARVE_DEFINES == 1
+template <class Tag, int Facts, std::size_t Arity>
+tensor detail::library_operator<Tag, Facts, Arity>::call(bound_type const& op, tensor const* const* x) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return backend<tensor_base>::dispatched(op, *x[K]...);
+  }(std::make_index_sequence<Arity>{});
+}
+#endif
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY dispatch_key_set keys_of_call(boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included;
   for (auto const& t : x)
@@ -34,8 +174,7 @@ inline dispatch_key_set keys_of_call(boxed_args const& x) {
   if ((keys & backends).empty()) keys |= default_keys;
   return keys - s.excluded;
 }
-/// The slow door: the highest key of the call decides.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   // What nothing watches goes straight to its kernel: the last step of every lowered call.
   if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
     unsigned keys = 0;
@@ -45,13 +184,7 @@ VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x)
   }
   return redispatch(op, keys_of_call(x), x);
 }
-
-/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
-
-/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
-/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
-VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
+VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int n) {
   thread_state const& s = this_thread_state;
   constexpr unsigned history = dispatch_key_set::history_bit;
   if (s.excluded.bits) return false;
@@ -69,25 +202,13 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   }
   return true;
 }
-/// Has the one recorder write down what was done.
-VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
-                              int n) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
-  layer& l = *this_thread_state.transforms.top;
-  l.kind->record(l, op, y, of, below, n);
-}
-
-/// The kernel proper.
-VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->eval(*op.at, x);
 }
-VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->meta(*op.at, x);
 }
-
-/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
-/// MD-10). Undefined when all decline.
-inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+VARVE_LIBRARY tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
   popped const p(*stack);
@@ -96,7 +217,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
     return y;
   return ask_modes(op, x);
 }
-[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+VARVE_COLD VARVE_LIBRARY void refuse_all_declined(boxed_op const& op) {
   thread_state const& s = this_thread_state;
   std::string tried;
   auto const add = [&](layer_stack const& stack) {
@@ -109,9 +230,7 @@ inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
                         "tensor, for instance op(args)")
                            .c_str());
 }
-/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
-/// among the operands, who find all modes back (MD-10, MD-11).
-VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
@@ -125,8 +244,6 @@ VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_s
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
   refuse_all_declined(op);
 }
-
-/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
 template <dispatch_key Key>
 VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
@@ -136,9 +253,8 @@ VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set key
   tensor y = p.top().kind->process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }
-
-/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
-VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys,
+                                                  boxed_args const& x) {
   constexpr int most = 8;
   subclass_type const* order[most];
   int n = 0;
@@ -168,78 +284,5 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
                         tried + "; let the dispatch of one of them return a tensor")
                            .c_str());
 }
-} // namespace detail
-
-inline tensor boxed_op::operator()(boxed_args const& x) const {
-  if (below) [[unlikely]]
-    return detail::call_kernels_below({table, at}, *below);
-  return detail::call_boxed(*this, x);
-}
-
-/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
-template <>
-struct backend<detail::tensor_base> {
-  template <class Op, class... X>
-  static tensor call(Op const& op, X const&... x) {
-    return enter(op, detail::as_tensor(x)...);
-  }
-  template <class S, class T, number N>
-  static tensor full(S const& sizes, T const& type, N v);
-  /// ... with the dtype of another tensor, on its backend.
-  template <number N>
-  static tensor full_on(tensor const& like, dims const& sizes, N v) {
-    tensor const* base = &like;
-    while (base->is_wrapped()) base = &base->inner();
-    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
-    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
-      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
-    include_keys const there(base->keys() & elsewhere);
-    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
-  }
-  /// Is a tensor seen through a `vmap` that is at work, at any depth?
-  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
-  /// 0, 1, ..., n - 1 as int64.
-  template <class = void>
-  static tensor arange(tensor const& like, dims const& n);
-
-private:
-  /// The call of an operator with its attributes in the form tables take.
-  template <class Op, class F>
-  static auto with_boxed(Op const& op, F const& call) {
-    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
-    if constexpr (Op::facts == 0) {
-      return call(boxed_op{t, &no_attributes});
-    } else {
-      attributes const at = op.boxed();
-      return call(boxed_op{t, &at});
-    }
-  }
-  template <class Op, class... X>
-  static tensor enter(Op const& op, X const&... x) {
-    using tag = typename Op::tag;
-    if (!(x.defined() && ...)) [[unlikely]]
-      detail::refuse_undefined(tag::op_name);
-    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
-    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
-    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
-      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
-    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
-      tensor const* below[] = {&x...};
-      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
-        tensor const* const of[] = {&x...};
-        constexpr int n = sizeof...(X);
-        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
-          return evaluate_tensor(op, *below[K]...);
-        }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
-        return y;
-      }
-    }
-    return with_boxed(op, [&](boxed_op const& b) {
-      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
-      else return detail::call_boxed(b, boxed_args());
-    });
-  }
-};
-
-} // namespace varve
+} // namespace varve::detail
+#endif

@@ -22,11 +22,7 @@ VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   return r;
 }
 /// The tensor itself when its elements follow one another, else a copy.
-VARVE_NOINLINE inline tensor contiguous_copy(tensor const& t) {
-  tensor r = tensor::empty(t.sizes(), t.dtype());
-  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
-  return r;
-}
+tensor contiguous_copy(tensor const& t);
 
 /// What the driver of elementwise operators needs to know of one, so that it exists once for all.
 struct pointwise_info {
@@ -65,13 +61,7 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
                                          nullptr, nullptr}};
 
-VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
-  meta const first = meta_of(*x[f.conditions]);
-  dtype t = first.type;
-  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
-  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
-  return f.floating && category(t) < 2 ? default_dtype : t;
-}
+dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
@@ -238,3 +228,20 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 }
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_NOINLINE VARVE_LIBRARY tensor contiguous_copy(tensor const& t) {
+  tensor r = tensor::empty(t.sizes(), t.dtype());
+  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
+  return r;
+}
+VARVE_NOINLINE VARVE_LIBRARY dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
+  meta const first = meta_of(*x[f.conditions]);
+  dtype t = first.type;
+  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
+  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
+  return f.floating && category(t) < 2 ? default_dtype : t;
+}
+} // namespace varve::detail
+#endif

@@ -19,14 +19,50 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-[[noreturn]] VARVE_COLD inline void refuse_elsewhere() {
-  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
-                        "that thread; hand the function over by carry, or restore a thread_snapshot");
-}
+[[noreturn]] void refuse_elsewhere();
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension:
 /// `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at work on another thread: what is
 /// done to it here would be missing there.
-VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
+tensor const& left_in(layer const* transforms, tensor const& t);
+inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
+bool is_mapped(tensor const& t);
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
+/// is refused by one that has.
+tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x);
+
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
+/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
+dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x);
+
+/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+struct kernels_below {
+  layer& of;
+  dispatch_key_set keys;
+  boxed_args const& x;
+};
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
+/// autograd for eager tensors: what they do is not recorded.
+tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
+/// kernel in its place; else all of it.
+tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
+/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
+/// (FS-3, FS-14).
+tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_COLD VARVE_LIBRARY void refuse_elsewhere() {
+  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
+                        "that thread; hand the function over by carry, or restore a thread_snapshot");
+}
+VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
   for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
     if (p->state()) {
@@ -42,21 +78,16 @@ VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t
   }
   return *p;
 }
-inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
-VARVE_COLD inline bool is_mapped(tensor const& t) {
+VARVE_COLD VARVE_LIBRARY bool is_mapped(tensor const& t) {
   return t.is_wrapped() &&
          ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
-
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
-/// is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
     if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind->name);
   return op(x);
 }
-
-inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
+VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
   if (kind_.records) of_.grad_mode = grad_mode;
   if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
@@ -79,9 +110,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
-/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
-VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.kind->keys;
   for (auto const& t : x) {
@@ -99,16 +128,7 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, b
       op.table->eval && keys.has_any(l.kind->keys & dispatch_key_set(dispatch_key::autograd_functionality));
   return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
-
-/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
-struct kernels_below {
-  layer& of;
-  dispatch_key_set keys;
-  boxed_args const& x;
-};
-/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
-/// autograd for eager tensors: what they do is not recorded.
-VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   processing_layer const* const here = processing_layer::of(top);
   kernels_below const rest{here->working_for(),
                            keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
@@ -116,7 +136,7 @@ VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key
   popped const off(this_thread_state.transforms);
   return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
 }
-VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
+VARVE_COLD VARVE_LIBRARY tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
   thread_state& s = this_thread_state;
   pushed const back(s.transforms, rest.of);
   bool const outer = s.grad_mode;
@@ -131,9 +151,8 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   tensor const y = redispatch(op, rest.keys, rest.x);
   return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.current() : y;
 }
-/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
-/// kernel in its place; else all of it.
-VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_COLD VARVE_LIBRARY tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys,
+                                                    boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
   if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
@@ -148,11 +167,8 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
-
-/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
-/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
-/// (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys,
+                                                   boxed_args const& x) {
   thread_state& s = this_thread_state;
   bool dead = false;
   for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
@@ -181,5 +197,5 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   popped const p(s.transforms);
   return p.top().kind->process(p.top(), op, x);
 }
-
 } // namespace varve::detail
+#endif

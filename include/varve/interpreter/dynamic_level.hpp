@@ -146,13 +146,7 @@ struct dynamic_level {
   /// ... while the level is on the stack (`layer_kind::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
-                          int n) {
-    auto const& in = *static_cast<dynamic_level*>(l.object);
-    bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
-    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
-  }
+                          int n);
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history,
   /// and may not be written into where something is (AG-16).
   template <class Y>
@@ -172,6 +166,18 @@ struct dynamic_level {
     return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes());
   }
 };
+
+#if VARVE_DEFINES
+template <class Y>
+void dynamic_level::record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
+                                int n) {
+  auto const& in = *static_cast<dynamic_level*>(l.object);
+  bool const on = this_thread_state.grad_mode;
+  if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+  if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+  if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
+}
+#endif
 
 /// ... of `vmap`: what only that needs.
 struct batch_level : dynamic_level {

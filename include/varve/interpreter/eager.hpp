@@ -8,21 +8,10 @@ namespace varve {
 namespace detail {
 /// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds
 /// (AG-9).
-VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
-  edge const& old = t.history();
-  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
-  t.set_history(static_cast<edge&&>(e));
-  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
-}
+void change_history(tensor const& t, edge e);
 /// Threads that share a view find its history one at a time.
 inline constinit spin_lock finding_histories;
-VARVE_COLD inline void find_history(tensor const& t) {
-  edge old; // let go outside of the lock: what a graph holds may be the user's
-  spin_lock::held const on(finding_histories);
-  if (!t.is_overtaken()) return;
-  old = t.history();
-  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
-}
+void find_history(tensor const& t);
 /// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
@@ -38,12 +27,7 @@ inline tensor const& fresh_at_level(tensor const& t) {
 }
 /// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as
 /// seen below them.
-inline tensor const& where_recorded(tensor const& t) {
-  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
-  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
-  return constant || left_over ? where_recorded(t.inner()) : t;
-}
+tensor const& where_recorded(tensor const& t);
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned
 /// a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -114,7 +98,48 @@ namespace detail {
 }
 
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
-inline void check_write(char const* op, tensor const& x) {
+void check_write(char const* op, tensor const& x);
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
+/// base's other views (AG-15). `views` finds these.
+template <class Views>
+void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
+  tensor const& base = self.base();
+  if (!base.defined()) return change_history(self, written);
+  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, views.history_of_view(base, self));
+}
+/// A recorded call of an operator that writes into its first operand.
+tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+/// ... a call whose result is there, of operands one of which is known to require grad.
+void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x);
+/// What happens at the autograd key: recorded when an operand has a history.
+tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+} // namespace detail
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_NOINLINE VARVE_LIBRARY void change_history(tensor const& t, edge e) {
+  edge const& old = t.history();
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  t.set_history(static_cast<edge&&>(e));
+  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
+}
+VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
+  edge old; // let go outside of the lock: what a graph holds may be the user's
+  spin_lock::held const on(finding_histories);
+  if (!t.is_overtaken()) return;
+  old = t.history();
+  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
+}
+VARVE_LIBRARY tensor const& where_recorded(tensor const& t) {
+  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
+  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
+  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  return constant || left_over ? where_recorded(t.inner()) : t;
+}
+VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   bool const leaf = x.history() && x.history().to()->type->is_leaf;
   if (leaf)
     refuse_write(
@@ -142,17 +167,7 @@ inline void check_write(char const* op, tensor const& x) {
   if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
-/// base's other views (AG-15). `views` finds these.
-template <class Views>
-void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
-  tensor const& base = self.base();
-  if (!base.defined()) return change_history(self, written);
-  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
-  change_history(self, views.history_of_view(base, self));
-}
-/// A recorded call of an operator that writes into its first operand.
-VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
@@ -181,18 +196,15 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
   return y;
 }
-/// ... a call whose result is there, of operands one of which is known to require grad.
-VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
+VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
   if (eager_level::records(op, y)) [[likely]]
     return eager_level::write_down(op, y, x);
   eager_level const level;
   level.record(level, op, y, eager_tracked<operand_list>{x, true});
 }
-/// What happens at the autograd key: recorded when an operand has a history.
-VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
-} // namespace detail
-
-} // namespace varve
+} // namespace varve::detail
+#endif

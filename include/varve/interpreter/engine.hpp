@@ -23,32 +23,13 @@ template <class T = tensor>
 class backward_run {
 public:
   /// `keep`: saved values are kept for another run.
-  explicit backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
-    current() = this;
-    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
-    tasks_.clear();
-    ready_.clear();
-    open_.clear();
-    this_thread_sees_again = {};
-  }
+  explicit backward_run(bool keep);
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
-  ~backward_run() {
-    current() = outer_;
-    this_thread_sees_again = outer_level_;
-    if (owns_marks_) marks_taken().store(false, std::memory_order_release);
-    for (auto& t : tasks_) delete t.rest;
-    tasks_.clear();
-    roots_.clear();
-    if (tasks_.capacity() <= 4096) mine_.swap(spare());
-  }
+  ~backward_run();
 
   /// The cotangent of a result joins.
-  void seed(edge const& e, T g) {
-    roots_.push_back(e);
-    std::uint32_t const k = discover(e.to());
-    give(k, e.nr(), static_cast<T&&>(g));
-  }
+  void seed(edge const& e, T g);
   /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
   int capture(edge const& e) {
     captures_.push_back({e, {}, false});
@@ -57,38 +38,7 @@ public:
   T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
   bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
 
-  void run() {
-    if (!captures_.empty()) find_needed();
-    task* const tasks = tasks_.data(); // none joins any more
-    std::uint32_t only = none;         // one that may run, when no other may
-    if (roots_.size() == 1) only = place(roots_[0].to());
-    else
-      for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-        if (tasks[k].waiting == 0) make_ready(k);
-    while (only != none || !ready_.empty()) {
-      std::uint32_t const k = only != none ? only : ready_.take();
-      only = none;
-      grad_node& n = *tasks[k].at;
-      boxed_args g(static_cast<T&&>(tasks[k].first));
-      if (n.results > 1) take_rest(tasks[k], g);
-      if (n.extra) n.extra->arrived(n, g);
-      if (tasks[k].is_captured) hand_out(n, g);
-      boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
-      for (int i = 0; i < n.count; ++i) {
-        if (!n.next[i]) continue;
-        std::uint32_t const to = place(n.next[i].to());
-        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
-        if (--tasks[to].waiting != 0) continue;
-        if (only == none && ready_.empty()) {
-          only = to;
-          continue;
-        }
-        if (only != none) make_ready(only);
-        only = none;
-        make_ready(to);
-      }
-    }
-  }
+  void run();
 
   /// The node that this thread is running; null outside.
   static grad_node*& this_node() {
@@ -196,52 +146,9 @@ private:
   }
   void make_ready(std::uint32_t k) { ready_.push(tasks_[k].at->sequence, k); }
   /// Counts for every node what must run before it.
-  std::uint32_t discover(grad_node* root) {
-    if (std::uint32_t const k = find(root); k != none) return k;
-    std::uint32_t const first = add_task(root);
-    open_.push_back(root);
-    while (!open_.empty()) {
-      grad_node* const n = open_.back();
-      open_.pop_back();
-      edge const* const end = n->next + n->count;
-      for (edge const* e = n->next; e != end; ++e) {
-        grad_node* const to = e->to();
-        if (!to) continue;
-        std::uint32_t k = find(to);
-        if (k == none) {
-          k = add_task(to);
-          open_.push_back(to);
-        }
-        ++tasks_[k].waiting;
-      }
-    }
-    return first;
-  }
+  std::uint32_t discover(grad_node* root);
   /// What leads to a capture, found from the leaves on.
-  void find_needed() {
-    for (auto& t : tasks_) t.needed = false;
-    for (auto& c : captures_)
-      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-    std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
-    std::vector<dependent<char, T>> seen(tasks_.size(), 0);
-    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
-    while (!path.empty()) {
-      auto& [k, i] = path.back();
-      grad_node* const n = tasks_[k].at;
-      seen[k] = 1;
-      if (i == n->count) {
-        std::uint32_t const done = k;
-        for (int j = 0; j < n->count; ++j)
-          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
-        path.pop_back();
-        continue;
-      }
-      grad_node* const to = n->next[i++].to();
-      if (!to) continue;
-      std::uint32_t const child = find(to);
-      if (!seen[child]) path.push_back({child, 0});
-    }
-  }
+  void find_needed();
   void give(std::uint32_t k, std::uint32_t nr, T g) {
     T* sum = &tasks_[k].first;
     if (nr > 0) [[unlikely]] {
@@ -305,6 +212,114 @@ private:
   std::vector<indexed> index_;
   std::vector<capture_t> captures_;
 };
+
+#if VARVE_DEFINES
+template <class T>
+backward_run<T>::backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
+  current() = this;
+  mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+  tasks_.clear();
+  ready_.clear();
+  open_.clear();
+  this_thread_sees_again = {};
+}
+template <class T>
+backward_run<T>::~backward_run() {
+  current() = outer_;
+  this_thread_sees_again = outer_level_;
+  if (owns_marks_) marks_taken().store(false, std::memory_order_release);
+  for (auto& t : tasks_) delete t.rest;
+  tasks_.clear();
+  roots_.clear();
+  if (tasks_.capacity() <= 4096) mine_.swap(spare());
+}
+template <class T>
+void backward_run<T>::seed(edge const& e, T g) {
+  roots_.push_back(e);
+  std::uint32_t const k = discover(e.to());
+  give(k, e.nr(), static_cast<T&&>(g));
+}
+template <class T>
+void backward_run<T>::run() {
+  if (!captures_.empty()) find_needed();
+  task* const tasks = tasks_.data(); // none joins any more
+  std::uint32_t only = none;         // one that may run, when no other may
+  if (roots_.size() == 1) only = place(roots_[0].to());
+  else
+    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+      if (tasks[k].waiting == 0) make_ready(k);
+  while (only != none || !ready_.empty()) {
+    std::uint32_t const k = only != none ? only : ready_.take();
+    only = none;
+    grad_node& n = *tasks[k].at;
+    boxed_args g(static_cast<T&&>(tasks[k].first));
+    if (n.results > 1) take_rest(tasks[k], g);
+    if (n.extra) n.extra->arrived(n, g);
+    if (tasks[k].is_captured) hand_out(n, g);
+    boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+    for (int i = 0; i < n.count; ++i) {
+      if (!n.next[i]) continue;
+      std::uint32_t const to = place(n.next[i].to());
+      if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
+      if (--tasks[to].waiting != 0) continue;
+      if (only == none && ready_.empty()) {
+        only = to;
+        continue;
+      }
+      if (only != none) make_ready(only);
+      only = none;
+      make_ready(to);
+    }
+  }
+}
+template <class T>
+std::uint32_t backward_run<T>::discover(grad_node* root) {
+  if (std::uint32_t const k = find(root); k != none) return k;
+  std::uint32_t const first = add_task(root);
+  open_.push_back(root);
+  while (!open_.empty()) {
+    grad_node* const n = open_.back();
+    open_.pop_back();
+    edge const* const end = n->next + n->count;
+    for (edge const* e = n->next; e != end; ++e) {
+      grad_node* const to = e->to();
+      if (!to) continue;
+      std::uint32_t k = find(to);
+      if (k == none) {
+        k = add_task(to);
+        open_.push_back(to);
+      }
+      ++tasks_[k].waiting;
+    }
+  }
+  return first;
+}
+template <class T>
+void backward_run<T>::find_needed() {
+  for (auto& t : tasks_) t.needed = false;
+  for (auto& c : captures_)
+    if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
+  std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
+  std::vector<dependent<char, T>> seen(tasks_.size(), 0);
+  for (auto const& r : roots_) path.push_back({find(r.to()), 0});
+  while (!path.empty()) {
+    auto& [k, i] = path.back();
+    grad_node* const n = tasks_[k].at;
+    seen[k] = 1;
+    if (i == n->count) {
+      std::uint32_t const done = k;
+      for (int j = 0; j < n->count; ++j)
+        if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
+      path.pop_back();
+      continue;
+    }
+    grad_node* const to = n->next[i++].to();
+    if (!to) continue;
+    std::uint32_t const child = find(to);
+    if (!seen[child]) path.push_back({child, 0});
+  }
+}
+#endif
 } // namespace detail
 
 } // namespace varve

@@ -12,27 +12,33 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
-    interpreter.self = this;
-    object = static_cast<dynamic_level*>(&interpreter);
-    interpreter.refresh = refresh_of<I>;
-    pushed::name(*this, stack);
-  }
+  interpreter_layer(layer_kind const& k, layer_stack& stack);
   interpreter_layer(interpreter_layer const&) = delete;
   interpreter_layer& operator=(interpreter_layer const&) = delete;
 
   /// `layer_kind::process` of its kinds.
-  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
-    auto const& in = static_cast<interpreter_layer&>(l).interpreter;
-    if (op.table->kind == op_kind::mutation) [[unlikely]]
-      return write_at(in, op, x);
-    tensor y = in.process(op, x);
-    if (!in.refresh) return y;
-    if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
-    in.make_own(y, x);
-    return y;
-  }
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x);
 };
+#if VARVE_DEFINES
+template <class I>
+interpreter_layer<I>::interpreter_layer(layer_kind const& k, layer_stack& stack) : layer(k) {
+  interpreter.self = this;
+  object = static_cast<dynamic_level*>(&interpreter);
+  interpreter.refresh = refresh_of<I>;
+  pushed::name(*this, stack);
+}
+template <class I>
+tensor interpreter_layer<I>::process(layer& l, boxed_op const& op, boxed_args const& x) {
+  auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+  if (op.table->kind == op_kind::mutation) [[unlikely]]
+    return write_at(in, op, x);
+  tensor y = in.process(op, x);
+  if (!in.refresh) return y;
+  if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+  in.make_own(y, x);
+  return y;
+}
+#endif
 
 /// What the transforms do on tensors. (Templates, so that the header alone instantiates no operator.)
 template <class On>

@@ -9,7 +9,28 @@
 namespace varve {
 
 namespace detail {
-inline void print_element(std::string& to, tensor const& t, index_t offset) {
+void print_element(std::string& to, tensor const& t, index_t offset);
+/// Longer dimensions show their first and last three elements.
+void print_elements(std::string& to, tensor const& t, int axis, index_t offset);
+} // namespace detail
+
+/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
+/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
+/// history names what made it: `grad_fn=<AddBackward0>`.
+std::string to_string(tensor const& t);
+
+/// `std::cout << t`.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
+  out << to_string(t).c_str();
+  return out;
+}
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[40];
   on_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
@@ -19,8 +40,7 @@ inline void print_element(std::string& to, tensor const& t, index_t offset) {
   });
   to += text;
 }
-/// Longer dimensions show their first and last three elements.
-inline void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
+VARVE_LIBRARY void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
   if (axis == t.dim()) return print_element(to, t, offset);
   index_t const n = t.sizes()[axis], shown = t.numel() > 1000 && n > 6 ? 3 : n;
   to += '[';
@@ -34,12 +54,10 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
   }
   to += ']';
 }
-} // namespace detail
+} // namespace varve::detail
 
-/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
-/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
-/// history names what made it: `grad_fn=<AddBackward0>`.
-inline std::string to_string(tensor const& t) {
+namespace varve {
+VARVE_LIBRARY std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
     bool const mapped = !t.state() && !(t.sizes() == t.inner().sizes());
@@ -70,12 +88,5 @@ inline std::string to_string(tensor const& t) {
   }
   return r + ")";
 }
-
-/// `std::cout << t`.
-template <class Traits>
-std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
-  out << to_string(t).c_str();
-  return out;
-}
-
 } // namespace varve
+#endif

@@ -61,44 +61,10 @@ struct alignas(64) tensor_block {
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
-  tell_freed(s);
-  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
-  else {
-    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
-    delete s;
-  }
-}
+void drop_storage(storage* s);
 /// The last share of a block has gone.
-VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
-  if (b->base.defined()) b->base = tensor();
-  if (b->kind == payload::seen) {
-    b->seen.~wrapping();
-    if (!b->store && !b->counter) [[likely]]
-      return give_block(b);
-  }
-  if (b->kind == payload::subclass) drop_object(b->object);
-  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
-  // gives the block back.
-  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
-  if (!b->own.embedded) {
-    give_block(b);
-  } else if (inside->refs.drop()) {
-    tell_freed(inside);
-    give_block(b);
-  }
-  if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]]
-    drop_storage(c);
-}
-VARVE_NOINLINE inline void end_block(tensor_block* b) {
-  if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
-    return end_unusual_block(b);
-  if (b->own.refs.drop()) give_block(b);
-}
+void end_unusual_block(tensor_block* b);
+void end_block(tensor_block* b);
 /// Out of line, and without a frame: most shares are not the last.
 VARVE_NOINLINE inline void drop_block(tensor_block* b) {
   if (b->refs.drop()) end_block(b);
@@ -120,17 +86,6 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) {
   return new (detail::take_block()) detail::tensor_block(sizes, type);
-}
-/// Gives a tensor memory that lies apart, or is observed.
-VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
-  tensor r(b);
-  if (bytes <= sizeof b->bytes) b->embed(bytes);
-  else (b->store = new storage)->allocate(bytes);
-  detail::tell_allocated(b->store);
-  return r;
-}
-VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
-  return detail::provide_block(), empty(sizes, type);
 }
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
@@ -162,11 +117,6 @@ VARVE_INLINE dims const& tensor::sizes() const {
     return unusual_sizes();
   return block_->sizes;
 }
-VARVE_COLD inline dims const& tensor::unusual_sizes() const {
-  if (!block_) detail::refuse_undefined("sizes");
-  dims const* const own = block_->object->sizes();
-  return own ? *own : block_->sizes;
-}
 inline dims const& tensor::strides() const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("strides");
@@ -193,13 +143,6 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
     return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
-/// What a transform that has ended left is read through (FS-10).
-VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
-  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
-    detail::refuse_data(block_->kind);
-  if (state()) (void)current(); // then it stays as it is
-  return inner().raw(item);
-}
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
@@ -222,17 +165,6 @@ tensor tensor::from_data(T const* data, dims const& sizes) {
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
   return r;
 }
-inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  auto* s = b->store = new storage;
-  s->data = data;
-  s->borrowed = true;
-  layout const l{sizes, strides, 0, true};
-  b->strides = strides;
-  b->contiguous = l.contiguous();
-  return r;
-}
 template <class T>
 T tensor::item() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
@@ -246,37 +178,6 @@ inline tensor::operator bool() const {
     throw transform_error(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
-}
-inline tensor tensor::with_layout(layout const& l, bool is_view) const {
-  tensor r = alias();
-  auto* b = r.block_;
-  b->sizes = l.sizes;
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
-    b->base = block_->base.defined() ? block_->base : *this;
-    b->origin = block_->origin;
-    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version.store(version(), std::memory_order_relaxed);
-  }
-  return r;
-}
-inline tensor tensor::alias() const {
-  if (!block_) [[unlikely]]
-    detail::refuse_undefined("alias");
-  auto* b = make(block_->sizes, block_->type);
-  b->strides = block_->strides;
-  b->offset = block_->offset;
-  b->contiguous = block_->contiguous;
-  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
-  b->inference = block_->inference;
-  if ((b->counter = block_->counter)) b->counter->refs.add();
-  b->kind = block_->kind;
-  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
-  b->store = block_->store;
-  b->store->refs.add();
-  return tensor(b);
 }
 VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history,
                                  dims const& logical) {
@@ -300,14 +201,125 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
   r.block_->keys = keys;
   return r;
 }
-inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
+} // namespace varve
+
+#include <varve/value/tensor_history.hpp> // further members
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  tell_freed(s);
+  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
+  else {
+    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    delete s;
+  }
+}
+VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
+  if (b->base.defined()) b->base = tensor();
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    if (!b->store && !b->counter) [[likely]]
+      return give_block(b);
+  }
+  if (b->kind == payload::subclass) drop_object(b->object);
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
+  // gives the block back.
+  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
+  if (!b->own.embedded) {
+    give_block(b);
+  } else if (inside->refs.drop()) {
+    tell_freed(inside);
+    give_block(b);
+  }
+  if (s && s != inside) drop_storage(s);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
+}
+VARVE_NOINLINE VARVE_LIBRARY void end_block(tensor_block* b) {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
+    return end_unusual_block(b);
+  if (b->own.refs.drop()) give_block(b);
+}
+} // namespace varve::detail
+
+namespace varve {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
+  tensor r(b);
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  detail::tell_allocated(b->store);
+  return r;
+}
+VARVE_NOINLINE VARVE_LIBRARY tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
+  return detail::provide_block(), empty(sizes, type);
+}
+VARVE_COLD VARVE_LIBRARY dims const& tensor::unusual_sizes() const {
+  if (!block_) detail::refuse_undefined("sizes");
+  dims const* const own = block_->object->sizes();
+  return own ? *own : block_->sizes;
+}
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD VARVE_LIBRARY void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
+    detail::refuse_data(block_->kind);
+  if (state()) (void)current(); // then it stays as it is
+  return inner().raw(item);
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  auto* s = b->store = new storage;
+  s->data = data;
+  s->borrowed = true;
+  layout const l{sizes, strides, 0, true};
+  b->strides = strides;
+  b->contiguous = l.contiguous();
+  return r;
+}
+VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
+  tensor r = alias();
+  auto* b = r.block_;
+  b->sizes = l.sizes;
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = l.contiguous();
+  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+    b->base = block_->base.defined() ? block_->base : *this;
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version.store(version(), std::memory_order_relaxed);
+  }
+  return r;
+}
+VARVE_LIBRARY tensor tensor::alias() const {
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("alias");
+  auto* b = make(block_->sizes, block_->type);
+  b->strides = block_->strides;
+  b->offset = block_->offset;
+  b->contiguous = block_->contiguous;
+  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
+  b->inference = block_->inference;
+  if ((b->counter = block_->counter)) b->counter->refs.add();
+  b->kind = block_->kind;
+  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
+  b->store = block_->store;
+  b->store->refs.add();
+  return tensor(b);
+}
+VARVE_LIBRARY tensor tensor::meta(dims const& sizes, varve::dtype type) {
   tensor r = of_object(nullptr, sizes, {}, type,
                        {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
   r.block_->kind = detail::payload::nothing;
   return r;
 }
-inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
-                                dispatch_key_set keys) {
+VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
+                                       varve::dtype type, dispatch_key_set keys) {
   auto* b = make(sizes, type);
   tensor r(b);
   layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
@@ -322,5 +334,4 @@ inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims
   return r;
 }
 } // namespace varve
-
-#include <varve/value/tensor_history.hpp> // further members
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+// What of the compiled library is no operator: every function that headers mark `VARVE_LIBRARY`, and the templates over
+// tensors alone.
+#define VARVE_DEFINES 2
+#include <varve/varve.hpp>
+
+namespace varve {
+namespace detail {
+template <std::size_t RegisterBytes, bool OpenMP>
+void compiled_library_for_registers_of() {}
+template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), VARVE_USE_OPENMP>();
+
+template struct interpreter_layer<grad_interpreter<dynamic_level>>;
+template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
+template struct interpreter_layer<vmap_interpreter<batch_level, dims>>;
+template class backward_run<tensor>;
+template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
+template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
+template void require_grad<bool>(tensor const&, bool);
+} // namespace detail
+namespace autograd {
+template void backward<tensor>(std::vector<target> const&, std::vector<tensor> const&, options,
+                               std::vector<tensor> const&);
+template std::vector<tensor> grad<tensor>(std::vector<target> const&, std::vector<target> const&,
+                                          std::vector<tensor> const&, options, unused);
+} // namespace autograd
+template void tensor::backward<tensor>(tensor const&, bool, bool) const;
+template void dynamic_level::record_done<tensor>(layer&, boxed_op const&, tensor&, tensor const* const*,
+                                                 tensor const* const*, int);
+} // namespace varve
