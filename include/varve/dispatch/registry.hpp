@@ -215,67 +215,70 @@ private:
   }
   dispatch_table table_of_records(entry const& e) const {
     dispatch_table t;
+    int rules = 0;
+    for (auto const& r : e.records)
+      if (r.rule.call) t.rules[rules++] = r.rule;
+    t.kernels = kernels_of_records(e);
+    kernel_inventory const fallbacks = fallbacks_of_all();
+    for (int i = 1; i < dispatch_key_count; ++i) {
+      auto const k = static_cast<dispatch_key>(i);
+      t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
+    }
+    t.at[0] = {&no_kernel};
+    t.stops = stops_of(t.kernels, fallbacks);
+    if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+    return t;
+  }
+  static kernel_inventory kernels_of_records(entry const& e) {
+    kernel_inventory kernels;
+    if (!e.defined) kernels = built_in_kernels;
+    for (auto const& r : e.records) {
+      if (r.rule.call) continue;
+      r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
+    }
+    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+    if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
+      for (int i = 1; i < dispatch_key_count; ++i)
+        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
+    return kernels;
+  }
+  kernel_inventory fallbacks_of_all() const {
     kernel_inventory fallbacks = built_in_fallbacks;
     for (auto const& f : fallbacks_) {
       fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
       fallbacks.direct &= ~kernel_inventory::bit(f.key);
       f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
     }
-    if (!e.defined) t.kernels = built_in_kernels;
-    int rules = 0;
-    for (auto const& r : e.records) {
-      if (r.rule.call) t.rules[rules++] = r.rule;
-      else if (r.kernel.call) t.kernels.add(r.key);
-      else t.kernels.skip(r.key);
-    }
-    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
-    if (!e.defined && !t.kernels.autograd && !t.kernels.composite_implicit)
-      for (int i = 1; i < dispatch_key_count; ++i)
-        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !t.kernels.has(k)) t.kernels.skip(k);
-    auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
-      for (auto const& r : e.records)
-        if (r.key == k && r.kernel.call) return &r.kernel;
-      return nullptr;
-    };
-    auto const fallback_for = [&](dispatch_key k) {
+    return fallbacks;
+  }
+  static boxed_kernel const* registered(entry const& e, dispatch_key k) {
+    for (auto const& r : e.records)
+      if (r.key == k && r.kernel.call) return &r.kernel;
+    return nullptr;
+  }
+  /// What stands at a key for which `resolve` decided so.
+  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const {
+    switch (where) {
+    case resolution::direct:
+      if (boxed_kernel const* own = registered(e, k)) return *own;
+      return unregistered.at[static_cast<int>(k)];
+    case resolution::composite_explicit_non_functional:
+      return *registered(e, dispatch_key::composite_explicit_non_functional);
+    case resolution::composite_explicit:
+      return *registered(e, dispatch_key::composite_explicit);
+    case resolution::composite_implicit:
+      return *registered(e, dispatch_key::composite_implicit);
+    case resolution::autograd:
+      return *registered(e, dispatch_key::autograd);
+    case resolution::fallback:
       for (auto const& f : fallbacks_)
         if (f.key == k) return f.kernel;
       return unregistered.at[static_cast<int>(k)];
-    };
-    for (int i = 1; i < dispatch_key_count; ++i) {
-      auto const k = static_cast<dispatch_key>(i);
-      boxed_kernel& f = t.at[i];
-      switch (resolve(t.kernels, fallbacks, k)) {
-      case resolution::direct:
-        f = registered_for(k) ? *registered_for(k) : unregistered.at[i];
-        break;
-      case resolution::composite_explicit_non_functional:
-        f = *registered_for(dispatch_key::composite_explicit_non_functional);
-        break;
-      case resolution::composite_explicit:
-        f = *registered_for(dispatch_key::composite_explicit);
-        break;
-      case resolution::composite_implicit:
-        f = *registered_for(dispatch_key::composite_implicit);
-        break;
-      case resolution::autograd:
-        f = *registered_for(dispatch_key::autograd);
-        break;
-      case resolution::fallback:
-        f = fallback_for(k);
-        break;
-      case resolution::fallthrough:
-        f = {};
-        break;
-      default:
-        f = {&no_kernel};
-        break;
-      }
+    case resolution::fallthrough:
+      return {};
+    default:
+      return {&no_kernel};
     }
-    t.at[0] = {&no_kernel};
-    t.stops = stops_of(t.kernels, fallbacks);
-    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
-    return t;
   }
 
   many<std::unique_ptr<entry>> entries_;

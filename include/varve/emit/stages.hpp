@@ -88,6 +88,10 @@ constexpr bool is_short() {
     if (P::value.stages[k].kind != stage_kind::loops) return false;
   return P::value.used.steps <= 256;
 }
+/// Outputs of steps that were not made.
+VARVE_PART inline void clear_rows(void* rows, index_t from, index_t to, index_t bytes) {
+  std::memset(static_cast<std::byte*>(rows) + from * bytes, 0, static_cast<std::size_t>((to - from) * bytes));
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -133,8 +137,8 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               nullptr});
   };
   index_t k = 0;
-  if constexpr (open ||
-                counted) { // written twice: with places that are constants what is carried may stay in registers
+  if constexpr (open || counted) {
+    // Written twice: with places that are constants what is carried may stay in registers.
     while (goes_on(here, k)) {
       step(here, there, k++);
       if (!goes_on(there, k)) break;
@@ -157,10 +161,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
       ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
                     : void()),
        ...);
-    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0,
-                                      static_cast<std::size_t>((n - k) * result_step[Q])))
-                   : void()),
-     ...);
+    ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
   }
 }
 } // namespace detail

@@ -53,6 +53,32 @@ constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
   else return tree_map(f, t, r...);
 }
 
+/// The rows before the first whole segment.
+template <class Xs, class Split>
+constexpr auto rows_before_segments(Xs const& xs, Split const& split) {
+  return tree_map(
+      [&](auto const& x) {
+        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
+      },
+      xs);
+}
+/// The other rows: a dimension of segments in front of that of the rows in each.
+template <class Xs, class Split, class Length>
+constexpr auto rows_by_segments(Xs const& xs, Split const& split, Length const& length) {
+  return tree_map(
+      [&](auto const& x) {
+        auto const bounds = on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
+        auto const part = bind<slice_t>(bounds)(x);
+        auto const cut = [](dims const& s, dims const& sizes) {
+          dims r{s[1], s[2]};
+          for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+          return r;
+        };
+        return reshape(part, on_dims(cut, split, shape_of(part)));
+      },
+      xs);
+}
+
 template <index_t Segment, class F, class Init, class Xs>
 constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse) {
   auto const length = [&] {
@@ -64,14 +90,7 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
   using bare_t = std::remove_cvref_t<decltype(bare)>;
   auto const rest = [&](auto const& carried) { // the rows before the first whole segment
     if constexpr (is_steps<Xs>) return scan(f, carried, steps_of(on_dims(entry, split, ints<0>{})));
-    else
-      return scan(f, carried,
-                  tree_map(
-                      [&](auto const& x) {
-                        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
-                      },
-                      xs),
-                  reverse);
+    else return scan(f, carried, rows_before_segments(xs, split), reverse);
   };
   auto const whole = [&](auto const& carried) {
     auto const y = [&] {
@@ -80,20 +99,8 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
         return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)),
                     carried, steps_of(on_dims(entry, split, ints<1>{})));
       } else {
-        auto const rows = tree_map(
-            [&](auto const& x) {
-              auto const bounds =
-                  on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
-              auto const part = bind<slice_t>(bounds)(x);
-              auto const cut = [](dims const& s, dims const& sizes) {
-                dims r{s[1], s[2]};
-                for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
-                return r;
-              };
-              return reshape(part, on_dims(cut, split, shape_of(part)));
-            },
-            xs);
-        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried, rows, reverse);
+        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried,
+                    rows_by_segments(xs, split, length), reverse);
       }
     }();
     auto const join = [](dims const& sizes) {
