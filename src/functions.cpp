@@ -13,6 +13,7 @@ template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), VA
 template struct interpreter_layer<grad_interpreter<dynamic_level>>;
 template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
 template struct interpreter_layer<vmap_interpreter<batch_level, dims>>;
+template struct interpreter_layer<functionalize_interpreter<tensor>>;
 template class backward_run<tensor>;
 template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
@@ -25,6 +26,11 @@ template std::vector<tensor> grad<tensor>(std::vector<target> const&, std::vecto
                                           std::vector<tensor> const&, options, unused);
 } // namespace autograd
 template void tensor::backward<tensor>(tensor const&, bool, bool) const;
+namespace loop {
+template std::shared_ptr<prepared const> prepare<tensor_kernels>(graph const&);
+template graph typed_and_optimized<graph>(graph const&);
+template void run_prepared<void>(prepared const&, void const* const*, void* const*);
+} // namespace loop
 template void dynamic_level::record_done<tensor>(layer&, boxed_op const&, tensor&, tensor const* const*,
                                                  tensor const* const*, int);
 } // namespace varve

@@ -89,58 +89,15 @@ struct any_call {
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
 /// what writes into arguments.
 template <class Kernels = tensor_kernels>
-VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
-  auto r = std::make_shared<dependent<prepared, Kernels>>();
-  r->p = plan_blocks<Kernels>(g);
-  for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else
-      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
-                                                               : block_loop<>(k.arithmetic, k.type, k.single));
-  }
-  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
-  for (block_call const& c : r->p.calls)
-    if (c.callee >= 0 && c.info.operands > 3)
-      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
-                                           " has more than three operands; call it outside of the fused function")
-                                              .c_str());
-  for (callee_key const& k : r->p.keys.callees) {
-    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != operator_class::mm && (!table || !table->eval))
-      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
-    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
-  }
-  return r;
-}
+std::shared_ptr<prepared const> prepare(graph const& g);
 
 /// A run-time graph as the planner takes it.
 template <class G>
-VARVE_COLD G typed_and_optimized(G const& g) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d))
-        refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const flat = inline_calls(g);
-  G const pure = functionalize(flat);
-  G const typed = as_traced<>(pure);
-  return optimize(typed);
-}
+G typed_and_optimized(G const& g);
 
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
-VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
-  constexpr index_t usual = 1 << 15;
-  index_t const bytes = r.p.functions[0].memory;
-  if (bytes <= usual) {
-    alignas(64) std::byte memory[usual];
-    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
-  } else {
-    tensor const memory = tensor::empty({bytes}, dtype::uint8);
-    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
-  }
-}
+void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
 
 } // namespace loop
 
@@ -197,3 +154,57 @@ fused_graph fuse(G const& g) {
 }
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::loop {
+template <class Kernels>
+VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
+  auto r = std::make_shared<dependent<prepared, Kernels>>();
+  r->p = plan_blocks<Kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else
+      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
+                                                               : block_loop<>(k.arithmetic, k.type, k.single));
+  }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3)
+      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
+                                           " has more than three operands; call it outside of the fused function")
+                                              .c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
+    if (k.what != operator_class::mm && (!table || !table->eval))
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
+                          " is not known for tensors; call it on a tensor anywhere in the program")
+                             .c_str());
+    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
+  }
+  return r;
+}
+template <class G>
+VARVE_COLD G typed_and_optimized(G const& g) {
+  for (node const& n : g)
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d))
+        refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  G const flat = inline_calls(g);
+  G const pure = functionalize(flat);
+  G const typed = as_traced<>(pure);
+  return optimize(typed);
+}
+template <class>
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
+  }
+}
+} // namespace varve::loop
+#endif
