@@ -83,15 +83,17 @@ TEST_CASE("sizes: normal forms have the values of what was written", "[core][siz
 
 TEST_CASE("sizes: as text", "[core][size_table]") {
   vv::size_table t;
-  extent const n = t.symbol(0), m = t.symbol(1);
-  char const* const names[] = {"n", "m"};
-  auto const text = [&](extent e) { return t.view().text(e, names); };
+  extent const n = t.symbol(0, vv::symbol("n")), m = t.symbol(1, vv::symbol("m"));
+  auto const text = [&](extent e) { return t.view().text(e); };
   CHECK(text(12) == "12");
+  CHECK(text(t.symbol(0)) == "n");
+  CHECK(text(t.symbol(2)) == "s2");
   CHECK(text(t.add(3, t.multiply(n, 2))) == "2*n + 3");
   CHECK(text(t.subtract(t.multiply(n, m), n)) == "n*m - n");
   CHECK(text(t.subtract(1, n)) == "-n + 1");
   CHECK(text(t.divide(t.add(n, 1), 2)) == "(n + 1)//2");
   CHECK(text(t.modulo(n, m)) == "n%m");
   CHECK(text(t.greatest(n, t.multiply(2, m))) == "max(n, 2*m)");
-  CHECK(t.view().text(vv::size_guard{vv::relation::less_equal, t.multiply(n, 3), 12}, names) == "3*n <= 12");
+  vv::size_guard const few{vv::relation::less_equal, t.multiply(n, 3), 12};
+  CHECK(t.view().text(few) == "3*n <= 12");
 }

@@ -215,9 +215,7 @@ TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of tw
           "[fuse][symbolic]") {
   using vv::loop::samples;
   index_t const actual[] = {11, 13, 17, 19, 23, 29};
-  auto evaluate = [&](vv::loop::size_reader const& r, index_t size) {
-    return r.table.view().evaluate(vv::loop::size_reader::extent_of(size), actual);
-  };
+  auto evaluate = [&](vv::loop::size_reader const& r, index_t size) { return r.table.view().evaluate(size, actual); };
   auto check = [&](auto const& size) { // one of the six symbols
     vv::loop::size_reader r(6);
     index_t const read = r.read(size(samples[0]), size(samples[1]));

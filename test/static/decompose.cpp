@@ -94,7 +94,7 @@ static_assert(vv::verify(table) && table.sizes.constants == 8 && table.constants
 constexpr auto symbolic = vv::trace(f, vv::spec<float, vv::dim<"n">, 3>);
 constexpr auto symbolic_exp = vv::freeze([] { return vv::decompose(symbolic, by_exp, sum_of_many); });
 static_assert(vv::verify(symbolic_exp) &&
-              symbolic_exp.nodes[symbolic_exp.results[0]].out.sizes == dims{vv::symbol("n"), 3});
+              symbolic_exp.nodes[symbolic_exp.results[0]].out.sizes == dims{symbolic_exp.symbol("n"), 3});
 constexpr auto in_place = vv::freeze([] {
   return vv::decompose(g, vv::decomposition<times_t>([](auto const& x) {
                          auto y = vv::clone(x);

@@ -66,7 +66,7 @@ static_assert(counted() == std::tuple(9.0, 1, 3));
 constexpr auto traced = vv::trace(product, vv::spec<double, vv::dim<"n">, 3>, vv::spec<double, 3>);
 static_assert(vv::verify(traced.thaw()) && traced.sizes.regions == 2 && traced.regions[1].inputs == 2 &&
               traced.nodes[2].op->name == std::string_view("map"));
-static_assert(traced.nodes[traced.results[0]].out.sizes == vv::dims{vv::dim<"n">});
+static_assert(traced.nodes[traced.results[0]].out.sizes == vv::dims{traced.symbol("n")});
 constexpr auto lifting = vv::trace([](auto x, auto w) { return vv::map([=](auto row) { return row * w; }, x); },
                                    vv::spec<double, 2, 3>, vv::spec<double, 3>);
 static_assert(vv::verify(lifting.thaw()) && lifting.sizes.regions == 2 && lifting.regions[1].inputs == 2);

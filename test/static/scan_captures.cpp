@@ -56,7 +56,7 @@ constexpr auto backwards = vv::trace(vv::grad(scored), vv::spec<double, 5>);
 static_assert(vv::verify(backwards.thaw()) && backwards.sizes.regions == 3);
 constexpr auto open = vv::trace([](auto init, auto xs) { return sums(init, xs).second; }, vv::spec<double>,
                                 vv::spec<double, vv::dim<"n">>);
-static_assert(vv::verify(open.thaw()) && open.nodes[open.results[0]].out.sizes == vv::dims{vv::dim<"n">});
+static_assert(vv::verify(open.thaw()) && open.nodes[open.results[0]].out.sizes == vv::dims{open.symbol("n")});
 
 // in segments: the same values, fewer of them kept
 template <vv::index_t Segment>

@@ -9,6 +9,10 @@ using vv::size_table;
 static_assert(sizeof(extent) == 8);
 static_assert(extent(5).is_number() && extent(-1).is_number() && extent(INT64_MAX).is_number() &&
               extent().number() == 0);
+static_assert(extent::entry(0).is_entry() && extent::entry(7, 3).is_entry() && !extent::entry(0).is_name() &&
+              !extent(INT64_MAX).is_entry() && !extent(INT64_MAX).is_name() && !extent(-1).is_entry());
+static_assert(extent(vv::symbol("n")).is_name() && extent(vv::symbol("longest")).is_name() &&
+              !extent(vv::symbol("n")).is_entry() && !extent(vv::symbol("n")).is_number());
 static_assert(!extent::entry(0).is_number() && extent::entry(7, 3).entry() == 7 &&
               extent::entry(7, 3).environment() == 3);
 static_assert(!known_equal(extent::entry(7, 3), extent::entry(7, 2)) && known_equal(extent(4), 4));

@@ -17,12 +17,12 @@ static_assert(h.count(vv::to) == 1 && h.nodes[h.results[0]].out.type == vv::dtyp
 
 // symbolic sizes: equal names are equal sizes
 constexpr auto s = vv::trace(f, vv::spec<float, vv::dim<"n">, 3>, vv::spec<float, vv::dim<"n">, 1>);
-static_assert(s.nodes[s.results[0]].out.sizes == dims{vv::symbol("n"), 3});
+static_assert(s.nodes[s.results[0]].out.sizes == dims{s.symbol("n"), 3});
 constexpr auto r = vv::trace([](auto x) { return vv::sum(x, vv::axis<1>); }, vv::spec<float, vv::dim<"n">, 3>);
-static_assert(r.nodes[r.results[0]].out.sizes == dims{vv::symbol("n")});
+static_assert(r.nodes[r.results[0]].out.sizes == dims{r.symbol("n")});
 constexpr auto rows =
     vv::trace([](auto x, auto y) { return vv::matmul(x, y); }, vv::spec<float, vv::dim<"n">, 3>, vv::spec<float, 3, 4>);
-static_assert(rows.nodes[rows.results[0]].out.sizes == dims{vv::symbol("n"), 4} && rows.count(vv::mm) == 1);
+static_assert(rows.nodes[rows.results[0]].out.sizes == dims{rows.symbol("n"), 4} && rows.count(vv::mm) == 1);
 
 // transforms inside leave only operators behind
 constexpr auto gradient = vv::trace(vv::grad([](auto x) { return vv::sum(vv::sin(x)); }), vv::spec<double, 4>);

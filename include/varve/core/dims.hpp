@@ -86,15 +86,15 @@ constexpr double numel_per(dims const& from, dims const& to) {
   return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1;
 }
 
-/// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real
-/// size.
+/// The name of a symbolic size, as `dim<"n">` in a spec: up to 7 characters, which lie in the number itself
+/// (`extent::is_name`).
 constexpr index_t symbol(char const* name) {
-  std::uint64_t r = 1;
-  for (int k = 0; k < 7 && *name; ++k, ++name) r = (r << 8) | static_cast<unsigned char>(*name);
-  while (r < (std::uint64_t{1} << 56)) r <<= 8;
-  return static_cast<index_t>((std::uint64_t{1} << 62) | (r & ((std::uint64_t{1} << 56) - 1)));
+  std::uint64_t r = 0;
+  for (int k = 0; k < 7; ++k) r = (r << 8) | static_cast<unsigned char>(*name ? *name++ : 0);
+  return static_cast<index_t>((std::uint64_t{3} << 61) | r);
 }
-constexpr bool is_symbol(index_t size) { return size >= (index_t{1} << 62); }
+/// Is a size no number: the name of a symbol, or in a graph an expression of symbols (`extent`)? `INT64_MAX` is one.
+constexpr bool is_symbol(index_t size) { return size >= (index_t{1} << 62) && size != INT64_MAX; }
 
 /// Row-major strides, in elements, of a shape.
 constexpr dims contiguous_strides(dims const& s) {

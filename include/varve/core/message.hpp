@@ -3,6 +3,7 @@
 #include <varve/config.hpp>
 #include <varve/core/dims.hpp>
 #include <varve/core/error.hpp>
+#include <varve/core/extent.hpp>
 
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,7 @@
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
 
-/// A size, or the name of a symbolic one.
+/// A size, or the name of a symbolic one. An expression is known to the table that has it, not here: its number.
 std::string text_of_size(index_t size);
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 std::string to_string(dims const& d);
@@ -41,7 +42,9 @@ VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
 VARVE_LIBRARY error::~error() { std::free(text_); }
 
 VARVE_COLD VARVE_LIBRARY std::string text_of_size(index_t size) {
-  if (!is_symbol(size)) return std::to_string(size);
+  extent const e = size;
+  if (e.is_number()) return std::to_string(size);
+  if (e.is_entry()) return "expression " + std::to_string(e.entry());
   std::string s;
   for (int k = 48; k >= 0; k -= 8)
     if (char const c = static_cast<char>(size >> k & 255)) s += c;

@@ -271,7 +271,9 @@ template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
     graph const traced[] = {Make::at(0), Make::at(1)};
-    size_reader sizes(Make::symbols);
+    index_t const* names = nullptr;
+    if constexpr (requires { Make::names; }) names = Make::names.names;
+    size_reader sizes(Make::symbols, names);
     list<size_guard> guards;
     if (has_mutation(traced[0])) {
       program p;
@@ -285,7 +287,11 @@ struct built<Make, S> {
     schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
     bool const same = reader.run();
-    if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
+    if (same) {
+      guard_reader asks{sizes, guards};
+      asks.asked(p.asked, q.asked);
+      asks.graphs(better[0], better[1]);
+    }
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }

@@ -86,10 +86,10 @@ private:
     std::string s = "/// (";
     auto called = [](char const* name) { return name ? std::string(name) + ": " : ""; };
     for (int k = 0; k < f.regions[0].inputs; ++k)
-      s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f.nodes[k].out);
+      s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f, f.nodes[k].out);
     s += ") -> (";
     for (int k = 0; k < static_cast<int>(p.results.size()); ++k)
-      s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(p.results[k]);
+      s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(f, p.results[k]);
     return s + "), row-major; results may not overlap arguments.";
   }
   /// The constants and temporaries that a body mentions.
@@ -263,11 +263,8 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 std::string emit_cpp(G const& g, std::string const& name) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d))
-        refuse::argument_is_invalid("emit_cpp",
-                                    "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  if (varve::detail::is_symbolic(g))
+    refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const pure = functionalize(g);
   if (has_mutation(pure))
     refuse::argument_is_invalid("emit_cpp",

@@ -185,10 +185,8 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
 }
 template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d))
-        refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  if (varve::detail::is_symbolic(g))
+    refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const flat = inline_calls(g);
   G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);

@@ -7,24 +7,10 @@
 namespace varve {
 namespace loop {
 
-/// The symbols of some specs, in the order in which they are met; one more than there may be at most.
+/// The symbols of some specs.
 template <class... S>
-struct symbols_of {
-  static constexpr int most = max_symbols + 1;
-  index_t names[most]{};
-  int count = 0;
+struct symbols_of : symbol_names {
   constexpr symbols_of() { (add(S::info().sizes), ...); }
-  constexpr int find(index_t name) const {
-    int k = 0;
-    while (k < count && names[k] != name) ++k;
-    return k;
-  }
-
-private:
-  constexpr void add(dims const& s) {
-    for (index_t d : s)
-      if (is_symbol(d) && count < most && find(d) == count) names[count++] = d;
-  }
 };
 
 /// Traces `F` for the sample sizes, for `compiled`.
@@ -32,35 +18,15 @@ template <class F, class... S>
 struct traced_for_samples {
   static constexpr symbols_of<S...> names{};
   static constexpr int symbols = names.count;
-  static constexpr graph at(int point) {
-    graph_builder b;
-    b.sizes_are_samples(samples[point][0] / 2); // what is left of a symbolic axis after a slice counts as well
-    return trace_graph_into(b, F{}, sampled(S::info(), point)...);
-  }
-
-private:
-  static constexpr meta sampled(meta m, int point) {
-    for (int k = 0; k < m.sizes.n; ++k)
-      if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
-    return m;
-  }
+  static constexpr graph at(int point) { return trace_sample(F{}, names, point, S::info()...); }
 };
 
-template <class Names>
-[[noreturn]] VARVE_COLD void refuse_sizes(Names const& names, size_view all, size_guard const& g, index_t size) {
-  std::string texts[max_symbols];
-  char const* of[max_symbols]{};
-  for (int s = 0; s < names.count; ++s) texts[s] = text_of_size(names.names[s]), of[s] = texts[s].c_str();
-  throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + all.text(g.right, of) +
-                     " >= 0; it is " + std::to_string(size))
-                        .c_str());
-}
 /// Refuses sizes for which the plan does not hold.
-template <class P, class Names>
-void check_guards(Names const& names, size_values<P> const& sizes) {
+template <class P>
+void check_guards(size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
     if (size_guard const& g = P::value.guards[k]; !sizes.holds(g)) [[unlikely]]
-      refuse_sizes(names, size_view(P::value.expressions), g, sizes.value(g.right));
+      refuse_sizes("fuse", size_view(P::value.expressions), g, sizes.value(g.right));
 }
 
 /// All that one call knows: its arguments and sizes.
@@ -74,7 +40,7 @@ struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
   template <class... X>
   explicit sized_call(X const&... x)
       : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
-    if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
+    if constexpr (P::value.guard_count > 0) check_guards<P>(sizes);
   }
   meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }
   template <class... R>

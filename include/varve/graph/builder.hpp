@@ -15,7 +15,7 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
 /// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
-/// sample sizes have it (`shape/sample.hpp`).
+/// sample sizes, and what is read back of them, have it (`graph/read_sizes.hpp`).
 inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
 
 namespace detail {
@@ -64,6 +64,7 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 /// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
 constexpr graph function_of(graph const& g, int r) {
   graph out;
+  out.expressions = g.expressions, out.guards = g.guards;
   detail::append(out, g, r, r + 1, 0);
   detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
   return out;

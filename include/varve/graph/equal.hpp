@@ -12,9 +12,38 @@ namespace detail {
 struct matching {
   graph_view const &a, &b;
   list<int> to, from, pending{};
+  size_table sizes;         // of the second graph, and what the first has beside these
+  list<extent> size_of_a{}; // of the expressions of the first graph, the one in `sizes`
 
   constexpr matching(graph_view const& x, graph_view const& y)
-      : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+      : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1),
+        sizes(y.expressions, y.expressions + y.sizes.expressions) {
+    int other = 0; // a number that no symbol of the second graph has
+    for (size_expression const* e = y.expressions; e != y.expressions + y.sizes.expressions; ++e)
+      if (e->op == size_op::symbol && e->a.number() >= other) other = static_cast<int>(e->a.number()) + 1;
+    for (std::size_t k = 0; k < x.sizes.expressions; ++k) size_of_a.push_back(translated(x.expressions[k], other));
+  }
+  /// Symbols are the same when their names are.
+  constexpr extent translated(size_expression const& e, int& other) {
+    if (e.op != size_op::symbol) return sizes.combine(e.op, translated(e.a), translated(e.b));
+    for (std::size_t k = 0; k < b.sizes.expressions; ++k)
+      if (size_expression const& s = b.expressions[k];
+          s.op == size_op::symbol && known_equal(s.b, e.b) && (e.b.is_name() || known_equal(s.a, e.a)))
+        return extent::entry(static_cast<index_t>(k));
+    return sizes.symbol(other++, e.b);
+  }
+  constexpr extent translated(extent e) const { return e.is_entry() ? size_of_a[e.entry()] : e; }
+  constexpr bool same(dims const& x, dims const& y) const {
+    if (size_of_a.empty()) return x == y;
+    bool r = x.n == y.n;
+    for (int k = 0; r && k < x.n; ++k) r = known_equal(translated(x[k]), y[k]);
+    return r;
+  }
+  constexpr bool same(attributes const& x, attributes const& y) const {
+    bool r = x.count == y.count;
+    for (int k = 0; r && k < x.count; ++k) r = same(x[k], y[k]);
+    return r;
+  }
 
   /// Takes two nodes for one; false when one of them has another partner already.
   constexpr bool pair(int x, int y) {
@@ -33,8 +62,8 @@ struct matching {
 
   /// Two nodes without what they are computed from, which is paired.
   constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count ||
-        x.regions_count != y.regions_count)
+    if (!same_operator(*x.op, *y.op) || x.out.type != y.out.type || !same(x.out.sizes, y.out.sizes) ||
+        !same(x.at, y.at) || x.count != y.count || x.regions_count != y.regions_count)
       return false;
     if (is_array_constant(x)) {
       double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q =
@@ -73,8 +102,9 @@ struct matching {
 
 /// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes,
 /// dtypes, shapes, constants and functions inside, on the same operands in the same order, from the same inputs to the
-/// same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
-/// compared in their order. Linear in the size of the graphs.
+/// same results? Symbolic sizes are equal as functions of symbols of the same names. Shared and repeated operations
+/// differ (`cse` makes them one). Operations that no result depends on are compared in their order. Linear in the size
+/// of the graphs.
 constexpr bool equal(graph_view const& g, graph_view const& h) {
   if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
   detail::matching m(g, h);

@@ -4,12 +4,14 @@
 #include <varve/core/dtype.hpp>
 #include <varve/core/list.hpp>
 #include <varve/dispatch/handle.hpp>
+#include <varve/shape/size_table.hpp>
 
 /// @file
 /// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
 /// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
-/// and `freeze` convert. Names of arguments and results (`named.hpp`) are a pointer to a constant table: passes copy
-/// it, and only printing and emission look at it.
+/// and `freeze` convert. Sizes and attributes are numbers, or entries of the graph's own table of expressions
+/// (`extent`): such a graph has symbolic sizes. Names of arguments and results (`named.hpp`) are a pointer to a
+/// constant table: passes copy it, and only printing and emission look at it.
 namespace varve {
 
 /// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
@@ -41,7 +43,7 @@ constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::
 
 /// Array sizes of a graph.
 struct graph_sizes {
-  std::size_t nodes, edges, results, regions, constants;
+  std::size_t nodes, edges, results, regions, constants, expressions, guards;
 };
 
 /// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives
@@ -58,6 +60,8 @@ struct graph_view {
   int const* results;
   region const* regions;
   double const* constants;
+  size_expression const* expressions;
+  size_guard const* guards;
   graph_sizes sizes;
   graph_names names;
 
@@ -84,6 +88,15 @@ struct graph_questions {
       for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
     return n;
   }
+  /// The symbolic size of this name, as metas and attributes of the graph have it: `g.nodes[k].out.sizes ==
+  /// dims{g.symbol("n"), 3}`. `value_error` where it has none.
+  constexpr index_t symbol(char const* name) const {
+    graph_view const g = static_cast<G const&>(*this).view();
+    for (std::size_t k = 0; k < g.sizes.expressions; ++k)
+      if (g.expressions[k].op == size_op::symbol && known_equal(g.expressions[k].b, varve::symbol(name)))
+        return extent::entry(static_cast<index_t>(k)).number();
+    refuse::argument_is_invalid("graph", "it has no symbolic size of this name");
+  }
   /// Number of nodes that compute something: neither placeholders nor constants.
   constexpr int operations() const {
     int n = 0;
@@ -102,6 +115,9 @@ struct graph : graph_questions<graph> {
   /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place
   /// here and are refused while tracing.
   list<double> constants;
+  /// What sizes and attributes that are no numbers are, and what the graph was made under: it is not for other sizes.
+  size_table expressions;
+  list<size_guard> guards;
   graph_names names{};
 
   constexpr graph_view view() const {
@@ -110,7 +126,10 @@ struct graph : graph_questions<graph> {
             results.data(),
             regions.data(),
             constants.data(),
-            {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()},
+            expressions.data(),
+            guards.data(),
+            {nodes.size(), edges.size(), results.size(), regions.size(), constants.size(), expressions.size(),
+             guards.size()},
             names};
   }
   constexpr operator graph_view() const { return view(); }
@@ -124,6 +143,8 @@ struct static_graph : graph_questions<static_graph<S>> {
   int results[S.results ? S.results : 1]{};
   region regions[S.regions ? S.regions : 1]{};
   double constants[S.constants ? S.constants : 1]{};
+  size_expression expressions[S.expressions ? S.expressions : 1]{};
+  size_guard guards[S.guards ? S.guards : 1]{};
   graph_names names{};
   static constexpr graph_sizes sizes = S;
 
@@ -134,8 +155,12 @@ struct static_graph : graph_questions<static_graph<S>> {
     for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
     for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
     for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
+    for (std::size_t k = 0; k < S.expressions; ++k) expressions[k] = g.expressions.data()[k];
+    for (std::size_t k = 0; k < S.guards; ++k) guards[k] = g.guards[k];
   }
-  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S, names}; }
+  constexpr graph_view view() const {
+    return {nodes, edges, results, regions, constants, expressions, guards, S, names};
+  }
   constexpr operator graph_view() const { return view(); }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
@@ -144,6 +169,8 @@ struct static_graph : graph_questions<static_graph<S>> {
     g.results = list<int>(results, results + S.results);
     g.regions = list<region>(regions, regions + S.regions),
     g.constants = list<double>(constants, constants + S.constants);
+    g.expressions = size_table(expressions, expressions + S.expressions);
+    g.guards = list<size_guard>(guards, guards + S.guards);
     g.names = names;
     return g;
   }

@@ -2,54 +2,91 @@
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
-#include <varve/graph/graph.hpp>
+#include <varve/graph/read_sizes.hpp>
 #include <varve/op/create.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace varve {
 
 namespace detail {
+/// What the sizes of a graph are, as its arguments tell: checked, and shared with functions that outlive the call. Null
+/// where all are numbers.
+template <class T = tensor>
+std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args const& in) {
+  if (!is_symbolic(g)) return nullptr;
+  size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
+  std::vector<index_t> symbols(g.expressions.size());
+  std::vector<bool> told(symbols.size());
+  for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
+    node const& n = g.nodes[k];
+    dims const found = in[static_cast<int>(n.value)].sizes();
+    for (int d = 0; d < n.out.sizes.n && d < found.n; ++d) {
+      extent const e = n.out.sizes[d];
+      if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
+      auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
+      if (!told[s]) symbols[s] = found[d], told[s] = true;
+    }
+  }
+  for (size_expression const* e = all; e != last; ++e)
+    if (e->op == size_op::symbol && !told[static_cast<std::size_t>(e->a.number())])
+      throw value_error(("varve: graph: no argument has the symbolic size " +
+                         g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
+                            .c_str());
+  auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
+  for (size_guard const& asked : g.guards)
+    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right.number()));
+  return sizes;
+}
+/// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
+template <class T>
+T constant_of(graph const& g, node const& nd) {
+  if (!is_array_constant(nd))
+    return on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(nd.value)); });
+  T const c = T::empty(nd.out.sizes, nd.out.type);
+  double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
+  on_dtype(c.dtype(), "graph", [&]<class E>() {
+    for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
+  });
+  return c;
+}
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
-boxed_args run_region(graph const& g, int r, boxed_args const& in) {
+boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<size_numbers const> const& sizes) {
   region const& f = g.regions[static_cast<std::size_t>(r)];
   if (in.size() != f.inputs)
     refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
   std::vector<boxed_args> values(static_cast<std::size_t>(f.node_count));
   auto at = [&](int n) -> boxed_args& { return values[static_cast<std::size_t>(n - f.node_first)]; };
+  attributes numbers;
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (sizes) numbers = sizes->of(nd.at);
+    attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
     for (int k = 0; k < nd.count; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
-        if (v.dim() != nd.out.sizes.n ||
-            (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k]))
-          refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
+      if (dims const want = sizes ? sizes->of(nd.out.sizes) : nd.out.sizes; !(v.sizes() == want))
+        refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
-    } else if (is_array_constant(nd)) {
-      T const c = T::empty(nd.out.sizes, nd.out.type);
-      double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
-      on_dtype(c.dtype(), "graph", [&]<class E>() {
-        for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
-      });
-      at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
-      at(n).push_back(on_dtype(nd.out.type, "graph", [&]<class E>() {
-        return T::from_number(static_cast<E>(nd.value));
-      })); // the plain number it was written as, in another trace as well
+      at(n).push_back(constant_of<T>(g, nd));
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop)
         throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
-        functions.push_back(
-            [&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
-      at(n) = (*hop)(std::move(functions), x, nd.at);
+        functions.push_back([&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
+          return run_region<T>(g, region, a, sizes);
+        });
+      at(n) = (*hop)(std::move(functions), x, attributes_now);
+    } else if (nd.op == &sym_numel_handle) {
+      at(n).push_back(on_dtype(nd.out.type, "graph",
+                               [&]<class E>() { return T::from_number(static_cast<E>(attributes_now[0][0])); }));
     } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -58,7 +95,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
                             " is not known for tensors; call it on a tensor anywhere in the program")
                                .c_str());
-      at(n).push_back(boxed_op{table, &nd.at}(x));
+      at(n).push_back(boxed_op{table, &attributes_now}(x));
     }
   }
   boxed_args y;
@@ -67,11 +104,11 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
 }
 } // namespace detail
 
-/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`); symbolic sizes admit
-/// any.
+/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`). The first argument that
+/// has a symbolic size says what it is; others must agree, and the graph must be one for such sizes (its guards).
 template <class T = tensor>
 boxed_args interpret(graph const& g, boxed_args const& arguments) {
-  return detail::run_region<T>(g, 0, arguments);
+  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>(g, arguments));
 }
 
 } // namespace varve

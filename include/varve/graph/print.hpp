@@ -24,9 +24,15 @@ VARVE_COLD inline std::string number_text(double x) {
   return text;
 }
 
+/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
+VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
+  std::string s = "[";
+  for (int k = 0; k < d.n; ++k) s += (k ? ", " : "") + size_view(g.expressions).text(d[k]);
+  return s += "]";
+}
 /// `float32[8, 3]`; a plain `float32` for rank 0.
-VARVE_COLD inline std::string meta_text(meta const& m) {
-  return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : "");
+VARVE_COLD inline std::string meta_text(graph_view const& g, meta const& m) {
+  return std::string(name(m.type)) + (m.sizes.n ? sizes_text(g, m.sizes) : "");
 }
 
 /// The number in a placeholder or constant; of an array constant the elements, of many the first.
@@ -64,14 +70,14 @@ VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
   for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
+  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
   return s += ')';
 }
 
 VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
   region const& f = g.regions[r];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + value_text(g, n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    s += indent + value_text(g, n) + ": " + meta_text(g, g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
     if (g.nodes[n].regions_count) s += " {";
     s += '\n';
     for (int k = 0; k < g.nodes[n].regions_count; ++k) {
@@ -98,8 +104,8 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
          (name   ? std::string(" ") + name
           : leaf ? " " + leaf_text(g, nd)
                  : "");
-    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
-    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
+    for (int k = 0; k < nd.at.count; ++k) s += " " + sizes_text(g, nd.at[k]);
+    s += "\\n" + meta_text(g, nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
     for (int k = 0; k < nd.count; ++k)
       s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
     for (int k = 0; k < nd.regions_count; ++k) {
@@ -120,7 +126,7 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
 } // namespace detail
 
 /// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the
-/// functions of higher-order operators indented under it, `return` last.
+/// functions of higher-order operators indented under it, `return` last. Symbolic sizes read `[n + 1, 3]`.
 VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");

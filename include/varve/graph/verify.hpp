@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/message.hpp>
-#include <varve/graph/graph.hpp>
+#include <varve/graph/read_sizes.hpp>
 
 namespace varve {
 
@@ -16,7 +16,8 @@ enum class flaw : unsigned char {
   meta_differs,
   result_out_of_range,
   region_out_of_range,
-  constant_out_of_range
+  constant_out_of_range,
+  size_out_of_range
 };
 
 /// Verdict on a graph: the flaw and the node it was found at.
@@ -26,12 +27,43 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
+namespace detail {
+/// The numbers that sizes are checked with: none, or two sets of samples.
+struct checked_sizes {
+  size_numbers at[2]{};
+
+  constexpr explicit checked_sizes(graph_view const& g) {
+    for (int k = 0; k < 2; ++k) at[k] = sampled_sizes(g, k);
+  }
+  constexpr bool knows(node const& n) const {
+    bool r = true;
+    for (index_t s : n.out.sizes) r = r && at[0].knows(s);
+    for (int k = 0; k < n.at.count; ++k)
+      for (index_t s : n.at[k]) r = r && at[0].knows(s);
+    return r;
+  }
+  /// Does the shape rule of an operator agree with its meta?
+  constexpr bool fits(node const& n, list<meta> const& in) const {
+    if (at[0].empty()) return n.op->shape(n.at, in.data(), n.count) == n.out;
+    for (size_numbers const& sizes : at) {
+      list<meta> numbers = in;
+      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
+      meta const out = n.op->shape(sizes.of(n.at), numbers.data(), n.count);
+      if (!(out == meta{n.out.type, sizes.of(n.out.sizes)})) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
 /// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
 /// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
-/// constants have elements. `static_assert(verify(g))` is an ordinary test.
+/// constants have elements, symbolic sizes are expressions of the graph's table. `static_assert(verify(g))` is an
+/// ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
+  detail::checked_sizes const sizes(g);
   list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
@@ -41,6 +73,7 @@ constexpr verdict verify(graph_view g) {
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
       node const& nd = g.nodes[n];
       if (!nd.op) return {flaw::operator_missing, n};
+      if (!sizes.knows(nd)) return {flaw::size_out_of_range, n};
       bool const input = n < r.node_first + r.inputs;
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
       if (input && !(nd.value >= 0 && nd.value < r.inputs)) return {flaw::operand_out_of_range, n};
@@ -65,7 +98,7 @@ constexpr verdict verify(graph_view g) {
         return {flaw::constant_out_of_range, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
-          !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
+          nd.op != &sym_numel_handle && !sizes.fits(nd, in))
         return {flaw::meta_differs, n};
     }
     for (int k = 0; k < r.result_count; ++k) {

@@ -193,7 +193,9 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
           index_t const n = detail::walked_size(to_dims(shape_of(v)))[0];
           if (n == 0)
             refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
-          if (is_symbol(n)) refuse::argument_is_invalid("associative_scan", "the length must be known, it is a name");
+          if constexpr (traced_value<decltype(v)>)
+            if (detail::is_sample_of(v, n))
+              refuse::argument_is_invalid("associative_scan", "the length must be known, it is a symbol");
           if (any && n != length) refuse::lengths_differ("associative_scan", dims{length}, to_dims(shape_of(v)));
           any = true, length = n;
         },

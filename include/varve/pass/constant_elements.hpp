@@ -156,6 +156,9 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
   if (!any || nd.count > 3) return false;
   for (index_t d : nd.out.sizes)
     if (is_symbol(d)) return false;
+  for (int e = 0; e < nd.at.count; ++e)
+    for (index_t d : nd.at[e])
+      if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
 /// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/read_sizes.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
 #include <varve/pass/rewriter.hpp>
@@ -177,6 +178,11 @@ private:
   list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
+  if (is_symbolic(g))
+    return on_samples("functionalize", g, [](graph const& of, int) {
+      functionalizer f(of);
+      return f.run();
+    });
   functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
   return f.run();
 }

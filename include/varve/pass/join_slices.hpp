@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/operator_class.hpp>
+#include <varve/graph/read_sizes.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/pass/dce.hpp>
 
@@ -138,6 +138,13 @@ constexpr void join_slices(graph& g) {
   int slices = 0;
   for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
   if (slices < 2) return;
+  if (detail::is_symbolic(g)) {
+    g = detail::on_samples("join_slices", g, [](graph of, int) {
+      join_slices<Cat, Backward>(of);
+      return of;
+    });
+    return;
+  }
   graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
   g = dce(joined);
 }

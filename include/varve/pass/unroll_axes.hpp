@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/read_sizes.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/pass/axis_table.hpp>
@@ -154,6 +155,13 @@ constexpr bool may_unroll(graph const& g) {
 template <class Cat = cat_t, class Expand = expand_t>
 constexpr void unroll_axes(graph& g) {
   if (!detail::may_unroll(g)) return;
+  if (detail::is_symbolic(g)) {
+    g = detail::on_samples("unroll_axes", g, [](graph of, int) {
+      unroll_axes<Cat, Expand>(of);
+      return of;
+    });
+    return;
+  }
   detail::axis_table const axes(g);
   bool any = false;
   for (std::size_t n = 0; n < g.nodes.size() && !any; ++n) any = axes.live[n] && axes.any_unrolled(static_cast<int>(n));

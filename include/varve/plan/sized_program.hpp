@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/read_sizes.hpp>
 #include <varve/plan/arena.hpp>
-#include <varve/shape/sample.hpp>
-
-#include <bit>
 
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
@@ -16,14 +14,7 @@
 /// the thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
 namespace varve::loop {
 
-/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
-enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
-
 namespace detail {
-constexpr bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-}
-
 /// Turns the numbers of `p` that differ from those of `q` into expressions.
 struct program_reader {
   program& p;
@@ -79,52 +70,6 @@ struct program_reader {
     return problem == sized_problem::none;
   }
 };
-
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie
-/// inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
-constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too,
-                         size_reader& sizes, list<size_guard>& guards) {
-  auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
-    if (x == y) return;
-    extent const size = size_reader::extent_of(sizes.read(x, y));
-    if (sizes.failed) return;
-    size_guard const g{relation::less_equal, 0, size, size_reader::extent_of(unless)};
-    for (size_guard const& o : guards)
-      if (known_equal(o.right, size) && known_equal(o.unless, g.unless)) return;
-    guards.push_back(g);
-  };
-  for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
-  list<operator_class> const what = identify(a);
-  size_range any[max_symbols];
-  for (size_range& r : any) r.least = 0;
-  auto never_negative = [&](index_t s) {
-    return is_run_time(s) && sizes.table.view().range(size_reader::extent_of(s), any).least >= 0;
-  };
-  for (std::size_t k = 0; k < a.nodes.size(); ++k) {
-    node const &n = a.nodes[k], &m = b.nodes[k];
-    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
-      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !never_negative(sizes.read(x, y)))
-        at_least_0(x, y);
-    auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
-    bool const back = what[k] == operator_class::slice_backward;
-    if (what[k] == operator_class::slice || back) {
-      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
-      int const axis = static_cast<int>(s[0]);
-      at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
-      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
-    } else if (what[k] == operator_class::scan) {
-      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
-    } else if (what[k] == operator_class::convolution) { // has places, and a field
-      for (int d = 2; d < n.out.sizes.n; ++d)
-        at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
-    } else if (what[k] == operator_class::amax || what[k] == operator_class::amin ||
-               what[k] == operator_class::argmax) {
-      for (index_t d : n.at[0])
-        at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1,
-                   sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
-    }
-  }
-}
 
 /// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the
 /// others are placed anew. The number of pieces.

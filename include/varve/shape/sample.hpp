@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/core/dims.hpp>
 #include <varve/shape/size_table.hpp>
 
 /// @file
@@ -23,10 +22,48 @@ inline constexpr int max_symbols = 6;
 inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383},
                                                     {66239, 72431, 79087, 85439, 92639, 100847}};
 
-/// In a finished plan: the number that stands for entry `k` of its table of sizes. No other number is as large.
-constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
-constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
-constexpr int entry_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+/// From here on sizes of a function traced for samples `point` are symbolic ones: what is left of a symbolic axis after
+/// a slice counts as well.
+constexpr index_t least_sample(int point) { return samples[point][0] / 2; }
+/// Does a number stand for a symbol?
+constexpr bool is_sample(index_t size) {
+  for (auto const& row : samples)
+    for (index_t s : row)
+      if (s == size) return true;
+  return false;
+}
+
+/// In a finished plan: the number that stands for entry `k` of its table of sizes.
+constexpr index_t run_time_size(int k) { return extent::entry(k).number(); }
+constexpr bool is_run_time(index_t size) { return extent(size).is_entry(); }
+constexpr int entry_of(index_t size) { return static_cast<int>(extent(size).entry()); }
+
+/// The names of the symbols of some arguments, in the order in which they are met; one more than there may be at most.
+struct symbol_names {
+  static constexpr int most = max_symbols + 1;
+  index_t names[most]{};
+  int count = 0;
+
+  constexpr void add(dims const& s) {
+    for (index_t d : s)
+      if (extent(d).is_name() && count < most && find(d) == count) names[count++] = d;
+  }
+  constexpr int find(index_t name) const {
+    int k = 0;
+    while (k < count && names[k] != name) ++k;
+    return k;
+  }
+  /// Sizes with the samples in the place of names.
+  constexpr dims sampled(dims s, int point) const {
+    for (int k = 0; k < s.n; ++k)
+      if (extent(s[k]).is_name()) s[k] = samples[point][find(s[k])];
+    return s;
+  }
+};
+
+/// Why what was made for the first and for the second samples is not one. `writes`: the function writes into its
+/// arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
 
 /// Reads pairs of numbers back as entries of a table. The first entries are the symbols themselves.
 struct size_reader {
@@ -34,8 +71,8 @@ struct size_reader {
   int symbols;
   bool failed = false; // a pair was no expression of the symbols
 
-  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
-    for (int s = 0; s < symbols; ++s) table.symbol(s);
+  constexpr explicit size_reader(int symbols_, index_t const* names = nullptr) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
   constexpr index_t read(index_t first, index_t second) {
@@ -44,8 +81,6 @@ struct size_reader {
     failed = failed || found == none;
     return found;
   }
-  /// What `read` gave, as an extent.
-  static constexpr extent extent_of(index_t size) { return is_run_time(size) ? extent::entry(entry_of(size)) : size; }
   constexpr void read(dims& first, dims const& second) {
     failed = failed || first.n != second.n;
     for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
@@ -75,7 +110,7 @@ private:
       if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
       index_t const x = (a - r) / p, y = (b - r) / q;
       if (x == y) return kept(r, s, x, 0);
-      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept(r, s, extent_of(inner), 0);
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept(r, s, inner, 0);
     }
     return none;
   }
@@ -122,5 +157,12 @@ private:
     return run_time_size(static_cast<int>(table.add(sum, constant).entry()));
   }
 };
+
+/// Refuses sizes for which what was made for samples does not hold.
+[[noreturn]] VARVE_COLD inline void refuse_sizes(char const* what, size_view all, size_guard const& g, index_t size) {
+  throw shape_error((std::string("varve: ") + what + ": what the function does along a symbolic axis needs " +
+                     all.text(g.right) + " >= 0; it is " + std::to_string(size))
+                        .c_str());
+}
 
 } // namespace varve::loop

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/extent.hpp>
 #include <varve/core/list.hpp>
+#include <varve/core/message.hpp>
 
 #include <string>
 
@@ -12,8 +13,8 @@
 namespace varve {
 
 enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
-/// An entry of a table. Of a symbol `a` is its number; quotients and remainders are those of division rounded down
-/// (Python's `//` and `%`).
+/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one; quotients and remainders are
+/// those of division rounded down (Python's `//` and `%`).
 struct size_expression {
   size_op op;
   extent a, b;
@@ -116,6 +117,8 @@ struct size_polynomial {
 
 /// The expressions of a table, wherever they lie: what they come to, and how they read.
 class size_view {
+  enum class write_as : unsigned char { term, factor, magnitude }; // magnitude: what is negative, without its sign
+
 public:
   constexpr explicit size_view(size_expression const* all) : all_(all) {}
   constexpr size_expression const& operator[](extent e) const { return all_[e.entry()]; }
@@ -172,29 +175,50 @@ public:
            detail::holds(g.is, evaluate(g.left, symbols), evaluate(g.right, symbols));
   }
 
-  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`. `names` are those of the symbols.
-  std::string text(extent e, char const* const* names) const {
-    if (e.is_number()) return std::to_string(e.number());
+  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`; symbols without a name are `s0`, `s1`.
+  std::string text(extent e) const {
+    std::string s;
+    write(s, e);
+    return s;
+  }
+  std::string text(size_guard const& g) const {
+    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+    return text(g.left) + signs[static_cast<int>(g.is)] + text(g.right);
+  }
+  /// ... appended to letters: a string, or in constant expressions a `list<char>`.
+  template <class Letters>
+  constexpr void write(Letters& to, extent e, write_as how = write_as::term) const {
+    if (how == write_as::factor && !is_whole(e)) {
+      to.push_back('('), write(to, e), to.push_back(')');
+      return;
+    }
+    if (e.is_number()) return write_number(to, how == write_as::magnitude ? -e.number() : e.number());
+    if (e.is_name()) return write_name(to, e);
     size_expression const& x = (*this)[e];
     switch (x.op) {
     case size_op::symbol:
-      return names[x.a.number()];
-    case size_op::sum:
-      return text(x.a, names) + added(x.b, names);
-    case size_op::product:
-      return x.b.is_number() ? (x.b.number() == -1 ? "-" : std::to_string(x.b.number()) + "*") + text(x.a, names)
-                             : text(x.a, names) + "*" + text(x.b, names);
-    case size_op::quotient:
-      return atom(x.a, names) + "//" + atom(x.b, names);
-    case size_op::remainder:
-      return atom(x.a, names) + "%" + atom(x.b, names);
-    default:
-      return (x.op == size_op::least ? "min(" : "max(") + text(x.a, names) + ", " + text(x.b, names) + ")";
+      if (x.b.is_name()) return write_name(to, x.b);
+      to.push_back('s');
+      return write_number(to, x.a.number());
+    case size_op::sum: {
+      bool const less = is_negative(x.b);
+      write(to, x.a), write_all(to, less ? " - " : " + ");
+      return write(to, x.b, less ? write_as::magnitude : write_as::term);
     }
-  }
-  std::string text(size_guard const& g, char const* const* names) const {
-    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
-    return text(g.left, names) + signs[static_cast<int>(g.is)] + text(g.right, names);
+    case size_op::product:
+      if (!x.b.is_number()) return write(to, x.a), write_all(to, "*"), write(to, x.b);
+      if (index_t const times = how == write_as::magnitude ? -x.b.number() : x.b.number(); times == -1)
+        to.push_back('-');
+      else if (times != 1) write_number(to, times), to.push_back('*');
+      return write(to, x.a);
+    case size_op::quotient:
+    case size_op::remainder:
+      write(to, x.a, write_as::factor), write_all(to, x.op == size_op::quotient ? "//" : "%");
+      return write(to, x.b, write_as::factor);
+    default:
+      write_all(to, x.op == size_op::least ? "min(" : "max(");
+      write(to, x.a), write_all(to, ", "), write(to, x.b), write_all(to, ")");
+    }
   }
 
 private:
@@ -219,26 +243,68 @@ private:
     return hull(end(a.least, b.least), end(a.least, b.greatest), end(a.greatest, b.least), end(a.greatest, b.greatest));
   }
 
-  std::string atom(extent e, char const* const* names) const {
-    bool const whole = e.is_number() ? e.number() >= 0 : (*this)[e].op == size_op::symbol;
-    return whole ? text(e, names) : "(" + text(e, names) + ")";
+  static constexpr void write_all(auto& to, char const* text) {
+    for (; *text; ++text) to.push_back(*text);
   }
-  std::string added(extent e, char const* const* names) const {
-    std::string const t = text(e, names);
-    return t[0] == '-' ? " - " + t.substr(1) : " + " + t;
+  static constexpr void write_number(auto& to, index_t n) {
+    if (n < 0) to.push_back('-');
+    if (n / 10 != 0) write_number(to, n < 0 ? -(n / 10) : n / 10);
+    to.push_back(static_cast<char>('0' + (n < 0 ? -(n % 10) : n % 10)));
+  }
+  static constexpr void write_name(auto& to, extent name) {
+    for (int k = 48; k >= 0; k -= 8)
+      if (char const c = static_cast<char>(name.number() >> k & 255)) to.push_back(c);
+  }
+  constexpr bool is_whole(extent e) const { return e.is_number() ? e.number() >= 0 : (*this)[e].op == size_op::symbol; }
+  constexpr bool is_negative(extent e) const {
+    if (e.is_entry() && (*this)[e].op == size_op::product) e = (*this)[e].b;
+    return e.is_number() && e.number() < 0;
   }
 };
 
 /// Expressions of symbols, each once. Its functions take numbers and its own entries, and give the normal form.
 class size_table {
 public:
+  constexpr size_table() = default;
+  /// ... with entries that are in normal form: those of another table.
+  constexpr size_table(size_expression const* from, size_expression const* to) : all_(from, to) {}
   constexpr std::size_t size() const { return all_.size(); }
   constexpr size_expression const* data() const { return all_.data(); }
   constexpr size_view view() const { return size_view(all_.data()); }
   constexpr size_expression const& operator[](extent e) const { return all_[static_cast<std::ptrdiff_t>(e.entry())]; }
 
-  /// Symbol number k.
-  constexpr extent symbol(int k) { return intern({size_op::symbol, k, 0}); }
+  /// Symbol number k; the name is that with which it was first asked for.
+  constexpr extent symbol(int k, extent name = 0) {
+    for (std::size_t s = 0; s < all_.size(); ++s)
+      if (all_[s].op == size_op::symbol && all_[s].a.number() == k) return extent::entry(static_cast<index_t>(s));
+    all_.push_back({size_op::symbol, k, name});
+    return extent::entry(static_cast<index_t>(all_.size()) - 1);
+  }
+  /// An expression of another table with the same symbols.
+  constexpr extent imported(size_view from, extent e) {
+    if (!e.is_entry()) return e;
+    size_expression const& x = from[e];
+    if (x.op == size_op::symbol) return symbol(static_cast<int>(x.a.number()), x.b);
+    extent const a = imported(from, x.a);
+    return combine(x.op, a, imported(from, x.b));
+  }
+  /// An operation on sizes.
+  constexpr extent combine(size_op op, extent a, extent b) {
+    switch (op) {
+    case size_op::sum:
+      return add(a, b);
+    case size_op::product:
+      return multiply(a, b);
+    case size_op::quotient:
+      return divide(a, b);
+    case size_op::remainder:
+      return modulo(a, b);
+    case size_op::least:
+      return least(a, b);
+    default:
+      return greatest(a, b);
+    }
+  }
   constexpr extent add(extent a, extent b) {
     if (a.is_number() && b.is_number()) return a.number() + b.number();
     detail::size_polynomial p;

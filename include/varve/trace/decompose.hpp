@@ -113,7 +113,9 @@ void decomposition_operators() {
 template <class... D>
 class decomposer {
 public:
-  constexpr explicit decomposer(std::tuple<D...> const& all) : all_(all) {}
+  /// `least_sample`: sizes from this one on are samples; 0 where there are none.
+  constexpr explicit decomposer(std::tuple<D...> const& all, index_t least_sample = 0)
+      : all_(all), least_sample_(least_sample) {}
 
   /// Linear in the nodes that it makes; functions that decompositions bring along stand behind all others.
   constexpr graph run(graph const& g) {
@@ -126,6 +128,7 @@ public:
 
 private:
   std::tuple<D...> const& all_;
+  index_t least_sample_;
   list<op_handle const*> open_; // what is being decomposed
 
   template <std::size_t... K>
@@ -153,8 +156,9 @@ private:
   /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was
   /// called.
   template <class Tag, class F, std::size_t... K>
-  static constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) {
+  constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) const {
     graph_builder b;
+    b.sizes_are_samples(least_sample_);
     proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}}; // braces: in order
     auto const y = call_decomposition(f, nd.at, x[K]...);
     static_assert(value<decltype(y)>, "varve: decompose: the function must return one value");
@@ -197,10 +201,14 @@ private:
 
 template <class... D>
 constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table) {
-  decomposer<D...> d(table.all); // named, as graphs are: g++ 12 loses temporaries that hold storage
-  if (!has_mutation(g)) return d.run(g);
-  graph const pure = functionalized(g);
-  return d.run(pure);
+  auto const run = [&](graph const& of, index_t least_sample) {
+    decomposer<D...> d(table.all, least_sample); // named, as graphs are: g++ 12 loses temporaries that hold storage
+    if (!has_mutation(of)) return d.run(of);
+    graph const pure = functionalized(of);
+    return d.run(pure);
+  };
+  if (!is_symbolic(g)) return run(g, 0);
+  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, loop::least_sample(point)); });
 }
 } // namespace detail
 

@@ -8,6 +8,7 @@
 #include <varve/op/expand.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/to.hpp>
+#include <varve/shape/sample.hpp>
 
 #include <bit>
 
@@ -69,6 +70,13 @@ constexpr graph_builder* trace_of_all(X const&... x) {
   graph_builder* found = nullptr;
   ((found = found ? found : trace_of(x)), ...);
   return found;
+}
+
+/// Is a size that of a symbol, for the trace that a value belongs to?
+template <class V>
+constexpr bool is_sample_of(V const& v, index_t size) {
+  graph_builder const* const b = trace_of(v);
+  return b && b->least_sample() > 0 && loop::is_sample(size);
 }
 
 /// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute
@@ -145,10 +153,6 @@ struct backend<detail::traced_base> {
 
   /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
   static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
-    for (index_t d : from)
-      if (is_symbol(d))
-        refuse::argument_is_invalid(
-            "mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
     return detail::as_proxy(numel_per(from, to), b);
@@ -294,10 +298,6 @@ private:
       for (int k = 0; k < count; ++k) a[k] = kernel::converted(in[k].info.type, in[k].splat);
       v = detail::lane<double>::run<R, double>(a);
     } else if constexpr (R::kind == op_kind::reduction) {
-      for (index_t d : in[0].info.sizes)
-        if (is_symbol(d))
-          refuse::argument_is_invalid("trace",
-                                      "a constant is summed over a symbolic size; pass the count as an argument");
       index_t const all = numel(in[0].info.sizes);
       v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes))
               : 0; // a sum begins with 0: it is no -0

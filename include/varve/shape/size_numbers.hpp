@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/attributes.hpp>
+#include <varve/shape/size_table.hpp>
+
+namespace varve {
+
+/// The numbers that the expressions of a table come to for given symbols, in constant expressions and at run time:
+/// sizes and attributes of numbers and entries become numbers. Without expressions everything stays as it is.
+class size_numbers {
+public:
+  constexpr size_numbers() = default;
+  /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
+  constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
+    for (; from != to; ++from)
+      value_.push_back(from->op == size_op::symbol
+                           ? symbols[from->a.number()]
+                           : size_view::combine(from->op, of(from->a.number()), of(from->b.number())));
+  }
+  constexpr bool empty() const { return value_.empty(); }
+  /// Is a size a number, or an entry of the table?
+  constexpr bool knows(index_t size) const {
+    extent const e = size;
+    return e.is_number() || (e.is_entry() && e.environment() == 0 && e.entry() < static_cast<index_t>(value_.size()));
+  }
+  constexpr index_t of(index_t size) const { return extent(size).is_entry() ? value_[extent(size).entry()] : size; }
+  constexpr dims of(dims s) const {
+    for (int k = 0; k < s.n; ++k) s[k] = of(s[k]);
+    return s;
+  }
+  constexpr attributes of(attributes at) const {
+    for (int k = 0; k < at.count; ++k) at.fact[k] = of(at.fact[k]);
+    return at;
+  }
+  constexpr bool holds(size_guard const& g) const {
+    return of(g.unless.number()) == 0 || detail::holds(g.is, of(g.left.number()), of(g.right.number()));
+  }
+
+private:
+  list<index_t> value_{};
+};
+
+} // namespace varve
