@@ -61,6 +61,7 @@ public:
   explicit erased_function(X const&... x)
       : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
+  bool has_combined_forward() const override { return combined; }
 
   /// The arguments of a call with other tensors, one after the other.
   std::tuple<X...> arguments(boxed_args const& x) const {

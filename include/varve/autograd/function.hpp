@@ -19,12 +19,7 @@ constexpr bool holds_tensors() {
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
-  if constexpr (F::combined)
-    if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
-      throw transform_error(
-          (std::string("varve: ") + name_of_type<D>.c_str() +
-           " is used under a transform and must override setup_context; its forward takes no ctx then")
-              .c_str());
+  if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
   boxed_args tensors;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);

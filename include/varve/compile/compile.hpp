@@ -115,7 +115,8 @@ private:
     using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
     G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
     list<int> written;
-    G const pure = functionalize(g);
+    G const values = values_only(g);
+    G const pure = functionalize(values);
     G const whole = detail::writes_as_results(pure, written);
     auto v = std::make_shared<version const>(
         version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});

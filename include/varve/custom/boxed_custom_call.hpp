@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/custom/custom_function_node.hpp>
+#include <varve/custom/kept_custom_call.hpp>
 #include <varve/interpreter/write_level.hpp>
 
 /// @file
@@ -96,7 +97,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
   layer_kind const& kind = *top->kind;
-  if (kind.is_trace()) return f->forward(x);
+  if (kind.is_trace()) return trace_custom<T>(*top, f, x);
   if (kind.process_custom) return kind.process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);

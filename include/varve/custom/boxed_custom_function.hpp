@@ -31,7 +31,16 @@ struct boxed_custom_function {
   /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has
   /// none, and asks for the generated rule.
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
+  /// Does `forward` take the context, so that it works outside of transforms only?
+  virtual bool has_combined_forward() const { return false; }
 };
+/// Refuses such a function where a transform other than a trace is innermost.
+inline void require_no_transform(char const* name) {
+  if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
+    throw transform_error((std::string("varve: ") + name +
+                           " is used under a transform and must override setup_context; its forward takes no ctx then")
+                              .c_str());
+}
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);

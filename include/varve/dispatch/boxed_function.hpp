@@ -13,27 +13,29 @@ class shared_function;
 template <class R, class... A>
 class shared_function<R(A...)> {
 public:
-  shared_function() = default;
+  constexpr shared_function() = default;
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> &&
              std::is_invocable_r_v<R, std::decay_t<F>&, A...>)
   shared_function(F&& f) : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
-  shared_function(shared_function const& o) noexcept : body_(o.body_) {
+  constexpr shared_function(shared_function const& o) noexcept : body_(o.body_) {
     if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
   }
-  shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
-  shared_function& operator=(shared_function o) noexcept {
+  constexpr shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
+  constexpr shared_function& operator=(shared_function o) noexcept {
     body* const b = body_;
     body_ = o.body_;
     o.body_ = b;
     return *this;
   }
-  ~shared_function() {
+  constexpr ~shared_function() {
     if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
   }
 
   /// Is there a function?
-  explicit operator bool() const { return body_; }
+  constexpr explicit operator bool() const { return body_; }
+  /// Are both copies of one?
+  constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
 
 private:

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/export/cpp_calls.hpp>
 #include <varve/kernel/vector_loop.hpp> // what emitted code is written with
+#include <varve/pass/inline_calls.hpp>
 #include <varve/pass/optimize.hpp>
 #include <varve/pass/written_conversions.hpp>
 #include <varve/plan/planner.hpp>
@@ -265,7 +266,8 @@ template <class G>
 std::string emit_cpp(G const& g, std::string const& name) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const pure = functionalize(g);
+  G const values = values_only(g);
+  G const pure = functionalize(values);
   if (has_mutation(pure))
     refuse::argument_is_invalid("emit_cpp",
                                 "the graph writes into its argument; write into a clone of it, and return that");

@@ -187,7 +187,8 @@ template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const flat = inline_calls(g);
+  G const values = values_only(g);
+  G const flat = inline_calls(values);
   G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
   return optimize(typed);

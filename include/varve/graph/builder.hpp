@@ -49,6 +49,10 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
       nd.first = edge;
       if (is_array_constant(nd)) take_constants(into, g, nd);
       if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
+      if (nd.function >= 0) {
+        into.functions.push_back(g.functions[nd.function]);
+        nd.function = static_cast<int>(into.functions.size()) - 1;
+      }
       into.nodes.push_back(nd);
     }
     int const result = static_cast<int>(into.results.size());
@@ -115,6 +119,7 @@ public:
   }
   constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
     nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
+    nodes_.back().scaffold = scaffolds_ > 0;
     for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -188,9 +193,18 @@ public:
     int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
     nodes_[static_cast<std::size_t>(id)].regions_first = first;
     nodes_[static_cast<std::size_t>(id)].regions_count = functions;
-    several_ = static_cast<int>(ga.results.size());
+    several_ = ga.regions[0].result_count;
     return id;
   }
+  /// Says of a node that it calls a custom function, whose `forward` is its subgraph.
+  constexpr void keep(int id, kept_function const& f) {
+    functions_.push_back(f);
+    nodes_[static_cast<std::size_t>(id)].function = static_cast<int>(functions_.size()) - 1;
+  }
+  /// ... and how it was called.
+  constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
+  /// What is written while the count is not 0 is no part of the program, unless that uses it.
+  constexpr void count_scaffolds(int by) { scaffolds_ += by; }
   /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) {
@@ -203,14 +217,15 @@ public:
   /// The finished function with its inner functions behind it.
   constexpr graph finish() const& {
     graph g;
-    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_;
+    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_, g.functions = functions_;
     end(g);
     return g;
   }
   constexpr graph finish() && {
     graph g;
     g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_),
-    g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
+    g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_),
+    g.functions = static_cast<list<kept_function>&&>(functions_);
     end(g);
     return g;
   }
@@ -238,11 +253,12 @@ private:
   }
 
   index_t least_sample_ = 0; // of the root
-  int inputs_ = 0, several_ = 1;
+  int inputs_ = 0, several_ = 1, scaffolds_ = 0;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
   list<int> edges_, results_, lifted_;
   list<double> constants_;
+  list<kept_function> functions_;
 };
 
 } // namespace varve

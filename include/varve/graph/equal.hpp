@@ -63,8 +63,10 @@ struct matching {
   /// Two nodes without what they are computed from, which is paired.
   constexpr bool alike(node const& x, node const& y) {
     if (!same_operator(*x.op, *y.op) || x.out.type != y.out.type || !same(x.out.sizes, y.out.sizes) ||
-        !same(x.at, y.at) || x.count != y.count || x.regions_count != y.regions_count)
+        !same(x.at, y.at) || x.count != y.count || x.regions_count != y.regions_count || x.mode != y.mode ||
+        (x.function < 0) != (y.function < 0))
       return false;
+    if (x.function >= 0 && !a.functions[x.function].call.is(b.functions[y.function].call)) return false;
     if (is_array_constant(x)) {
       double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q =
                                                                                       b.constants +
@@ -102,7 +104,8 @@ struct matching {
 
 /// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes,
 /// dtypes, shapes, constants and functions inside, on the same operands in the same order, from the same inputs to the
-/// same results? Symbolic sizes are equal as functions of symbols of the same names. Shared and repeated operations
+/// same results? Symbolic sizes are equal as functions of symbols of the same names, custom functions where one call of
+/// `apply` was traced. Shared and repeated operations
 /// differ (`cse` makes them one). Operations that no result depends on are compared in their order. Linear in the size
 /// of the graphs.
 constexpr bool equal(graph_view const& g, graph_view const& h) {

@@ -3,6 +3,7 @@
 #include <varve/core/attributes.hpp>
 #include <varve/core/dtype.hpp>
 #include <varve/core/list.hpp>
+#include <varve/dispatch/boxed_function.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/shape/size_table.hpp>
 
@@ -13,6 +14,10 @@
 /// (`extent`): such a graph has symbolic sizes. Names of arguments and results (`named.hpp`) are a pointer to a
 /// constant table: passes copy it, and only printing and emission look at it.
 namespace varve {
+
+/// Are operators of a node recorded for a gradient: as around it, or, whatever the mode there, as it was called
+/// (`no_grad`, `enable_grad`)? Read by `interpret`.
+enum class recording : unsigned char { as_around, off, on };
 
 /// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
 /// the node's own.
@@ -28,6 +33,19 @@ struct node {
   /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
   int regions_first = 0;
   int regions_count = 0;
+  /// Of a call of a custom function: which of `graph::functions` it is. Its subgraph is what `forward` computes.
+  int function = -1;
+  recording mode = recording::as_around;
+  /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
+  bool scaffold = false;
+};
+
+/// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are
+/// given to it, what follows is for the subgraph alone.
+struct kept_function {
+  boxed_function call{};
+  char const* name = "";
+  int operands = 0;
 };
 
 /// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
@@ -64,6 +82,8 @@ struct graph_view {
   size_guard const* guards;
   graph_sizes sizes;
   graph_names names;
+  kept_function const* functions = nullptr;
+  std::size_t function_count = 0;
 
   constexpr node const* begin() const { return nodes; }
   constexpr node const* end() const { return nodes + sizes.nodes; }
@@ -119,6 +139,8 @@ struct graph : graph_questions<graph> {
   size_table expressions;
   list<size_guard> guards;
   graph_names names{};
+  /// Custom functions that it calls: of graphs made at run time only.
+  list<kept_function> functions{};
 
   constexpr graph_view view() const {
     return {nodes.data(),
@@ -130,7 +152,9 @@ struct graph : graph_questions<graph> {
             guards.data(),
             {nodes.size(), edges.size(), results.size(), regions.size(), constants.size(), expressions.size(),
              guards.size()},
-            names};
+            names,
+            functions.data(),
+            functions.size()};
   }
   constexpr operator graph_view() const { return view(); }
 };

@@ -3,6 +3,7 @@
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/graph/read_sizes.hpp>
+#include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/create.hpp>
 
 #include <memory>
@@ -66,7 +67,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     if (sizes) numbers = sizes->of(nd.at);
     attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
-    for (int k = 0; k < nd.count; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
+    for (int k = 0; k < given; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    set_grad_enabled const as_called(nd.mode == recording::as_around ? this_thread_state.grad_mode
+                                                                     : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
       if (dims const want = sizes ? sizes->of(nd.out.sizes) : nd.out.sizes; !(v.sizes() == want))
@@ -74,6 +78,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
       at(n).push_back(constant_of<T>(g, nd));
+    } else if (nd.function >= 0) {
+      at(n) = g.functions[nd.function].call(x);
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop)

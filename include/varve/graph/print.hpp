@@ -66,12 +66,15 @@ VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
 /// `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
+  if (n.function >= 0) s = s + "[" + g.functions[n.function].name + "]";
   s += '(';
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
   for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
   for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
-  return s += ')';
+  s += ')';
+  if (n.mode != recording::as_around) s += n.mode == recording::off ? " in no_grad" : " in enable_grad";
+  return s;
 }
 
 VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {

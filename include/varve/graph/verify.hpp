@@ -16,6 +16,7 @@ enum class flaw : unsigned char {
   meta_differs,
   result_out_of_range,
   region_out_of_range,
+  function_out_of_range,
   constant_out_of_range,
   size_out_of_range
 };
@@ -93,6 +94,8 @@ constexpr verdict verify(graph_view g) {
       number[n] = numbers;
       if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions))
         return {flaw::region_out_of_range, n};
+      if (nd.function >= static_cast<int>(g.function_count) || (nd.function >= 0 && nd.regions_count != 1))
+        return {flaw::function_out_of_range, n};
       if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
                                                           static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};

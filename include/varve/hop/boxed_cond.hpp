@@ -14,6 +14,7 @@ higher_order_operator& cond_operator();
 
 /// Has a predicate one value for all transforms? Then the branch can run as C++ would run it.
 inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be the one for this value
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
   return p.has_data();
 }
@@ -69,8 +70,7 @@ private:
                                       require_alike(on_true, on_false);
                                       if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
                                       lowered const off; // a predicate that a transform below the trace maps
-                                      temporarily_popped const further(around.hidden);
-                                      return where(p, on_true, on_false);
+                                      return around.below([&] { return where(p, on_true, on_false); });
                                     });
     }
   };

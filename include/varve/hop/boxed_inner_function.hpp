@@ -131,10 +131,11 @@ boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& 
   trace_layer l;
   l.captures = &captures;
   l.hidden = hidden;
+  l.apart = true;
+  generator_guard const as_before(default_generator);
   boxed_args in;
-  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
-  pushed const on(this_thread_state.transforms, l);
-  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
+  for (auto const& t : x) in.push_back(l.input(t));
+  l.trace_function([&] { return f(in); });
   return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
     boxed_args a = part(all, 0, n);
     for (int k : order) a.push_back(all[n + k]);

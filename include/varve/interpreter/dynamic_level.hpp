@@ -193,12 +193,13 @@ struct batch_level : dynamic_level {
 namespace detail {
 /// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
     throw transform_error((std::string("varve: vmap: ") + op.name() +
                            " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
                            "randomness::different")
                               .c_str());
-  if (batch_level::of(*o.of).random == random_policy::same || op.at->count == 0) return {op(o.value), false};
+  if (batch_level::of(*o.of).random == random_policy::same) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);
   return {boxed_op{op.table, &wide}(o.value), true};

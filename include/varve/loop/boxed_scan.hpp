@@ -45,13 +45,12 @@ private:
     P operator()(layer& l, boxed_hop const& c, P const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
-      P real, captures;
-      for (auto const& t : x) real.push_back(around.real(t));
+      P real = around.reals(x), captures;
       auto const below = [&](auto const& body) {
         lowered const off;
-        temporarily_popped const further(around.hidden);
-        return body();
+        return around.below(body);
       };
+      around.require_kept();
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       op.f = traced(op.f, first, captures, around.hidden + 1);
@@ -65,10 +64,10 @@ private:
       std::vector<int> ids;
       for (auto const& t : all) ids.push_back(around.node_of(t));
       auto const write = [&](trace_layer& inner, boxed_function const& f) {
-        pushed const on(this_thread_state.transforms, inner);
+        generator_guard const as_before(default_generator);
         P in;
-        for (auto const& t : step_in) in.push_back(inner.wrap(t, inner.builder.input({t.dtype(), t.sizes()})));
-        for (auto const& t : f(in)) inner.builder.result(inner.node_of(t));
+        for (auto const& t : step_in) in.push_back(inner.input(t));
+        inner.trace_function([&] { return f(in); });
         inner.builder.close();
       };
       trace_layer step(around);
@@ -86,6 +85,7 @@ private:
         emit(nullptr);
       }
       P const y = below([&] { return op(real); });
+      around.called(node, this_thread_state.grad_mode);
       P r;
       for (int k = 0; k < y.size(); ++k)
         r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));

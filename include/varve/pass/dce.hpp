@@ -20,6 +20,20 @@ constexpr list<char> live_nodes(graph const& g) {
   return marks;
 }
 
+/// The program without what was written on the way for shapes alone.
+constexpr graph without_scaffolds(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run(
+      [&](int n) {
+        if (!live[n] && g.nodes[n].scaffold) return -1;
+        int const mine = w.copy(g.nodes[n]);
+        w.to.nodes.back().scaffold = false;
+        return mine;
+      },
+      [] {});
+}
+
 /// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
 constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);

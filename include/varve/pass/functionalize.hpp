@@ -121,6 +121,9 @@ private:
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
+    if (nd.mode != recording::as_around)
+      refuse::argument_is_invalid(nd.op->name, "it writes in no_grad mode, which no functional operator does: what it "
+                                               "wrote would be a constant; write into detach(x) instead");
     int cur = computed(nd, old(x).out);
     int const value = cur;
     for (int v = x; v != b; v = shows_[at(v)])

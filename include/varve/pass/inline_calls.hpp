@@ -7,7 +7,8 @@ namespace varve {
 namespace detail {
 class call_inliner {
 public:
-  constexpr explicit call_inliner(graph const& g) : w_(g), g_(g) {}
+  constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
+      : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
   constexpr graph run() {
     return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}; });
   }
@@ -17,18 +18,27 @@ private:
   constexpr int& now(int n) { return w_.now[static_cast<std::size_t>(n)]; }
   constexpr int each(int n) {
     node const& nd = old(n);
-    if (nd.op->is_call) return call(nd);
+    if (is_inlined(nd)) return call(nd);
     if (nd.op == &getitem_handle)
-      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); of.op->is_call)
+      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); is_inlined(of))
         return now(result(of, static_cast<int>(nd.at[0][0])));
-    return w_.copy(nd);
+    int const copy = w_.copy(nd);
+    if (of_custom_functions_) w_.to.nodes.back().mode = recording::as_around;
+    return copy;
   }
+  constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
   constexpr int result(node const& call, int k) const {
     return g_
         .results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
   }
   constexpr int call(node const& nd) {
     region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
+    if (f.result_count == 0) return -1;
+    if (of_custom_functions_) {
+      for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+        now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
+      return now(result(nd, 0));
+    }
     int const state = w_.operand(nd, 0);
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
@@ -53,6 +63,7 @@ private:
 
   rewriter w_;
   graph const& g_;
+  bool of_custom_functions_;
   list<int> drawn_{}; // pairs of a state and what was drawn from it
 };
 } // namespace detail
@@ -63,7 +74,19 @@ private:
 constexpr graph inline_calls(graph const& g) {
   for (node const& n : g)
     if (n.op->is_call) {
-      detail::call_inliner i(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      detail::call_inliner i(g, false); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      return i.run();
+    }
+  return g;
+}
+
+/// The same program for whoever asks for its values alone: with what `forward` of its custom functions computes in
+/// their place, and without a word of `no_grad`. No derivative may be taken of it: their own rules are gone. Linear in
+/// the nodes.
+constexpr graph values_only(graph const& g) {
+  for (node const& n : g)
+    if (n.function >= 0 || n.mode != recording::as_around) {
+      detail::call_inliner i(g, true);
       return i.run();
     }
   return g;

@@ -17,7 +17,7 @@ struct rewriter {
     numbers = now.data(), edges = g.edges.data();
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
         to.regions.reserve(g.regions.size());
-    to.expressions = g.expressions, to.guards = g.guards, to.names = g.names;
+    to.expressions = g.expressions, to.guards = g.guards, to.names = g.names, to.functions = g.functions;
   }
   rewriter(rewriter const&) = delete;
   rewriter& operator=(rewriter const&) = delete;

@@ -4,6 +4,9 @@
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/interpreter/interpreter.hpp>
+#include <varve/op/clone.hpp>
+#include <varve/op/randn.hpp>
+#include <varve/pass/dce.hpp>
 
 #include <vector>
 
@@ -28,25 +31,72 @@ struct trace_layer : layer {
   /// of the graph.
   bool folds = false;
 
+  /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
+  /// drawn where no other layer sees it. The caller puts the generator back.
+  bool apart = false;
+  /// The custom function whose `forward` it is: that may use of the traced values those it is given.
+  char const* custom = nullptr;
+
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
   explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
+    apart = true;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
   explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
     pushed::name(*this, this_thread_state.transforms);
   }
   static layer_kind const own_kind;
+  /// Runs what works on the real values, with this layer off the stack.
+  template <class Body>
+  auto below(Body const& body) const {
+    temporarily_popped const off(hidden);
+    scaffolding const for_shapes(apart);
+    return body();
+  }
+  /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
+  tensor value_of(tensor const& t) const {
+    if (!apart || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+    return below([&] { return clone(t); });
+  }
+  /// What a thread's trace cannot keep: refused by name.
+  void require_kept() const {
+    if (this_thread_state.modes.top != modes_)
+      refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
+                                           "know of it; switch it on around the call of what was traced");
+    if (default_generator.seed != drawn_.seed || default_generator.offset != drawn_.offset)
+      refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
+                                           "set_rng_state, generator_guard): the graph would not know of it; set it "
+                                           "around the call of what was traced");
+  }
+  /// Is a call on these written down, or does it fold?
+  bool records(boxed_args const& x) const {
+    bool traced = !folds;
+    for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+    return traced;
+  }
+  /// Says how a node was called, which this thread has just done.
+  void called(int node, bool grad_mode) {
+    drawn_ = default_generator;
+    bool const now = grad_mode && !this_thread_inference;
+    if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
+  }
   /// A value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node) const {
     return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
   }
   int node_of(tensor const& t) {
+    if (!t.defined())
+      refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
+                                           "traced; return only tensors that hold something");
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
     if (t.is_number())
       return builder.constant(t.dtype(),
                               is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
+    if (custom && t.is_wrapped() && outer->owns(t))
+      refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
+                                          "arguments (hidden in another one, or captured); pass it to apply");
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -58,32 +108,39 @@ struct trace_layer : layer {
     captured_.push_back(builder.input({t.dtype(), t.sizes()}));
     return captured_.back();
   }
+  /// Is it a value of this trace or one around it?
+  bool owns(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      if (t.layer() == l->id) return true;
+    return false;
+  }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const {
     for (trace_layer const* l = this; l; l = l->outer)
       if (t.is_wrapped() && t.layer() == l->id) return t.inner();
     return t;
   }
+  boxed_args reals(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(real(t));
+    return r;
+  }
   /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
   /// operands. `choose` makes one of the real results of both.
   template <class Choose>
   boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions,
                              attributes const& at, Choose const& choose) {
+    require_kept();
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
+    generator const before = default_generator;
     auto const trace_into = [&](trace_layer& l, std::size_t k) {
-      pushed const on(this_thread_state.transforms, l);
       boxed_args in;
-      for (int i = 1; i < x.size(); ++i)
-        in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
-      boxed_args const y = functions[k](in);
-      values.emplace_back();
-      for (auto const& t : y) {
-        l.builder.result(l.node_of(t));
-        values.back().push_back(l.real(t));
-      }
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(real(x[i])));
+      values.push_back(l.trace_function([&] { return functions[k](in); }));
       l.builder.close();
+      default_generator = before;
     };
     trace_layer on_true(*this), on_false(*this);
     trace_into(on_true, 0);
@@ -91,12 +148,29 @@ struct trace_layer : layer {
     if (!one) trace_into(on_false, 1);
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
                                             one ? nullptr : &on_false.builder);
+    called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
       r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
+  }
+
+  /// A further argument of the function.
+  tensor input(tensor const& t) { return wrap(value_of(t), builder.input({t.dtype(), t.sizes()})); }
+  /// Runs the function, whose results become those of the graph: the real ones.
+  template <class Body>
+  boxed_args trace_function(Body const& body) {
+    pushed const on(this_thread_state.transforms, *this);
+    boxed_args const y = body();
+    boxed_args values;
+    for (auto const& t : y) {
+      builder.result(node_of(t));
+      values.push_back(real(t));
+    }
+    require_kept();
+    return values;
   }
 
   /// Indices in `captures` of the inputs behind the arguments, in their order.
@@ -107,26 +181,59 @@ struct trace_layer : layer {
   }
 
 private:
-  std::vector<int> captured_; // pairs of an index in `captures` and its node
+  /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
+  struct scaffolding {
+    bool on;
+    explicit scaffolding(bool really) : on(really) { count(1); }
+    scaffolding(scaffolding const&) = delete;
+    scaffolding& operator=(scaffolding const&) = delete;
+    ~scaffolding() { count(-1); }
+    void count(int by) const {
+      for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
+        if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+    }
+  };
+  std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
+  layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  generator drawn_ = default_generator;              // as the trace left it
+  bool ambient_ = is_grad_enabled();                 // as the trace began
+
+  /// What an operator is run on.
+  tensor run_on(tensor const& t) {
+    if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+    for (int k = 0; k < copied_.size(); k += 2)
+      if (copied_[k].is(t)) return copied_[k + 1];
+    tensor const copy = value_of(real(t));
+    copied_.push_back(t);
+    copied_.push_back(copy);
+    return copy;
+  }
+  tensor run(boxed_op const& op, boxed_args const& x) const {
+    if (apart && op.table->handle && op.table->handle()->kind == op_kind::random) {
+      emptied const alone(this_thread_state.transforms);
+      return op(x);
+    }
+    return below([&] { return op(x); });
+  }
   tensor record(boxed_op const& op, boxed_args const& x) {
-    if (folds) {
-      bool traced = false;
-      for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
-      if (!traced) {
-        temporarily_popped const off(hidden);
-        return op(x);
-      }
+    require_kept();
+    if (!records(x)) {
+      tensor const y = run(op, x);
+      drawn_ = default_generator;
+      return y;
     }
     boxed_args inner;
     std::vector<int> ids;
     for (auto const& t : x) {
       ids.push_back(node_of(t));
-      inner.push_back(real(t));
+      inner.push_back(run_on(t));
     }
-    temporarily_popped const off(hidden);
-    tensor const y = op(inner);
-    return wrap(
-        y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
+    tensor const y = run(op, inner);
+    int const node =
+        builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+    called(node, grad_mode);
+    return wrap(y, node);
   }
 };
 inline constexpr layer_kind trace_layer::own_kind{
@@ -170,7 +277,8 @@ private:
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
     returned(y);
     if (l.captures) l.builder.inputs_first();
-    return l.builder.finish();
+    dependent<graph, F> const g = l.builder.finish();
+    return without_scaffolds(g);
   }
 };
 template <class F>

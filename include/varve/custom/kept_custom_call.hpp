@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/custom/boxed_custom_function.hpp>
+#include <varve/op/in_place.hpp>
+#include <varve/trace/region.hpp>
+
+/// @file
+/// Custom functions in graphs made at run time: a node keeps the function itself, with all of its rules, and beside it
+/// what its `forward` computes, as a region for whoever asks for values alone (`values_only`). `interpret` calls the
+/// function.
+namespace varve {
+
+template <>
+inline constexpr op_handle hop_handle<custom_function_t> = [] {
+  op_handle h{custom_function_t::op_name, op_kind::hop, -1, &detail::no_shape};
+  return h;
+}();
+
+namespace detail {
+
+/// What a node calls. An operand that the function writes into is given as a copy, so that the call writes into
+/// nothing; the result that is this operand is written back by a node of its own.
+template <class T = tensor>
+struct kept_custom_call {
+  custom_function_ptr f;
+  std::vector<bool> given, written, returned; // of the operands, and of the results: which of them are tensors
+
+  boxed_args operator()(boxed_args const& operands) const {
+    if (f->has_combined_forward()) require_no_transform(f->name());
+    boxed_args x;
+    int k = 0;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      x.push_back(given[i] ? operands[k++] : T());
+      if (written[i]) x[static_cast<int>(i)] = clone(static_cast<T const&>(x[static_cast<int>(i)]));
+    }
+    boxed_args const all = call_custom<>(f, x);
+    boxed_args y;
+    for (int r = 0; r < all.size(); ++r) {
+      if (all[r].defined() != returned[static_cast<std::size_t>(r)])
+        throw value_error((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
+                           " is a tensor in one call and none in another; it was not when it was traced")
+                              .c_str());
+      if (all[r].defined()) y.push_back(all[r]);
+    }
+    return y;
+  }
+};
+
+/// One trace of `forward` into a region.
+template <class T = tensor>
+struct traced_forward {
+  trace_layer layer;
+  boxed_args results{}, values{}; // undefined ones included; the real ones of the others
+  std::vector<bool> written{};    // which operands `forward` wrote into
+  std::vector<int> result_of{};   // which result an operand is, -1: none
+
+  explicit traced_forward(trace_layer& around, char const* name) : layer(around) { layer.custom = name; }
+  /// `copied`: operands of which it is given copies, made in the region.
+  void run(boxed_custom_function const& f, boxed_args const& x, std::vector<bool> const& copied) {
+    boxed_args in;
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) {
+      in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
+      versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);
+    }
+    values = layer.trace_function([&] {
+      for (int i = 0; i < in.size(); ++i)
+        if (copied[static_cast<std::size_t>(i)]) in[i] = clone(static_cast<T const&>(in[i]));
+      results = f.forward(in);
+      boxed_args y;
+      for (auto const& t : results)
+        if (t.defined()) y.push_back(t);
+      return y;
+    });
+    layer.builder.close();
+    for (int i = 0; i < in.size(); ++i) {
+      bool const bare = in[i].defined() && !copied[static_cast<std::size_t>(i)];
+      written.push_back(bare && in[i].inner().writes() != versions[static_cast<std::size_t>(i)]);
+      result_of.push_back(-1);
+      for (int r = 0; r < results.size(); ++r)
+        if (in[i].defined() && results[r].is(in[i])) result_of.back() = r;
+    }
+  }
+};
+
+/// A call of a custom function while a function is traced at run time.
+template <class T = tensor>
+class custom_call_tracer {
+public:
+  custom_call_tracer(trace_layer& around, custom_function_ptr f, boxed_args const& x)
+      : around_(around), f_(std::move(f)), x_(x), mode_(this_thread_state.grad_mode) {
+    for (auto const& t : x) given_.push_back(t.defined());
+  }
+  boxed_args run() {
+    generator const before = default_generator;
+    std::vector<bool> const none(given_.size(), false);
+    std::vector<bool> written;
+    { // the builder of the region that is thrown away must go first
+      traced_forward<T> body(around_, f_->name());
+      body.run(*f_, x_, none);
+      written = body.written;
+      if (written == none) return write(body, none, before);
+    }
+    default_generator = before;
+    traced_forward<T> body(around_, f_->name());
+    body.run(*f_, x_, written);
+    return write(body, written, before);
+  }
+
+private:
+  boxed_args write(traced_forward<T>& body, std::vector<bool> const& written, generator const& before) {
+    default_generator = before;
+    std::vector<int> ids;
+    for (auto const& t : x_)
+      if (t.defined()) ids.push_back(around_.node_of(t));
+    std::vector<bool> returned;
+    for (auto const& t : body.results) returned.push_back(t.defined());
+    int const node = around_.builder.emit_functions(&hop_handle<custom_function_t>, {}, ids.data(),
+                                                    static_cast<int>(ids.size()), body.layer.builder);
+    around_.builder.keep(
+        node, {kept_custom_call<T>{f_, given_, written, returned}, f_->name(), static_cast<int>(ids.size())});
+    around_.called(node, mode_);
+    boxed_args y;
+    int k = 0;
+    for (int r = 0; r < body.results.size(); ++r) {
+      if (!body.results[r].defined()) {
+        y.push_back(tensor());
+        continue;
+      }
+      tensor const& v = body.values[k];
+      y.push_back(around_.wrap(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      ++k;
+    }
+    for (int i = 0; i < x_.size(); ++i) {
+      if (!written[static_cast<std::size_t>(i)]) continue;
+      int const r = body.result_of[static_cast<std::size_t>(i)];
+      if (r < 0)
+        refuse::argument_is_invalid(f_->name(), "its forward writes into an argument that it does not return; return "
+                                                "it, marked dirty");
+      copy_(x_[i], static_cast<T const&>(y[r]));
+      y[r] = x_[i];
+    }
+    return y;
+  }
+
+  trace_layer& around_;
+  custom_function_ptr f_;
+  boxed_args const& x_;
+  bool mode_;
+  std::vector<bool> given_;
+};
+
+/// What a trace does with a call, which is on the stack.
+template <class T>
+boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x) {
+  auto& around = *static_cast<trace_layer*>(l.object);
+  if (!around.records(x)) {
+    boxed_args real;
+    for (auto const& t : x) real.push_back(t.defined() ? around.real(t) : t);
+    lowered const off;
+    return around.below([&] { return call_custom<>(f, real); });
+  }
+  around.require_kept();
+  return custom_call_tracer<T>(around, f, x).run();
+}
+} // namespace detail
+
+} // namespace varve
