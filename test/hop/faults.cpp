@@ -178,3 +178,91 @@ TEST_CASE("no_grad in graphs", "[graph][grad_mode]") {
 TEST_CASE("no_grad two operators deep", "[graph][grad_mode]") {
   gives_two_deep(without_gradient, vector_of({1, 2, 3}), {2, 8, 18}, 0);
 }
+
+namespace {
+/// r · noise, whatever the number of draws: linear, so that value and derivative agree at 1 where they are of one draw.
+constexpr auto drawing = [](auto const& r) {
+  return r * vv::randn({}, dtype::float64) + r * vv::randn({}, dtype::float64);
+};
+/// The gradient is of the numbers that the value is of, and what is drawn afterwards is what it would be without it.
+template <class F>
+void same_draws(F const& f) {
+  tensor const ones = vv::full({3}, 1.0, dtype::float64);
+  auto const agree = [&](auto const& run, double plain, double next) {
+    vv::manual_seed(7);
+    auto const [v, g] = run();
+    CHECK(element(v, 0) == Approx(plain));
+    CHECK(sum_of(elements(g)) == Approx(plain));
+    CHECK(element(vv::randn({}, dtype::float64), 0) == next);
+  };
+  vv::manual_seed(7);
+  double const plain = element(f(ones), 0), next = element(vv::randn({}, dtype::float64), 0);
+  auto const once = [&](tensor const& v) { return vv::value_and_grad(f)(v); };
+  agree([&] { return once(ones); }, plain, next);
+  agree(
+      [&] {
+        tensor const leaf = vv::clone(ones);
+        leaf.requires_grad_();
+        tensor const y = f(leaf);
+        y.backward();
+        return std::pair(vv::detach(y), leaf.grad());
+      },
+      plain, next);
+  agree(
+      [&] {
+        auto const [y, pull] = vv::vjp(f, ones);
+        return std::pair(y, std::get<0>(pull(vv::full({}, 1.0, dtype::float64))));
+      },
+      plain, next);
+  agree([&] { return vv::jvp(f, std::tuple(ones), std::tuple(ones)); }, plain, next);
+  agree(
+      [&] {
+        auto const [y, df] = vv::linearize(f, ones);
+        return std::pair(y, df(ones));
+      },
+      plain, next);
+  vv::graph const traced = vv::make_fx([&](tensor const& v) { return once(v); })(ones);
+  CHECK(vv::verify(traced));
+  agree(
+      [&] {
+        auto const y = vv::interpret(traced, vv::boxed_args(ones));
+        return std::pair(y[0], y[1]);
+      },
+      plain, next);
+  vv::graph const values = vv::make_fx(f)(ones);
+  agree(
+      [&] {
+        return vv::value_and_grad([&](tensor const& v) { return tensor(vv::interpret(values, vv::boxed_args(v))[0]); })(
+            ones);
+      },
+      plain, next);
+  // f² has the derivative 2 f f', and that of its sum is 2 (Σ f')²: all of one draw.
+  vv::manual_seed(7);
+  auto const slope = [&](tensor const& v) {
+    return vv::sum(vv::grad([&](tensor const& u) {
+      tensor const y = f(u);
+      return y * y;
+    })(v));
+  };
+  CHECK(sum_of(elements(vv::grad(slope)(ones))) == Approx(2 * plain * plain));
+  vv::manual_seed(7);
+  auto const lanes = vv::vmap(once, vv::randomness::same)(vv::stack(std::vector{ones, ones}, 0));
+  CHECK(sum_of(elements(lanes.first)) == Approx(2 * plain));
+  CHECK(sum_of(elements(lanes.second)) == Approx(2 * plain));
+  auto const apart = vv::vmap(once, vv::randomness::different)(vv::stack(std::vector{ones, ones}, 0));
+  for (int k : {0, 1}) { CHECK(element(apart.first, k) == Approx(sum_of(elements(vv::select(apart.second, 0, k))))); }
+  CHECK(element(apart.first, 0) != element(apart.first, 1));
+}
+} // namespace
+
+TEST_CASE("random numbers in graphs: value and derivative are of one draw", "[graph][random]") {
+  SECTION("map") { same_draws(in_map(drawing)); }
+  SECTION("scan") { same_draws(in_scan(drawing)); }
+  SECTION("while_loop") { same_draws(in_while(drawing)); }
+  SECTION("cond") { same_draws(in_cond(drawing)); }
+  SECTION("checkpoint") { same_draws(in_checkpoint(drawing)); }
+  SECTION("cond in map") { same_draws(in_map(in_cond(drawing))); }
+  SECTION("checkpoint in map") { same_draws(in_map(in_checkpoint(drawing))); }
+  SECTION("map in checkpoint") { same_draws(in_checkpoint(in_map(drawing))); }
+  SECTION("while_loop in cond") { same_draws(in_cond(in_while(drawing))); }
+}

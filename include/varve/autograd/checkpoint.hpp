@@ -189,7 +189,7 @@ constexpr auto checkpoint(F const& f, X const&... x) {
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
-  if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
+  if (detail::inside_trace()) return detail::checkpoint_in_trace(f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->kind->records) return f(x...); // a level of grad keeps what it needs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/op/randn.hpp>
 
 /// @file
@@ -9,153 +9,16 @@
 /// form that keeps the region).
 namespace varve {
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
-/// it runs again.
-struct wrap_activation_checkpoint_t {
-  static constexpr auto op_name = "wrap_activation_checkpoint";
-  static constexpr bool is_call = true;
-  static constexpr hop_signature signature{
-      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
-};
-
-/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient
-/// keeps the operands alone.
-template <>
-struct rules<wrap_activation_checkpoint_t> {
-  template <class I, class Op, class P, class X>
-  static auto jvp(I const& in, Op const& op, P const& state, X const& x) {
-    auto const d = in.open_dual(x);
-    auto const y = op.with(op.dual_fn(in, op.f))(state, d.primal, op.tangent(d));
-    return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
-  }
-  template <class I, class Op, class P, class X>
-  static auto grad(I const& in, Op const& op, P const& state, X const& x) {
-    auto const t = in.open_tracked(x);
-    auto const y = op(state, t.primal);
-    return in.record_hop(in, op, y, state, t);
-  }
-  template <class Op, class P, class X, class G>
-  static auto pull(Op const& op, P const& state, X const& x, G const& g) {
-    return op.run_again().with(op.pull_fn(op.f, x))(state, x, g);
-  }
-  template <class I, class Op, class P, class X>
-  static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
-    auto const o = in.open_batched(x);
-    auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
-    return tree_map(
-        [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
-        y);
-  }
-};
-
 namespace detail {
-template <class = void>
-higher_order_operator& checkpoint_operator();
-
-/// A call with its function; calling it lowers from the layer `self`.
-struct boxed_checkpoint : boxed_forms {
-  using tag = wrap_activation_checkpoint_t;
-  static constexpr char const* backward_name = "CheckpointBackward";
-  boxed_function f;
-  bool again;
-  layer* self = nullptr;
-
-  boxed_checkpoint(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
-  boxed_checkpoint with(boxed_function g) const { return {std::move(g), again, self}; }
-  boxed_checkpoint run_again() const { return {f, true, self}; }
-  template <class... P>
-  boxed_args operator()(boxed_args const& state, P const&... packs) const {
-    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
-  }
-};
-
-/// What a state holds, whatever traces see it.
-inline generator generator_of(tensor const& state) {
-  tensor const* t = &state;
-  while (t->is_wrapped()) t = &t->inner();
-  return as_generator(*t);
-}
-template <class = void>
-class checkpoint_operator_rules : public higher_order_operator {
-  using pack = boxed_args;
-
-public:
-  checkpoint_operator_rules()
-      : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      generator const state = generator_of(x[0]);
-      if (c.at[0][0]) {
-        generator_guard const same(state);
-        return c.functions[0](part(x, 1, x.size()));
-      }
-      default_generator = state;
-      return c.functions[0](part(x, 1, x.size()));
-    });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x);
-    });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x);
-    });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      {
-        generator_guard const same(default_generator); // the call itself comes below
-        op.f = traced(op.f, primal, captures);
-      }
-      return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
-  }
-
-private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      auto const write = [&] {
-        return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at,
-                                      [](auto const&, auto const& only, auto const&) { return only; });
-      };
-      if (!c.at[0][0]) return write();
-      generator_guard const same(generator_of(x[0]));
-      return write();
-    }
-  };
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l},
-               part(x, 0, 1), part(x, 1, x.size()));
-    };
-    impl<decltype(f), layer&>(kind, f);
-  }
-};
-template <class T>
-higher_order_operator& checkpoint_operator() {
-  static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
-  (void)&known_from_start<&checkpoint_operator<T>>;
-  return *op;
-}
-
-/// The outermost trace at work, or null.
-inline layer* outermost_trace() {
-  layer* r = nullptr;
-  for (layer* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->is_trace()) r = l;
-  return r;
-}
-/// The state of the generator as a value of a trace, whatever other transforms are at work.
-template <class T = tensor>
-T traced_rng_state(layer& trace) {
-  int above = 0;
-  for (layer const* l = this_thread_state.transforms.top; l != &trace; l = l->below) ++above;
-  temporarily_popped const off(above);
-  return get_rng_state();
+/// Is a trace at work on this thread?
+inline bool inside_trace() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace()) return true;
+  return false;
 }
 /// `checkpoint` inside of a trace.
 template <class F, class... X>
-auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
+auto checkpoint_in_trace(F const& f, X const&... x) {
   using Y = decltype(f(x...));
   auto const is_operand = [](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
@@ -170,7 +33,7 @@ auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
     std::tuple const in{tree_map(take, x)...};
     return flatten(call_with(f, in));
   };
-  boxed_args operands(traced_rng_state<>(trace));
+  boxed_args operands(get_rng_state());
   tree_for_each(
       [&](auto const& v) {
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)

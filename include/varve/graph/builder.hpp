@@ -104,6 +104,7 @@ public:
   }
   constexpr int constant(dtype type, double v) {
     nodes_.push_back({&constant_handle, no_attributes, {type, {}}, 0, 0, v});
+    nodes_.back().scaffold = scaffolds_ > 0;
     return static_cast<int>(nodes_.size()) - 1;
   }
   /// A constant of rank > 0 with these elements.
@@ -205,6 +206,7 @@ public:
   constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
   /// What is written while the count is not 0 is no part of the program, unless that uses it.
   constexpr void count_scaffolds(int by) { scaffolds_ += by; }
+  constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
   /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/hop/boxed_inner_function.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/drawing_function.hpp>
 
 /// @file
 /// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of
@@ -25,10 +26,23 @@ struct boxed_cond : boxed_forms {
   static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
+  /// The functions without the state of the generator, where that is an operand of theirs.
+  boxed_function bare_true{}, bare_false{};
 
   boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr)
       : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
+  template <class = void>
+  boxed_cond drawing() const {
+    boxed_cond r(drawing_fn{on_true}, drawing_fn{on_false}, self);
+    r.bare_true = on_true, r.bare_false = on_false;
+    return r;
+  }
+  template <class P>
+  boxed_function pull_fn(boxed_function const& f, P const& x) const {
+    if (!bare_true) return boxed_forms::pull_fn(f, x);
+    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1};
+  }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
@@ -54,9 +68,13 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      op.on_true = traced(op.on_true, primal, captures);
-      op.on_false = traced(op.on_false, primal, captures);
-      return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+      auto const on_true = traced(op.on_true, primal, captures), on_false = traced(op.on_false, primal, captures);
+      op.on_true = on_true.call, op.on_false = on_false.call;
+      if (!on_true.draws && !on_false.draws)
+        return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+      pack const y =
+          rules<cond_t>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<pack>(), x, captures));
+      return part(y, 1, y.size());
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }

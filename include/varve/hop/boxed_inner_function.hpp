@@ -123,11 +123,27 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
+/// Does region r of a graph draw random numbers that follow from no operand?
+inline bool draws(graph const& g, int r = 0) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[n];
+    if (nd.op->kind == op_kind::random) return true;
+    for (int k = 0; k < nd.regions_count && !nd.op->is_call; ++k)
+      if (draws(g, nd.regions_first + k)) return true;
+  }
+  return false;
+}
+/// A function as a graph, and whether it draws random numbers.
+struct traced_function {
+  boxed_function call;
+  bool draws;
+};
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
 /// behind the operands of the graph's function. `hidden` layers see nothing of it.
 template <class = void>
-boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
+traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
   trace_layer l;
   l.captures = &captures;
   l.hidden = hidden;
@@ -136,12 +152,23 @@ boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& 
   boxed_args in;
   for (auto const& t : x) in.push_back(l.input(t));
   l.trace_function([&] { return f(in); });
-  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
-    boxed_args a = part(all, 0, n);
-    for (int k : order) a.push_back(all[n + k]);
-    return interpret(g, a);
-  };
+  graph g = l.builder.finish();
+  bool const random = draws(g);
+  return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
+            boxed_args a = part(all, 0, n);
+            for (int k : order) a.push_back(all[n + k]);
+            return interpret(g, a);
+          },
+          random};
 }
+/// How many pullbacks this thread is in: what they call again draws what it drew.
+inline constinit thread_local int pullbacks = 0;
+struct pullback_scope {
+  pullback_scope() { ++pullbacks; }
+  pullback_scope(pullback_scope const&) = delete;
+  pullback_scope& operator=(pullback_scope const&) = delete;
+  ~pullback_scope() { --pullbacks; }
+};
 
 /// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
 template <class Op, class T = tensor>
@@ -157,6 +184,7 @@ struct boxed_hop_pull {
       g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
+    pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
     }(op); // no return type to be deduced here

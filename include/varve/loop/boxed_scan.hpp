@@ -32,9 +32,23 @@ public:
         lowered const off;
         primal = op.operands_of_step(primal, 0);
       }
-      op.f = traced(op.f, primal, captures);
-      if (op.condition) op.condition = traced(op.condition, primal, captures);
-      return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{op}, joined(x, captures));
+      auto const step = traced(op.f, primal, captures);
+      op.f = step.call;
+      if (op.condition) {
+        auto const condition = traced(op.condition, primal, captures);
+        if (condition.draws)
+          refuse::argument_is_invalid(op.op->name(),
+                                      "the condition draws random numbers, which its gradient would draw "
+                                      "anew; draw them in the body, and carry them");
+        op.condition = condition.call;
+      }
+      auto const call = [&](auto const& loop, auto const&... more) {
+        return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
+      };
+      if (!step.draws) return call(op);
+      using P = std::remove_cvref_t<decltype(x)>;
+      P const y = call(op.drawing(), rng_state_below<P>());
+      return part(y, 1, y.size());
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -53,8 +67,8 @@ private:
       around.require_kept();
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
-      op.f = traced(op.f, first, captures, around.hidden + 1);
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1);
+      op.f = traced(op.f, first, captures, around.hidden + 1).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1).call;
       P all = x;
       for (auto const& t : captures) {
         all.push_back(t);

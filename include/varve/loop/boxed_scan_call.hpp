@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/hop/boxed_inner_function.hpp>
+#include <varve/hop/drawing_function.hpp>
 #include <varve/loop/loop_end.hpp>
 #include <varve/loop/scan_step.hpp>
 #include <varve/op/cat.hpp>
@@ -28,6 +28,8 @@ struct boxed_scan {
   index_t length;
   bool outputs;
   layer* self = nullptr;
+  /// The step without the state of the generator, where that is the first value carried.
+  boxed_function bare{};
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
@@ -54,6 +56,14 @@ struct boxed_scan {
     boxed_scan r = *this;
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
     r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    return r;
+  }
+  /// The loop that carries the state of the generator in front.
+  template <class B = boxed_function>
+  boxed_scan drawing() const {
+    boxed_scan r = with(drawing_fn{f}, carried + 1, scanned, reverse,
+                        condition ? B(condition_behind_count<B>{condition}) : condition);
+    r.bare = f;
     return r;
   }
   boxed_scan here() const {
@@ -83,10 +93,12 @@ struct boxed_scan {
   boxed_scan over_count() const {
     boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
     r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    if (bare) r.bare = step_without_count<B, int>{bare, carried - 1};
     return r;
   }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
+    if (bare) return drawing_pull_fn{bare, operands.size() - 1};
     return boxed_pull_fn{f, operands.size()};
   }
   template <class D>

@@ -11,8 +11,8 @@ namespace varve {
 template <class Y>
 class linear_map {
 public:
-  linear_map(graph g, boxed_args constants, std::vector<meta> primals)
-      : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)) {}
+  linear_map(graph g, boxed_args constants, std::vector<meta> primals, generator const& drawn_from)
+      : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)), drawn_from_(drawn_from) {}
 
   /// The derivative along tangents, which must have the number, shapes and dtypes of the primals.
   template <class... T>
@@ -32,6 +32,7 @@ public:
                 .c_str());
     }
     for (auto const& c : constants_) x.push_back(c);
+    generator_guard const same(drawn_from_);
     boxed_args const r = interpret(graph_, x);
     int k = 0;
     if constexpr (is_tree_node<Y>) return tree_map([&](auto const&) { return r[k++]; }, Y{});
@@ -43,6 +44,7 @@ private:
   graph graph_;
   boxed_args constants_;
   std::vector<meta> primals_;
+  generator drawn_from_; // the random numbers are those of the function's value
 };
 
 /// `auto [y, df] = linearize(f, x...)`: f(x...) and its derivative there as a function: `df(t...)` equals `jvp(f, x,
@@ -51,7 +53,10 @@ private:
 template <class F, class... X>
 auto linearize(F f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> && ...), "varve: linearize: primals must be tensors");
+  generator const before = default_generator;
   auto y = f(x...);
+  generator_guard const after(default_generator);
+  default_generator = before; // the derivative is that of the value, of the same random numbers
   trace_layer l;
   boxed_args constants;
   l.captures = &constants;
@@ -63,10 +68,11 @@ auto linearize(F f, X const&... x) {
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
   }
-  graph g = l.builder.finish();
+  graph const whole = l.builder.finish();
+  graph g = without_scaffolds(whole);
   boxed_args ordered;
   for (int k : l.captured()) ordered.push_back(constants[k]);
-  return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}));
+  return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}, before));
 }
 
 } // namespace varve

@@ -28,7 +28,7 @@ struct trace_layer : layer {
   int hidden = 0;
 
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
-  /// of the graph.
+  /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
 
   /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
@@ -65,20 +65,21 @@ struct trace_layer : layer {
     if (this_thread_state.modes.top != modes_)
       refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                            "know of it; switch it on around the call of what was traced");
+    if (builder.writes_scaffolds()) return; // the generator will be put back
     if (default_generator.seed != drawn_.seed || default_generator.offset != drawn_.offset)
       refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
                                            "set_rng_state, generator_guard): the graph would not know of it; set it "
                                            "around the call of what was traced");
   }
   /// Is a call on these written down, or does it fold?
-  bool records(boxed_args const& x) const {
-    bool traced = !folds;
+  bool records(boxed_args const& x, bool random = false) const {
+    bool traced = !folds || random;
     for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
     return traced;
   }
   /// Says how a node was called, which this thread has just done.
   void called(int node, bool grad_mode) {
-    drawn_ = default_generator;
+    settle();
     bool const now = grad_mode && !this_thread_inference;
     if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
   }
@@ -98,6 +99,7 @@ struct trace_layer : layer {
       refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
                                           "arguments (hidden in another one, or captured); pass it to apply");
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+    if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
       if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
@@ -209,8 +211,15 @@ private:
     copied_.push_back(copy);
     return copy;
   }
+  static bool is_random(boxed_op const& op) {
+    return op.table->handle && op.table->handle()->kind == op_kind::random;
+  }
+  /// What was drawn until now was drawn by what is traced.
+  void settle() {
+    if (!builder.writes_scaffolds()) drawn_ = default_generator;
+  }
   tensor run(boxed_op const& op, boxed_args const& x) const {
-    if (apart && op.table->handle && op.table->handle()->kind == op_kind::random) {
+    if (apart && is_random(op)) {
       emptied const alone(this_thread_state.transforms);
       return op(x);
     }
@@ -218,9 +227,9 @@ private:
   }
   tensor record(boxed_op const& op, boxed_args const& x) {
     require_kept();
-    if (!records(x)) {
+    if (!records(x, is_random(op))) {
       tensor const y = run(op, x);
-      drawn_ = default_generator;
+      settle();
       return y;
     }
     boxed_args inner;
