@@ -3,6 +3,45 @@
 #include <varve/dispatch/handle.hpp>
 #include <varve/rule/broadcasting.hpp>
 
+namespace varve {
+
+namespace detail {
+/// What promotion looks at, of a mapped operand: {dtype, rank in a lane, rank, is it a plain number?}.
+template <class V, class F>
+constexpr auto lane_fact(operand<V, F> const& o) {
+  auto const number_fact = [&] {
+    if constexpr (is_ints<decltype(type_fact(o.value))>) return ints<number<V>>{};
+    else return dims{meta_of(o.value).number};
+  }();
+  return on_dims([](dims const& type, dims const& rank, dims const& sizes,
+                    dims const& n) { return dims{type[0], rank[0], sizes.n, n[0]}; },
+                 type_fact(o.value), logical_rank_fact(o), shape_of(o.value), number_fact);
+}
+/// The dtype that an elementwise operator computes in, in a lane, where that is not the one of all lanes together: a
+/// value of rank 0 in its lane decides no dtype beside one with dimensions, but has dimensions itself when it is
+/// mapped.
+template <class R>
+inline constexpr auto dtype_of_lanes = [](auto const&... o) {
+  auto const seen_as = [](dims const& f, index_t rank) {
+    meta m{static_cast<dtype>(f[0]), {}, f[3] != 0};
+    for (index_t k = 0; k < rank; ++k) m.sizes.push_back(1);
+    return m;
+  };
+  meta const lanes[] = {seen_as(o, o[1])...}, all[] = {seen_as(o, o[2])...};
+  dtype const t = R::compute_type(lanes, sizeof...(o));
+  return t == R::compute_type(all, sizeof...(o)) ? dims{} : dims{static_cast<index_t>(t)};
+};
+template <bool Promotes, class V, class T>
+constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
+  if constexpr (!Promotes || number<V>) return v;
+  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : v;
+  else if constexpr (T::size() == 0) return v;
+  else return to(v, type);
+}
+} // namespace detail
+
+} // namespace varve
+
 namespace varve::rule {
 
 /// Family of operators that compute each element from the elements at the same place. The operator gives
@@ -67,7 +106,10 @@ struct pointwise {
           return m;
         },
         logical_rank_fact(o)...);
-    return op(align(o, rank)...);
+    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
+    }(std::index_sequence_for<O...>{});
   }
 };
 
