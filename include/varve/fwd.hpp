@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/integer_range.hpp>
 
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
@@ -75,31 +75,31 @@ inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> {
 inline constexpr struct relu_t : promoting_operator<relu_t> {
   static constexpr auto op_name = "relu";
 } relu{};
-inline constexpr struct maximum_t : promoting_operator<maximum_t> {
+inline constexpr struct maximum_t : extreme_operator<maximum_t> {
   static constexpr auto op_name = "maximum";
 } maximum{};
-inline constexpr struct minimum_t : promoting_operator<minimum_t> {
+inline constexpr struct minimum_t : extreme_operator<minimum_t> {
   static constexpr auto op_name = "minimum";
 } minimum{};
 inline constexpr struct where_t : promoting_operator<where_t> {
   static constexpr auto op_name = "where";
 } where{};
-inline constexpr struct lt_t : promoting_operator<lt_t> {
+inline constexpr struct lt_t : comparing_operator<lt_t> {
   static constexpr auto op_name = "lt";
 } lt{};
-inline constexpr struct le_t : promoting_operator<le_t> {
+inline constexpr struct le_t : comparing_operator<le_t> {
   static constexpr auto op_name = "le";
 } le{};
-inline constexpr struct gt_t : promoting_operator<gt_t> {
+inline constexpr struct gt_t : comparing_operator<gt_t> {
   static constexpr auto op_name = "gt";
 } gt{};
-inline constexpr struct ge_t : promoting_operator<ge_t> {
+inline constexpr struct ge_t : comparing_operator<ge_t> {
   static constexpr auto op_name = "ge";
 } ge{};
-inline constexpr struct eq_t : promoting_operator<eq_t> {
+inline constexpr struct eq_t : comparing_operator<eq_t> {
   static constexpr auto op_name = "eq";
 } eq{};
-inline constexpr struct ne_t : promoting_operator<ne_t> {
+inline constexpr struct ne_t : comparing_operator<ne_t> {
   static constexpr auto op_name = "ne";
 } ne{};
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/operator.hpp>
+
+#include <limits>
+
+/// @file
+/// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
+/// dimensions, has no part in the dtype that an operator computes in; where that dtype cannot hold it, it must not wrap
+/// around before it is compared. (Arithmetic wraps.)
+namespace varve {
+
+struct to_t;
+struct maximum_t;
+struct minimum_t;
+
+namespace detail {
+/// The range of an integer dtype.
+constexpr std::int64_t least_of(dtype t) {
+  return t == dtype::uint8   ? 0
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
+                             : std::numeric_limits<std::int64_t>::min();
+}
+constexpr std::int64_t greatest_of(dtype t) {
+  return t == dtype::uint8   ? 255
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
+                             : std::numeric_limits<std::int64_t>::max();
+}
+/// A plain integer as one of 64 bits; what is greater is refused.
+template <class N>
+constexpr std::int64_t long_number(char const* op, N n) {
+  if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
+    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+      refuse::argument_is_invalid(op, "the number is greater than int64 holds");
+  return static_cast<std::int64_t>(n);
+}
+template <class N>
+concept integer = number<N> && std::is_integral_v<N> && !std::is_same_v<N, bool>;
+/// Could a number of type `N` lie outside of the dtype of `V`, which is integer? True where only a call tells.
+template <class N, class V>
+consteval bool may_exceed() {
+  if constexpr (!integer<N> || number<V>) {
+    return false;
+  } else if constexpr (is_ints<decltype(type_fact(std::declval<V const&>()))>) {
+    constexpr auto t = static_cast<dtype>(decltype(type_fact(std::declval<V const&>()))::to_dims()[0]);
+    return category(t) == 1 && (std::is_unsigned_v<N> ? t != dtype::uint8 || sizeof(N) > 1 : t != dtype_of_type<N>());
+  } else return true;
+}
+template <class V>
+constexpr auto as_int64(V const& v) {
+  return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
+}
+/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
+template <class V, class O>
+constexpr auto exact_beside(V const& v, O const& o) {
+  auto const type = on_dims(
+      [](dims const& t, dims const& s, dims const& u, dims const& r) {
+        auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
+        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
+        return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
+      },
+      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
+  return dependent<to_t, V>{}(v, type);
+}
+} // namespace detail
+
+/// Base of the comparisons `lt` ... `ne`: of integers they are exact, whatever their dtypes.
+template <class Tag>
+struct comparing_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    if constexpr (detail::may_exceed<A, B>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, a); exceeds(n, dtype_of(b)))
+        return bound<Tag>{}(n, detail::as_int64(b));
+      else return beside(n, b);
+    } else if constexpr (detail::may_exceed<B, A>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, b); exceeds(n, dtype_of(a)))
+        return bound<Tag>{}(detail::as_int64(a), n);
+      else return beside(a, n);
+    } else if constexpr (varve_value<A> && varve_value<B> && !(detail::memory_ref<A> || detail::memory_ref<B>)) {
+      if constexpr (std::is_same_v<A, B>)
+        if constexpr (!is_ints<decltype(type_fact(a))>)
+          if (dtype_of(a) == dtype_of(b)) return bound<Tag>{}(a, b);
+      return bound<Tag>{}(detail::exact_beside(a, b), detail::exact_beside(b, a));
+    } else {
+      return beside(a, b);
+    }
+  }
+
+private:
+  static constexpr bool exceeds(std::int64_t n, dtype t) {
+    return category(t) == 1 && (n < detail::least_of(t) || n > detail::greatest_of(t));
+  }
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+namespace detail {
+template <class N, class R>
+constexpr auto between(N const& n, R const& range) {
+  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
+}
+/// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
+template <class N, class V>
+constexpr auto within_range_of(char const* op, V const& v, N const& n) {
+  if constexpr (may_exceed<N, V>()) {
+    std::int64_t const all = long_number(op, n);
+    if (dtype const t = dtype_of(v); category(t) == 1)
+      return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
+    return all;
+  } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
+    auto const range = on_dims( // of rank 0 beside a value with dimensions
+        [](dims const& t, dims const& s, dims const& u, dims const& r) {
+          auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
+          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
+          return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
+        },
+        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
+    if constexpr (is_ints<decltype(range)>) {
+      if constexpr (decltype(range)::to_dims().n == 0) return n;
+      else return between(n, range);
+    } else return range.n == 0 ? n : between(n, range);
+  } else {
+    return n;
+  }
+}
+} // namespace detail
+
+/// Base of `maximum` and `minimum`, which are exact as far as the dtype of the result goes: a number beyond its range
+/// counts as the end of the range.
+template <class Tag>
+struct extreme_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    return beside(detail::within_range_of(Tag::op_name, b, a), detail::within_range_of(Tag::op_name, a, b));
+  }
+
+private:
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+} // namespace varve

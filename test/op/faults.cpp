@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+// Results of operators that were once silently wrong.
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+template <class T>
+tensor of(std::initializer_list<T> v) {
+  return tensor::from_data(v.begin(), dims{static_cast<vv::index_t>(v.size())});
+}
+/// f on bytes, in every way that tensors know; and as a static value, fused too.
+template <class F>
+void check_bytes(F const& f, dtype type, std::vector<double> const& right) {
+  tensor const x = of<std::uint8_t>({0, 128, 255});
+  auto const check = [&](tensor const& y) {
+    CHECK(y.dtype() == type);
+    CHECK(elements(y) == right);
+  };
+  check(f(x));
+  check(vv::vmap(f)(x));
+  check(vv::reshape(vv::vmap(vv::vmap(f))(vv::reshape(x, dims{1, 3})), dims{3}));
+  check(vv::compile(f)(x));
+  check(vv::functionalize(f)(x));
+  vv::graph const g = vv::make_fx(f)(x);
+  check(vv::interpret(g, vv::boxed_args(x))[0]);
+  check(vv::fuse(g)(vv::boxed_args(x))[0]);
+  check(vv::fuse<vv::spec<std::uint8_t, 3>>(f)(x));
+  vv::array<std::uint8_t, 3> const s{0, 128, 255};
+  auto const same = [&](auto const& y) {
+    for (int k = 0; k < 3; ++k) CHECK(static_cast<double>(y.data[k]) == right[static_cast<std::size_t>(k)]);
+  };
+  same(f(s));
+  same(vv::vmap(f)(s));
+  same(vv::fuse(f)(s));
+  same(vv::fuse(vv::vmap(f))(s));
+}
+} // namespace
+
+TEST_CASE("integers are compared with numbers of any size", "[op][integer]") {
+  dtype const truth = dtype::bool_, byte = dtype::uint8;
+  check_bytes([](auto const& x) { return x < 300; }, truth, doubles({1, 1, 1}));
+  check_bytes([](auto const& x) { return 300 > x; }, truth, doubles({1, 1, 1}));
+  check_bytes([](auto const& x) { return x >= -1; }, truth, doubles({1, 1, 1}));
+  check_bytes([](auto const& x) { return x == 384; }, truth, doubles({0, 0, 0})); // 128 + 256
+  check_bytes([](auto const& x) { return -128 != x; }, truth, doubles({1, 1, 1}));
+  check_bytes([](auto const& x) { return x <= 128; }, truth, doubles({1, 1, 0}));
+  check_bytes([](auto const& x) { return vv::clamp(x, -1000, 1000); }, byte, doubles({0, 128, 255}));
+  check_bytes([](auto const& x) { return vv::clamp(x, 100, vv::none); }, byte, doubles({100, 128, 255}));
+  check_bytes([](auto const& x) { return vv::clamp(x, 300, 400); }, byte, doubles({255, 255, 255}));
+  check_bytes([](auto const& x) { return vv::maximum(x, -5); }, byte, doubles({0, 128, 255}));
+  check_bytes([](auto const& x) { return vv::maximum(300, x); }, byte, doubles({255, 255, 255}));
+  check_bytes([](auto const& x) { return vv::minimum(x, 300); }, byte, doubles({0, 128, 255}));
+  check_bytes([](auto const& x) { return x + 300; }, byte, doubles({44, 172, 43})); // arithmetic wraps
+
+  tensor const w = of<std::int32_t>({-5, 7});
+  CHECK(elements(w < 3000000000) == doubles({1, 1}));
+  CHECK(elements(w < 3000000000u) == doubles({1, 1}));
+  CHECK(elements(w >= -3000000000) == doubles({1, 1}));
+  CHECK(elements(vv::clamp(w, -3000000000, 3000000000)) == doubles({-5, 7}));
+  CHECK_THROWS_WITH(w < ~0ull, ContainsText("lt: the number is greater than int64 holds"));
+  STATIC_REQUIRE(vv::equal(vv::array<int, 2>{-5, 7} < 3000000000, vv::array<bool, 2>{true, true}));
+  STATIC_REQUIRE(vv::equal(vv::array<std::uint8_t, 2>{0, 44} == 300, vv::array<bool, 2>{false, false}));
+  STATIC_REQUIRE(vv::equal(vv::clamp(vv::array<std::uint8_t, 2>{0, 44}, -1, 300), vv::array<std::uint8_t, 2>{0, 44}));
+}
+
+TEST_CASE("integers are compared with values of rank 0 of a wider dtype", "[op][integer]") {
+  tensor const x = of<std::uint8_t>({0, 128, 255}), n = vv::full({}, 300), many = vv::full({3}, 300);
+  CHECK(elements(x < n) == doubles({1, 1, 1}));
+  CHECK(elements(vv::maximum(x, n)) == doubles({255, 255, 255}));
+  CHECK(elements(vv::vmap([&](tensor const& a) { return x < a; })(many)) == std::vector<double>(9, 1));
+  auto const less = [](auto const& a, auto const& b) { return a < b; };
+  auto const greatest = [](auto const& a, auto const& b) { return vv::maximum(a, b); };
+  CHECK(elements(vv::compile(less)(x, n)) == doubles({1, 1, 1}));
+  vv::array<std::uint8_t, 3> const s{0, 128, 255};
+  CHECK(vv::equal(vv::fuse(less)(s, 300), vv::array<bool, 3>{true, true, true}));
+  CHECK(vv::equal(vv::fuse(greatest)(s, -5), s));
+}
+
+TEST_CASE("a value of rank 0 in its lane decides no dtype", "[op][vmap]") {
+  tensor const x = of({1.1, 2.2, 3.3}), f = of({1.f, 2.f}),
+               rows = vv::reshape(of({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}), dims{3, 2});
+  auto const check = [&](auto const& op) {
+    std::vector<tensor> lanes, both;
+    for (int k = 0; k < 3; ++k) {
+      lanes.push_back(op(vv::select(x, 0, k), f));
+      both.push_back(op(vv::select(x, 0, k), vv::select(rows, 0, k)));
+    }
+    tensor const right = vv::stack(lanes, 0), right_of_both = vv::stack(both, 0);
+    auto const captures = [&](tensor const& a) { return op(a, f); };
+    auto const same = [](tensor const& y, tensor const& loop) {
+      CHECK(y.dtype() == loop.dtype());
+      CHECK(elements(y) == elements(loop));
+    };
+    same(vv::vmap(captures)(x), right);
+    same(vv::vmap(op)(x, rows), right_of_both);
+    same(vv::vmap([&](tensor const& a, tensor const& b) { return op(b, a); })(rows, x), right_of_both);
+    same(vv::reshape(vv::vmap(vv::vmap(captures))(vv::reshape(x, dims{3, 1})), right.sizes()), right);
+    same(vv::compile([&](tensor const& v) { return vv::vmap(captures)(v); })(x), right);
+    same(vv::functionalize([&](tensor const& v) { return vv::vmap(captures)(v); })(x), right);
+    same(vv::jvp([&](tensor const& v) { return vv::vmap(captures)(v); }, std::tuple(x), std::tuple(x)).first, right);
+    tensor const leaf = x * 1.0;
+    leaf.requires_grad_();
+    same(vv::vmap(captures)(leaf), right);
+  };
+  check([](tensor const& a, tensor const& b) { return a + b; });
+  check([](tensor const& a, tensor const& b) { return b * a; });
+  check([](tensor const& a, tensor const& b) { return a / b; });
+  check([](tensor const& a, tensor const& b) { return vv::maximum(b, a); });
+  check([](tensor const& a, tensor const& b) { return b < a; });
+  check([](tensor const& a, tensor const& b) { return vv::where(b > 1.5, a, b); });
+  check([](tensor const& a, tensor const& b) { return vv::clamp(b, a, a); });
+  check([](tensor const& a, tensor const& b) {
+    tensor const c = b * 1.0f;
+    return vv::mul_(c * vv::to(a, dtype::float32), a);
+  });
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          return vv::sum(vv::vmap([&](tensor const& a) { return a * f; })(v));
+        })(x)) == doubles({3, 3, 3}));
+  CHECK(elements(vv::vmap(vv::grad([&](tensor const& a) { return vv::sum(a * f); }))(x)) == doubles({3, 3, 3}));
+  // Values of one class promote as ever; a byte beside a wide rank-0 value stays one.
+  CHECK(vv::vmap([&](tensor const& a, tensor const& b) { return a + b; })(x, vv::to(x, dtype::float32)).dtype() ==
+        dtype::float64);
+  CHECK(vv::vmap([&](tensor const& a, tensor const& b) { return vv::reshape(a, dims{1}) + b; })(
+            of<std::uint8_t>({1, 2}), vv::full({2}, 300))
+            .dtype() == dtype::uint8);
+  auto const add = [](auto const& a, auto const& b) { return a + b; };
+  vv::array<double, 3> const s{1.1, 2.2, 3.3};
+  vv::array<float, 2> const t{1, 2};
+  STATIC_REQUIRE(std::is_same_v<decltype(vv::vmap(add, vv::in_dims<0, vv::none>)(s, t)), vv::array<float, 3, 2>>);
+  STATIC_REQUIRE(
+      std::is_same_v<decltype(vv::fuse(vv::vmap(add, vv::in_dims<0, vv::none>))(s, t)), vv::array<float, 3, 2>>);
+}
