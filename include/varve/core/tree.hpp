@@ -116,11 +116,36 @@ constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) 
 }
 } // namespace detail
 
+namespace detail {
+/// A name, so that compilers tell both numbers when they are not the same.
+template <std::size_t A, std::size_t B>
+inline constexpr bool same_number = A == B;
+/// Refuses trees beside `T` that hold another number of values, or are a node where it is none; says whether they fit.
+template <class T, class... R>
+consteval bool fits_tree() {
+  constexpr bool nodes = ((is_tree_node<R> == is_tree_node<T>) && ...) && ((is_vector<R> == is_vector<T>) && ...);
+  static_assert(nodes,
+                "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
+                "has a single value where the other has several");
+  if constexpr (nodes && tuple_node<T> && (tuple_node<R> && ...)) {
+    static_assert((same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...),
+                  "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one has "
+                  "more values than the other");
+    return (same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...);
+  } else {
+    return nodes;
+  }
+}
+} // namespace detail
+
 /// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure;
-/// gives the tree of the results (arrays stay arrays where the results are of one type).
+/// gives the tree of the results (arrays stay arrays where the results are of one type). Trees of other sizes
+/// are refused.
 template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
-  if constexpr (detail::is_vector<T>) {
+  if constexpr (!detail::fits_tree<T, R...>()) {
+    return t; // nothing more is instantiated after the message
+  } else if constexpr (detail::is_vector<T>) {
     std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
     for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));

@@ -40,7 +40,7 @@ struct grad_function {
     constexpr int count = sizeof...(X);
     static_assert(detail::argnums_are_valid<count, A...>(),
                   "varve: grad: argnums must be distinct and name existing arguments");
-    if constexpr (detail::argnums_are_valid<count, A...>()) {
+    if constexpr (differentiates<std::tuple<X...>>()) {
       auto scope = reverse_scope<F, X...>(f, x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
@@ -72,6 +72,15 @@ struct grad_function {
   }
 
 private:
+  template <class X>
+  static consteval bool differentiates() {
+    constexpr int count = static_cast<int>(std::tuple_size_v<X>);
+    if constexpr (detail::argnums_are_valid<count, A...>())
+      return (detail::require_derivative<
+                  std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
+              ...);
+    else return false;
+  }
   static constexpr auto const& result(auto const& out) {
     if constexpr (Aux) return out.first;
     else return out;
@@ -80,7 +89,8 @@ private:
 
 /// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
 /// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
-/// arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
+/// arguments get zeros. An argument without a floating value is refused. Nests to any order. Cost: a small multiple of
+/// f. TR-12..14.
 template <int... A, class F>
 constexpr auto grad(F f) {
   if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};

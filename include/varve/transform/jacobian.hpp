@@ -57,7 +57,9 @@ struct jacfwd_function {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
-    if constexpr (detail::memory_ref<X>) {
+    if constexpr (!detail::require_derivative<X>()) {
+      return none; // nothing more is instantiated after the message
+    } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
       auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
@@ -77,7 +79,8 @@ struct jacrev_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
+    if constexpr (!detail::require_derivative<X>()) return none;
+    else if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
     else return recorded_for_each_row(x, rest...);
   }
 

@@ -36,6 +36,32 @@ template <class V, int N>
 concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
 concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
+/// Has an argument, a value or a tree, something to differentiate?
+template <class X>
+consteval bool has_derivative() {
+  if constexpr (memory_ref<X>) return true;
+  else if constexpr (is_vector<X>) return has_derivative<typename X::value_type>();
+  else if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (has_derivative<E>() || ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return differentiable_leaf<X>;
+}
+/// Refuses an argument that a transform cannot differentiate; says whether it can.
+template <class X>
+consteval bool require_derivative() {
+  if constexpr (!has_derivative<X>()) {
+    static_assert(never<X> || is_tree_node<X> || !value<X>,
+                  "varve: an argument that is to be differentiated is an integer or a truth value; write 2.0 for 2, or "
+                  "convert it to a floating dtype");
+    static_assert(never<X> || is_tree_node<X> || value<X>,
+                  "varve: an argument that is to be differentiated is no value and no tree of values; declare its type "
+                  "one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
+    static_assert(never<X> || !is_tree_node<X>,
+                  "varve: an argument that is to be differentiated is a tree without a floating value");
+  }
+  return has_derivative<X>();
+}
 } // namespace detail
 
 /// One run of reverse mode on static values: a tape, and the level its values are seen at.

@@ -41,9 +41,11 @@ struct pullback {
 };
 
 /// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
-/// argument, `g` a tree like the result. TR-15.
+/// argument, `g` a tree like the result; of one that is not floating it is `none`. TR-15.
 template <class F, class... X>
 constexpr auto vjp(F f, X const&... x) {
+  static_assert((detail::has_derivative<X>() || ...),
+                "varve: vjp: no argument has a floating value to differentiate; write 2.0 for 2, or convert one");
   auto* raw = detail::new_reverse_scope(f, x...);
   using Scope = std::remove_pointer_t<decltype(raw)>;
   detail::owned<Scope> scope(raw);

@@ -159,9 +159,25 @@ constexpr auto collect(Scope const& scope, Y const& y) {
     return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
   }
 }
+/// One dimension serves all results, else there is one for each.
+template <std::size_t Dims, class Y>
+consteval bool counts_results() {
+  if constexpr (Dims == 1) {
+    return true;
+  } else if constexpr (tuple_node<Y>) {
+    static_assert(same_number<Dims, std::tuple_size_v<Y>>,
+                  "varve: vmap: out_dims must have one entry, or one per result");
+    return Dims == std::tuple_size_v<Y>;
+  } else {
+    static_assert(same_number<Dims, 1>, "varve: vmap: out_dims must have one entry, since there is one result");
+    return false;
+  }
+}
 template <auto... D, class Scope, class Y>
 constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+  if constexpr (!counts_results<sizeof...(D), Y>()) {
+    return none; // nothing more is instantiated after the message
+  } else if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
     return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
   } else if constexpr (is_tree_node<Y>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
