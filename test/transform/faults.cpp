@@ -2,6 +2,7 @@
 // Results that were once silently wrong.
 #include "../sample/value.hpp"
 
+#include <varve/autograd/backward.hpp>
 #include <varve/compile/compile.hpp>
 #include <varve/functional/functionalize.hpp>
 #include <varve/fuse/tensors.hpp>
@@ -172,4 +173,112 @@ TEST_CASE("a quotient written in place, and written into again, has its gradient
   vv::mul_(b, 3.0);
   vv::sum(b).backward();
   CHECK(elements(leaf.grad()) == doubles({-3, -1.5, -0.75}));
+}
+
+namespace {
+/// f on x in every way that takes writing out of programs, with the gradient of sum(f(x)²) as the two have it.
+template <class F>
+void check_writes(F const& f, tensor const& x, std::vector<double> const& right) {
+  auto const squares = [](auto const& g) {
+    return [&](tensor const& v) {
+      tensor const y = g(v);
+      return vv::sum(y * y);
+    };
+  };
+  auto const functional = vv::functionalize(f);
+  tensor const slope = vv::grad(squares(f))(x);
+  CHECK(elements(f(x)) == right);
+  CHECK(elements(functional(x)) == right);
+  CHECK(elements(vv::compile(f)(x)) == right);
+  CHECK(elements(vv::interpret(vv::functionalize(vv::make_fx(f)(x)), vv::boxed_args(x))[0]) == right);
+  CHECK(elements(vv::grad(squares(functional))(x)) == elements(slope));
+  CHECK(elements(vv::functionalize([&](tensor const& v) { return vv::grad(squares(f))(v); })(x)) == elements(slope));
+  tensor const lanes = vv::stack(std::vector{x, x}, 0);
+  std::vector<double> twice = right;
+  twice.insert(twice.end(), right.begin(), right.end());
+  CHECK(elements(vv::vmap(functional)(lanes)) == twice);
+  CHECK(elements(vv::functionalize([&](tensor const& v) { return vv::vmap(f)(v); })(lanes)) == twice);
+  CHECK(elements(vv::functionalize(functional)(x)) == right);
+  CHECK(elements(vv::jvp(functional, std::tuple(x), std::tuple(x)).second) == right); // f is linear
+}
+} // namespace
+
+TEST_CASE("a part of a view that shows elements more than once is written exactly", "[transform][functionalize]") {
+  tensor const x = vector_of({1, -2, 3, -4, 5});
+  check_writes(
+      [](tensor const& v) {
+        tensor const t = v * 1.0, u = vv::as_strided(t, dims{2, 3}, dims{2, 1}, dims{0});
+        vv::mul_(vv::slice(u, 1, 2, 3), 10.0);
+        return t;
+      },
+      x, doubles({1, -2, 30, -4, 50}));
+  check_writes(
+      [](tensor const& v) {
+        tensor const t = v * 1.0, u = vv::expand(vv::reshape(t, dims{1, 5}), dims{3, 5});
+        vv::mul_(vv::select(u, 0, 1), 10.0);
+        return t;
+      },
+      x, doubles({10, -20, 30, -40, 50}));
+  check_writes(
+      [](tensor const& v) { // seen through the view, behind another view
+        tensor const t = v * 1.0, u = vv::expand(vv::reshape(vv::slice(t, 0, 1, 4), dims{1, 3}), dims{2, 3});
+        vv::mul_(vv::slice(vv::slice(u, 0, 1, 2), 1, 1, 3), 10.0);
+        return vv::cat(std::vector<tensor>{t, vv::reshape(u, dims{6})}, 0);
+      },
+      x, doubles({1, -2, 30, -40, 5, -2, 30, -40, -2, 30, -40}));
+}
+
+TEST_CASE("what shows elements more than once is not written into as a whole", "[transform][functionalize]") {
+  tensor const x = vector_of({1, -2, 3, -4, 5});
+  auto const overlapping = [](tensor const& v) {
+    tensor const t = v * 1.0;
+    vv::mul_(vv::as_strided(t, dims{2, 3}, dims{2, 1}, dims{0}), 10.0);
+    return t;
+  };
+  auto const slices = [](tensor const& v) {
+    tensor const t = v * 1.0;
+    vv::mul_(vv::slice(vv::expand(vv::reshape(t, dims{1, 5}), dims{3, 5}), 0, 1, 3), 10.0);
+    return t;
+  };
+  auto const check = [&](auto const& f) {
+    auto const refused = ContainsText("mul_: the tensor shows elements of its memory more than once");
+    CHECK_THROWS_WITH(f(x), refused);
+    CHECK_THROWS_WITH(vv::functionalize(f)(x), refused);
+    CHECK_THROWS_WITH(vv::compile(f)(x), refused);
+    CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x), refused);
+    CHECK_THROWS_WITH(vv::vmap(f)(vv::stack(std::vector{x, x}, 0)), refused);
+    CHECK(vv::this_thread_state.quiet());
+  };
+  check(overlapping);
+  check(slices);
+  CHECK_THROWS_WITH(vv::add_(vv::as_strided(x, dims{2, 2}, dims{1, 1}, dims{0}), 1.0), ContainsText("more than once"));
+  CHECK(elements(x) == doubles({1, -2, 3, -4, 5}));
+  CHECK(x.version() == 0);
+  vv::add_(vv::as_strided(x, dims{2, 2}, dims{1, 2}, dims{0}), 0.0); // strange, but each element once
+  vv::add_(vv::as_strided(x, dims{2, 2}, dims{3, 1}, dims{0}), 0.0);
+  CHECK(x.version() == 2);
+}
+
+TEST_CASE("what has no elements shows none twice", "[op][in_place]") {
+  auto const body = [](tensor const& v) {
+    tensor const t = v * 1.0, e = vv::expand(t, dims{3, 0});
+    vv::copy_(e, e);
+    vv::add_(e, 1.0);
+    return t;
+  };
+  tensor const none = vv::zeros({1, 0}, dtype::float64), lanes = vv::zeros({0, 5}, dtype::float64);
+  CHECK(body(none).sizes() == dims{1, 0});
+  CHECK(vv::functionalize(body)(none).sizes() == dims{1, 0});
+  CHECK(vv::compile(body)(none).sizes() == dims{1, 0});
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(body(v)); })(none).sizes() == dims{1, 0});
+  auto const region = [](tensor const& v) {
+    tensor const t = v * 1.0;
+    vv::mul_(vv::as_strided(t, dims{2, 2}, dims{2, 1}, dims{0}), 3.0);
+    return vv::as_strided(t, dims{2, 2}, dims{1, 1}, dims{1});
+  };
+  CHECK(vv::vmap(region)(lanes).sizes() == dims{0, 2, 2});
+  CHECK(vv::vmap(vv::grad([&](tensor const& v) { return vv::sum(region(v)); }))(lanes).sizes() == dims{0, 5});
+  CHECK(vv::vmap(vv::functionalize(region))(lanes).sizes() == dims{0, 2, 2});
+  CHECK(vv::jacfwd([&](tensor const& v) { return vv::vmap(region)(v); })(lanes).sizes() == dims{0, 2, 2, 0, 5});
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(region)(v)); })(lanes).sizes() == dims{0, 5});
 }

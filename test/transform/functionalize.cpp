@@ -208,7 +208,7 @@ TEST_CASE("functionalize: what is refused leaves everything as it was", "[transf
   refused([&](tensor const& x) { return vv::add_(x, 1.0), vv::add_(captured, x); },
           ContainsText("add_") && ContainsText("captured tensor") && ContainsText("argument")); // FN-23
   refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(vv::expand(row(x, 0), dims{3, 2}), 1.0); },
-          ContainsText("stride 0"));
+          ContainsText("more than once"));
   refused([](tensor const& x) { return vv::add_(x, 1.0), vv::add_(x, vv::zeros({3, 2, 2}, dtype::float64)); },
           ContainsText("[3, 2, 2]"));
   refused([](tensor const& x) { return vv::add_(x, 1.0), vv::exp_(vv::to(x, dtype::int64)); },

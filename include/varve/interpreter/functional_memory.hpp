@@ -57,9 +57,11 @@ struct functional_memory {
   struct update {
     T value;
     view_chain at;
+    layout shown; // where the value lies
   };
   std::shared_ptr<functional_run> run;
   T base;
+  layout first; // where the base lay in the memory that the program sees
   bool row_major;
   std::uint64_t number;
   /// Were operators recorded below when it was made, or written into?
@@ -73,19 +75,19 @@ struct functional_memory {
   owner_lock reading{};
 
   functional_memory(std::shared_ptr<functional_run> r, T const& t)
-      : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++),
+      : run(std::move(r)), base(t), first(memory_layout(t)), row_major(first.contiguous()), number(run->made++),
         recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
   /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
   /// which no value says that is made from what was written (FN-15).
-  void commit(T const& value, view_chain const& at) {
+  void commit(T const& value, view_chain const& at, layout const& shown) {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
     else writes_recorded = true;
-    pending.push_back({value, at});
+    pending.push_back({value, at, shown});
     ++generation;
     recorded = recorded || this_thread_state.grad_mode;
   }
@@ -130,7 +132,7 @@ private:
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());
   }
-  static T put_through(T const& b, update const& u) {
+  T put_through(T const& b, update const& u) const {
     std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
     std::vector<T> before{b}; // each step
@@ -143,6 +145,12 @@ private:
     };
     T v = u.value;
     tensor_writer<T> w;
+    for (auto const* s : steps)
+      if (repeats_elements(s->op->handle(), s->at, s->of, s->shows)) {
+        meta const m = meta_of(b);
+        return w.template emit<as_strided_scatter_t, 2>(
+            attributes(u.shown.strides, dims{u.shown.offset - first.offset}), m, contiguous(b), v);
+      }
     for (std::size_t k = steps.size(); k-- > 0;)
       v = put_back(
           w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);

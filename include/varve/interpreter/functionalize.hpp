@@ -84,7 +84,7 @@ struct functionalize_interpreter : dynamic_level {
     in.check_writable(op, of);
     boxed_args const plain = in.open_functional(x);
     T const y = in.written(op, plain, of.shown.strides);
-    of.memory->commit(y, of.at);
+    of.memory->commit(y, of.at, of.shown);
     x[0].bump_version();
     return x[0];
   }
@@ -92,7 +92,7 @@ struct functionalize_interpreter : dynamic_level {
   void replace(char const* who, tensor const& x, T const& y) const {
     alias& of = alias::of(x);
     if (!of.memory->is_writable()) refuse_write_of_capture(who);
-    of.memory->commit(y, of.at);
+    of.memory->commit(y, of.at, of.shown);
     x.bump_version();
   }
   /// Was a value, or one that shares its memory, written into since it was made?
@@ -145,6 +145,10 @@ private:
       if (!detail::is_invertible_view(s->op->handle()))
         throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " +
                             s->op->name + ", whose inverse is not known; clone it first")
+                               .c_str());
+      else if (!of.memory->row_major && detail::repeats_elements(s->op->handle(), s->at, s->of, s->shows))
+        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a part of what " +
+                            s->op->name + " repeats, of a value that is not row-major; clone it first")
                                .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.

@@ -96,11 +96,11 @@ VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims 
     throw autograd_error((std::string("varve: ") + op +
                           ": a tensor made in inference mode cannot be written into outside of it; clone it first")
                              .c_str());
-  dims const& s = x.sizes();
-  for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && strides[k] == 0)
-      throw value_error(
-          (std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+  if (repeats_elements(x.sizes(), strides))
+    throw value_error((std::string("varve: ") + op +
+                       ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
+                       "first")
+                          .c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {

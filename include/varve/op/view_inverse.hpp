@@ -26,6 +26,12 @@ struct view_call {
     return op == &handle<Tag>;
   }
 };
+/// Does a view show elements more than once? What lies behind it is not told by what it shows, when a part of that was
+/// written: the part is put at its region of the memory instead.
+constexpr bool repeats_elements(op_handle const* op, attributes const& at, meta const& of, meta const& shows) {
+  return (op == &handle<expand_t> && numel(shows.sizes) != numel(of.sizes)) ||
+         (op == &handle<as_strided_t> && varve::repeats_elements(at[0], at[1]));
+}
 /// Is the operator one whose inverse is known?
 constexpr bool is_invertible_view(op_handle const* op) {
   return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> ||

@@ -126,7 +126,16 @@ private:
                                                "wrote would be a constant; write into detach(x) instead");
     int cur = computed(nd, old(x).out);
     int const value = cur;
+    bool repeats = false;
     for (int v = x; v != b; v = shows_[at(v)])
+      repeats = repeats || repeats_elements(old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out);
+    layout const shown = repeats ? where(x) : layout{};
+    if (repeats && varve::repeats_elements(shown.sizes, shown.strides))
+      refuse::argument_is_invalid(nd.op->name, "a value that shows elements more than once, as an expanded one does, "
+                                               "cannot be written into; clone it first");
+    if (repeats)
+      cur = emit(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b), cur);
+    for (int v = x; v != b && !repeats; v = shows_[at(v)])
       if (old(v).op->kind != op_kind::mutation)
         cur = put_back(
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},

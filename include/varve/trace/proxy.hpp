@@ -174,12 +174,6 @@ struct backend<detail::traced_base> {
                                                   "that it can become a value of the trace");
       else x = materialized(*near, x);
     }
-    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>;
-         n = x.builder->operand_of(n))
-      if (x.builder->written(n).op == &handle<expand_t> &&
-          numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
-        refuse::argument_is_invalid(
-            Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
     proxy in[] = {x, detail::as_proxy(y, near)...};
     constexpr int count = 1 + sizeof...(Y);
     meta metas[count];

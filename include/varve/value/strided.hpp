@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/core/list.hpp>
 
 namespace varve {
 
@@ -56,6 +57,42 @@ constexpr void for_each_index(dims const& sizes, F&& f) {
     }
     if (k < 0) return;
   }
+}
+
+namespace detail {
+/// Do elements of a shape with these strides lie in the same place? Looked up one by one.
+constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
+  if (numel(sizes) > span) return true;
+  list<char> taken(static_cast<std::size_t>(span), 0);
+  bool met = false;
+  for_each_index(sizes, [&](dims const& i) {
+    index_t o = 0;
+    for (int k = 0; k < sizes.n; ++k) o += i[k] * strides[k];
+    char& there = taken[static_cast<std::size_t>(o)];
+    met = met || there;
+    there = 1;
+  });
+  return met;
+}
+} // namespace detail
+/// Does a layout show an element of its memory more than once? Constant where the strides tell, as they do of all but
+/// strange `as_strided`s: each is longer than what the shorter ones reach.
+constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
+  if (numel(sizes) == 0) return false;
+  bool done[max_rank]{};
+  for (index_t reach = 0;;) {
+    int shortest = -1;
+    for (int k = 0; k < sizes.n; ++k)
+      if (!done[k] && sizes[k] > 1 && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
+    if (shortest < 0) return false;
+    if (strides[shortest] == 0) return true;
+    if (strides[shortest] <= reach) break;
+    reach += (sizes[shortest] - 1) * strides[shortest];
+    done[shortest] = true;
+  }
+  index_t span = 1;
+  for (int k = 0; k < sizes.n; ++k) span += (sizes[k] - 1) * strides[k];
+  return detail::some_meet(sizes, strides, span);
 }
 
 /// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
