@@ -254,6 +254,10 @@ void detail::require_grad(tensor const& t, bool on) {
     refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
   if (on) t.set_history(edge_to(new accumulate_grad));
   else t.set_history({});
+  // Its own views are, as it is, views of a base that knows nothing of the leaf: a write through one would take the
+  // leaf's gradient away.
+  if (t.base().defined() && (on ? t.origin() == view_origin::usual : t.origin() == view_origin::leaf))
+    t.set_origin(on ? view_origin::leaf : view_origin::usual);
 }
 #endif
 

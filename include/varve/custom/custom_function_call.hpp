@@ -188,6 +188,25 @@ constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
 }
 } // namespace detail
 
+namespace detail {
+template <class I>
+inline constexpr bool differentiates = false;
+template <class Lv>
+inline constexpr bool differentiates<grad_interpreter<Lv>> = true;
+template <class Lv>
+inline constexpr bool differentiates<jvp_interpreter<Lv>> = true;
+/// Does a static value, or one of a tuple, have part in a derivative?
+template <class V>
+consteval bool is_differentiated() {
+  if constexpr (is_seen<V>) return differentiates<typename V::interpreter> || is_differentiated<decltype(V::value)>();
+  else if constexpr (tuple_node<V>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (is_differentiated<E>() || ...);
+    }(std::type_identity<elements_of<V>>{});
+  else return false;
+}
+} // namespace detail
+
 /// A call of a custom function on static values: what interpreters process, and what the rules below are written in.
 /// Tensors have theirs in `boxed_custom_function.hpp`.
 template <class Derived, class F>
@@ -195,6 +214,7 @@ struct custom_function_call {
   using tag = custom_function_t;
   [[no_unique_address]] F f;
   static constexpr char const* name() { return custom_function_t::op_name; }
+  static constexpr bool is_once_differentiable = requires { requires Derived::once_differentiable; };
 
   template <class... X>
   constexpr auto operator()(X const&... x) const {
@@ -273,6 +293,11 @@ struct rules<custom_function_t> {
   template <class Op, class C, class... X, class... G>
   static constexpr auto pull(Op const& op, C const& ctx, std::tuple<X...> const& x, G const&... g) {
     C mine = ctx;
+    constexpr bool again =
+        Op::is_once_differentiable && (detail::is_differentiated<G>() || ... ||
+                                       detail::is_differentiated<std::remove_cvref_t<decltype(ctx.saved())>>());
+    static_assert(!again, "varve: a custom function that is once_differentiable was differentiated twice; its backward "
+                          "cannot be differentiated");
     auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
     constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == sizeof...(X);
     static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward "

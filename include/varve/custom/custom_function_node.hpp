@@ -67,23 +67,49 @@ struct custom_pull {
       g.push_back(out[k].defined() || !context.materialize ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context.materialize) return {};
+    if (context.once) return once(g, wanted);
+    return f->backward(unpacked(), g);
+  }
+  /// The cotangents of a backward that cannot be differentiated: whoever would is refused, eager autograd and a level
+  /// of `grad` when they come to it.
+  boxed_args once(boxed_args const& g, bool const* wanted) const {
+    boxed_context const c = unpacked();
+    boxed_args const read = joined(g, c.saved);
+    layer const* const level = differentiating(read);
     boxed_args r = [&] {
-      if (!context.once) return f->backward(unpacked(), g);
       no_grad const off;
-      return f->backward(unpacked(), g);
+      return f->backward(c, g);
     }();
     for (int k = 0; k < r.size(); ++k) {
       if (!r[k].defined() || !wanted[k]) continue;
-      if (context.once && this_thread_state.grad_mode && [&] {
-            for (auto const& t : g)
-              if (t.defined() && t.requires_grad()) return true;
-            return false;
-          }()) {
+      if (level) {
+        r[k] = T::wrap(r[k], level->id, level->level, {}, refusal(why_once), r[k].sizes());
+      } else if (this_thread_state.grad_mode && [&] {
+                   for (auto const& t : read)
+                     if (t.defined() && t.requires_grad()) return true;
+                   return false;
+                 }()) {
         r[k] = r[k].alias();
-        r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
+        r[k].set_history(refusal(why_once));
       }
     }
     return r;
+  }
+  static constexpr char const* why_once = "is once_differentiable: its backward cannot be differentiated";
+  /// The level of `grad` at work that would differentiate what is made of some values, if one does. One of `jvp`, which
+  /// would at once, and one below another transform are refused here.
+  layer const* differentiating(boxed_args const& values) const {
+    layer const* const top = this_thread_state.transforms.top;
+    for (layer const* l = top; l; l = l->below)
+      for (auto const& t : values)
+        for (tensor const* p = &t; p->defined() && p->is_wrapped(); p = &p->inner()) {
+          if (p->layer() != l->id || !(l->kind->role == layer_role::grad ? bool(p->history()) : p->extra().defined()))
+            continue;
+          if (l->kind->role == layer_role::grad && l == top) return l;
+          if (l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp)
+            throw autograd_error(("varve: " + label + " " + why_once).c_str());
+        }
+    return nullptr;
   }
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
@@ -178,12 +204,16 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7,
-    // AF-13).
-    bool shares = false;
-    for (auto const& t : x)
-      shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
-    tensor r = shares ? v.with_layout(v.where()) : v;
+    // What came in as it is, and views, get handles of their own; views of operands, and of what another result lies
+    // in, may not be written into (AF-7, AF-13).
+    auto const lies_in = [&](tensor const& t) {
+      return t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v);
+    };
+    int shares = 0;
+    for (auto const& t : x) shares += lies_in(t);
+    for (auto const& t : y) shares += lies_in(t) && !t.is(v);
+    // What is a view of a temporary alone takes its place: the temporary has no history to be written into.
+    tensor r = shares ? v.with_layout(v.where()) : v.base().defined() && !v.is_wrapped() ? v.alias() : v;
     if (shares) r.set_origin(view_origin::custom);
     r.set_history(e);
     return r;

@@ -130,6 +130,10 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   edge old; // let go outside of the lock: what a graph holds may be the user's
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
+  if (t.history() && t.history().to()->type->is_leaf)
+    throw autograd_error(
+        "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
+        "require grad: it would be no leaf any more, and get no gradient; make the leaf a clone");
   old = t.history();
   change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
 }
@@ -159,6 +163,10 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
                      "the functional operator");
   case view_origin::custom:
     refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+  case view_origin::leaf:
+    refuse_write(op,
+                 "a view of a leaf that requires grad, which is a view itself, is used in an in-place operator; write "
+                 "under no_grad, or into a clone");
   default:
     break;
   }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+// Gradients that were once silently wrong.
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+tensor leaf_of(tensor const& t) {
+  tensor const x = vv::clone(t.detach());
+  x.requires_grad_();
+  return x;
+}
+tensor matrix() { return from({1, 2, 3, 4}, {2, 2}, dtype::float64); }
+tensor number(double v) { return from({v}, {}, dtype::float64); }
+
+/// Three times the argument, of which `View` shows something.
+template <class View>
+struct triple : vv::function<triple<View>> {
+  static auto forward(tensor const& x) { return View::forward(x * 3.0); }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, auto const&... g) { return View::backward(g...) * 3.0; }
+};
+struct reshaped {
+  static tensor forward(tensor const& t) { return vv::reshape(t, dims{4}); }
+  static tensor backward(tensor const& g) { return vv::reshape(g, dims{2, 2}); }
+};
+struct transposed {
+  static tensor forward(tensor const& t) { return vv::transpose(t, vv::axis<0>, vv::axis<1>); }
+  static tensor backward(tensor const& g) { return vv::transpose(g, vv::axis<0>, vv::axis<1>); }
+};
+struct one_row {
+  static tensor forward(tensor const& t) { return vv::select(t, 0, 0); }
+  static tensor backward(tensor const& g) { return vv::stack(std::vector<tensor>{g, g * 0.0}, 0); }
+};
+struct one_element {
+  static tensor forward(tensor const& t) { return vv::reshape(vv::select(vv::select(t, 0, 0), 0, 1), dims{1}); }
+  static tensor backward(tensor const& g) {
+    tensor const zero = g * 0.0;
+    return vv::reshape(vv::cat(std::vector<tensor>{zero, g, zero, zero}, 0), dims{2, 2});
+  }
+};
+struct two_rows {
+  static std::tuple<tensor, tensor> forward(tensor const& t) { return {vv::select(t, 0, 0), vv::select(t, 0, 1)}; }
+  static tensor backward(tensor const& g, tensor const& h) { return vv::stack(std::vector<tensor>{g, h}, 0); }
+};
+
+/// x³, whose backward may be differentiated once only: what its text is, is not what it means.
+struct cube : vv::function<cube> {
+  static constexpr bool once_differentiable = true;
+  static constexpr auto forward(auto const& x) { return x * x * x; }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in));
+  }
+  static constexpr auto backward(auto& ctx, auto const& g) {
+    auto [x] = ctx.saved();
+    return g * 3.0 * x * x;
+  }
+  static constexpr auto jvp(auto& ctx, auto const& t) {
+    auto [x] = ctx.saved_for_forward();
+    return t * 3.0 * x * x;
+  }
+  static constexpr bool generate_vmap_rule = true;
+};
+constexpr auto cubed = [](auto const& x) { return cube::apply(x); };
+} // namespace
+
+TEST_CASE("a result of a custom function that shows a temporary is written into with its gradient",
+          "[autograd][function]") {
+  auto const check = [](auto const& f, std::vector<double> const& right) {
+    auto const written = [&](tensor const& x) {
+      tensor const y = f(x);
+      vv::mul_(y, 10.0);
+      return vv::sum(y);
+    };
+    auto const through_view = [&](tensor const& x) {
+      tensor const y = f(x);
+      vv::mul_(vv::slice(y, 0, 0, y.size(0)), 10.0);
+      return vv::sum(y);
+    };
+    tensor const x = leaf_of(matrix());
+    written(x).backward();
+    CHECK(elements(x.grad()) == right);
+    CHECK(elements(vv::grad(written)(matrix())) == right);
+    tensor const z = leaf_of(matrix());
+    if (!f(z).is_contiguous()) return; // a view of what is not contiguous is refused
+    through_view(z).backward();
+    CHECK(elements(z.grad()) == right);
+    CHECK(elements(vv::grad(through_view)(matrix())) == right);
+  };
+  check([](tensor const& x) { return triple<reshaped>::apply(x); }, doubles({30, 30, 30, 30}));
+  check([](tensor const& x) { return triple<transposed>::apply(x); }, doubles({30, 30, 30, 30}));
+  check([](tensor const& x) { return triple<one_row>::apply(x); }, doubles({30, 30, 0, 0}));
+  check([](tensor const& x) { return triple<one_element>::apply(x); }, doubles({0, 30, 0, 0}));
+
+  tensor const x = leaf_of(matrix()), row = leaf_of(from({5, 6}, {2}, dtype::float64));
+  tensor const y = triple<one_row>::apply(x);
+  vv::copy_(y, row);
+  vv::sum(y * y).backward();
+  CHECK(elements(row.grad()) == doubles({10, 12}));
+
+  auto const [a, b] = triple<two_rows>::apply(x); // one memory: what is written into one shows in none that knows
+  auto const refused = ContainsText("mul_: a view that a custom function returned is written into; clone it");
+  std::uint32_t const version = a.version();
+  CHECK_THROWS_WITH(vv::mul_(a, 10.0), refused);
+  CHECK_THROWS_WITH(vv::mul_(vv::slice(b, 0, 0, 1), 10.0), refused);
+  CHECK(a.version() == version);
+  CHECK(elements(a) == doubles({3, 6}));
+  (vv::sum(a) + vv::sum(b) * 2.0).backward();
+  CHECK(elements(x.grad()) == doubles({3, 3, 6, 6}));
+}
+
+TEST_CASE("a leaf that is a view keeps its gradient", "[autograd][view]") {
+  auto const refused = ContainsText("add_: a view of a leaf that requires grad, which is a view itself");
+  for (bool recorded : {false, true}) {
+    tensor const base = from({1, 1, 1, 1}, {4}, dtype::float64);
+    tensor const leaf = [&] {
+      vv::set_grad_enabled const mode(recorded);
+      return tensor(vv::slice(base, 0, 0, 2));
+    }();
+    leaf.requires_grad_();
+    tensor const part = vv::slice(leaf, 0, 0, 1);
+    CHECK_THROWS_WITH(vv::add_(part, 1.0), refused);
+    CHECK_THROWS_WITH(vv::add_(vv::reshape(part, dims{1, 1}), 1.0), refused);
+    CHECK(elements(base) == doubles({1, 1, 1, 1}));
+    CHECK(base.version() == 0);
+    {
+      vv::no_grad const off;
+      vv::add_(part, 1.0);
+    }
+    vv::sum(leaf * leaf).backward();
+    CHECK(elements(leaf.grad()) == doubles({4, 2}));
+    leaf.requires_grad_(false); // no leaf, no care
+    tensor const other = leaf_of(number(2));
+    vv::mul_(vv::slice(leaf, 0, 0, 1), other);
+    vv::sum(leaf).backward();
+    CHECK(other.grad().item<double>() == 2);
+  }
+  tensor const base = from({1, 1, 1, 1}, {4}, dtype::float64), leaf = vv::slice(base, 0, 0, 2);
+  leaf.requires_grad_();
+  tensor const before = vv::sum(leaf * 3.0);
+  vv::mul_(base, leaf_of(number(2)));
+  CHECK_THROWS_WITH(leaf * 2.0, ContainsText("a leaf that requires grad is a view of a tensor that was written into"));
+  before.backward();
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("a backward that is once_differentiable is differentiated by nobody", "[autograd][function]") {
+  auto const refused = ContainsText("once_differentiable: its backward cannot be differentiated");
+  tensor const two = number(2);
+  CHECK(vv::grad(cubed)(two).item<double>() == 12);
+  CHECK(vv::grad(cubed)(2.0) == 12);
+  CHECK(elements(vv::vmap(vv::grad(cubed))(vv::reshape(two, dims{1}))) == doubles({12}));
+  CHECK(vv::jvp(cubed, std::tuple(two), std::tuple(number(1))).second.item<double>() == 12);
+  CHECK(vv::functionalize([](tensor const& x) { return vv::grad(cubed)(x); })(two).item<double>() == 12);
+  CHECK_THROWS_WITH(vv::grad(vv::grad(cubed))(two), refused);
+  CHECK_THROWS_WITH(vv::jvp(vv::grad(cubed), std::tuple(two), std::tuple(number(1))), refused);
+  CHECK_THROWS_WITH(vv::jacrev(vv::grad(cubed))(two), refused);
+  CHECK_THROWS_WITH(vv::hessian(cubed)(two), refused);
+  CHECK_THROWS_WITH(
+      vv::grad([](tensor const& x) { return vv::sum(vv::vmap(vv::grad(cubed))(x)); })(vv::reshape(two, dims{1})),
+      refused);
+  tensor const x = leaf_of(two);
+  CHECK_THROWS_WITH(vv::grad(cubed)(x).backward(), refused);
+  // Where nobody asks for the second derivative, nothing is refused.
+  CHECK(vv::grad([](tensor const& v) { return v * vv::grad(cubed)(v).detach(); })(two).item<double>() == 12);
+  CHECK(vv::this_thread_state.quiet());
+}
