@@ -16,8 +16,9 @@ namespace varve {
 ///   };
 ///
 /// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time
-/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. A subclass of a
-/// subclass says `using base_subclass = logged;` and is asked before it.
+/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. Eager autograd
+/// records above its handler, as above other kernels. A subclass of a subclass says `using base_subclass = logged;` and
+/// is asked before it.
 template <class Derived>
 struct tensor_subclass {};
 
@@ -69,8 +70,7 @@ struct held_subclass final : subclass_object {
 template <class T>
 tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra) {
   auto object = std::make_unique<held_subclass<T>>(std::move(value));
-  tensor r = tensor::of_object(object.get(), sizes, strides, type,
-                               dispatch_key_set(dispatch_key::subclass, dispatch_key::cpu) | extra);
+  tensor r = tensor::of_object(object.get(), sizes, strides, type, default_keys | dispatch_key::subclass | extra);
   (void)object.release();
   return r;
 }
