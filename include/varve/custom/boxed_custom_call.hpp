@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/custom/custom_function_node.hpp>
 #include <varve/custom/kept_custom_call.hpp>
+#include <varve/hop/boxed_some_lanes.hpp>
 #include <varve/interpreter/write_level.hpp>
 
 /// @file
@@ -98,6 +99,9 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (!top) return call_custom_eagerly<T>(f, x);
   layer_kind const& kind = *top->kind;
   if (kind.is_trace()) return trace_custom<T>(*top, f, x);
+  if (kind.role == layer_role::lanes)
+    return static_cast<lanes_layer<>*>(top)->below(x, f->name(),
+                                                   [&](boxed_args const& in) { return call_custom<>(f, in); });
   if (kind.process_custom) return kind.process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);

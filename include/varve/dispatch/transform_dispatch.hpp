@@ -189,7 +189,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, di
       return redispatch(op, at, x);
     }
     if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) {
+    if (!op.table->eval && s.transforms.top->kind->role != layer_role::lanes) {
       lowered const off;
       return call_without_rules(off.top(), op, x);
     }

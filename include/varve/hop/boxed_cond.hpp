@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/hop/boxed_inner_function.hpp>
+#include <varve/hop/boxed_some_lanes.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/hop/drawing_function.hpp>
 
@@ -44,6 +44,10 @@ struct boxed_cond : boxed_forms {
     return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1};
   }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
+  template <class P>
+  static boxed_args on_lanes(boxed_function const& f, P const& which, boxed_args const& x) {
+    return detail::on_lanes(f, which, x);
+  }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
@@ -68,7 +72,13 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      auto const on_true = traced(op.on_true, primal, captures), on_false = traced(op.on_false, primal, captures);
+      boxed_args const which = [&] {
+        lowered const off;
+        auto const q = in.mine(p[0]) ? p[0].inner() : p[0];
+        return boxed_args(lanes_where({}, q), lanes_where({}, q, false));
+      }();
+      auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
+                 on_false = traced(op.on_false, primal, captures, 1, which[1]);
       op.on_true = on_true.call, op.on_false = on_false.call;
       if (!on_true.draws && !on_false.draws)
         return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
@@ -83,13 +93,23 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {},
-                                    [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
-                                      require_alike(on_true, on_false);
-                                      if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-                                      lowered const off; // a predicate that a transform below the trace maps
-                                      return around.below([&] { return where(p, on_true, on_false); });
-                                    });
+      return around.record_branches(
+          &hop_handle<cond_t>, x, c.functions, {},
+          [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+            require_alike(on_true, on_false);
+            if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+            lowered const off; // a predicate that a transform below the trace maps
+            return around.below([&] { return where(p, on_true, on_false); });
+          },
+          [&](trace_layer& on_true, trace_layer& on_false) {
+            lowered const off;
+            around.below([&] {
+              auto const p = around.real(x[0]);
+              on_true.lanes = lanes_where(around.lanes, p);
+              on_false.lanes = lanes_where(around.lanes, p, false);
+              return p;
+            });
+          });
     }
   };
   template <class R>

@@ -141,10 +141,12 @@ struct traced_function {
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it.
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`.
 template <class = void>
-traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
+traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
+                       tensor const& lanes = {}) {
   trace_layer l;
+  l.lanes = lanes;
   l.captures = &captures;
   l.hidden = hidden;
   l.apart = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/hop/inner_function.hpp>
+#include <varve/hop/some_lanes.hpp>
 #include <varve/op/mul.hpp>
-#include <varve/op/where.hpp>
 #include <varve/trace/region.hpp>
 
 namespace varve {
@@ -53,6 +53,10 @@ struct cond_call {
   template <class I, class A, class... V, class... Flag>
   static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
     return detail::batched_fn<I, A, Flag...>{in, f};
+  }
+  template <class A, class P, class... X>
+  static constexpr auto on_lanes(A const& f, P const& which, X const&... x) {
+    return detail::on_lanes(f, which, detail::pack(x...));
   }
   template <class D>
   static constexpr auto tangent(D const& d) {
@@ -119,7 +123,7 @@ struct rules<cond_t> {
         [&](auto const& q) {
           return tree_map(
               [&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); },
-              op.on_true(x...), op.on_false(x...));
+              op.on_lanes(op.on_true, op.predicate(q), x...), op.on_lanes(op.on_false, eq(op.predicate(q), 0), x...));
         },
         [&](auto const& q) {
           return [&](auto const&... o) {
@@ -236,12 +240,13 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A
-/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16); a traced one becomes a
-/// node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions
-/// capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one shape and
-/// dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value.
-/// Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
-/// whole; one without a rule for it refuses with `missing_rule`.
+/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16):
+/// neither may write into what was there before, and no derivative comes of lanes that did not choose it; a traced one
+/// becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the
+/// functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one
+/// shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture
+/// by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given
+/// the call whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {

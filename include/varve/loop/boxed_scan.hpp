@@ -28,11 +28,13 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& x) {
       std::remove_cvref_t<decltype(x)> captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      boxed_args going;
       {
         lowered const off;
         primal = op.operands_of_step(primal, 0);
+        going = op.going({}, primal);
       }
-      auto const step = traced(op.f, primal, captures);
+      auto const step = traced(op.f, primal, captures, 1, going[0]);
       op.f = step.call;
       if (op.condition) {
         auto const condition = traced(op.condition, primal, captures);
@@ -67,7 +69,8 @@ private:
       around.require_kept();
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
-      op.f = traced(op.f, first, captures, around.hidden + 1).call;
+      P const going = below([&] { return op.going(around.lanes, first); });
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0]).call;
       if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1).call;
       P all = x;
       for (auto const& t : captures) {
@@ -98,6 +101,7 @@ private:
       } else {
         emit(nullptr);
       }
+      op.condition = for_lanes(op.condition, around.lanes);
       P const y = below([&] { return op(real); });
       around.called(node, this_thread_state.grad_mode);
       P r;

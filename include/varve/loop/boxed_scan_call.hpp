@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/hop/boxed_some_lanes.hpp>
 #include <varve/hop/drawing_function.hpp>
 #include <varve/loop/loop_end.hpp>
 #include <varve/loop/scan_step.hpp>
@@ -163,6 +164,14 @@ struct boxed_scan {
       else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
     }
     return r;
+  }
+  /// The lanes of some (undefined: all) that make a first step, where that differs from lane to lane.
+  template <class P>
+  P going(std::remove_cvref_t<decltype(std::declval<P>()[0])> const& lanes, P const& step) const {
+    bool maps = false;
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      maps = maps || l->kind->role == layer_role::vmap;
+    return P(condition && maps ? lanes_where(lanes, condition(step)[0]) : lanes);
   }
   /// The loop itself.
   template <class P>

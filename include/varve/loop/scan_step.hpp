@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/hop/pack.hpp>
+#include <varve/hop/some_lanes.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/full_like.hpp>
@@ -114,8 +114,8 @@ struct ending_step {
     auto const at = carried + rows;
     auto const row = at + one_of(at);
     auto const own = row + one_of(at);
-    auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
+    auto const y = on_lanes(f, going, joined(part(p, zero, at), part(p, own, count_of(p))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); },
                            part(y, zero, carried), part(p, zero, carried)),
                   tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); },
@@ -151,7 +151,7 @@ struct keeping_step {
     auto const p = pack(v...);
     auto const zero = carried - carried;
     auto const going = first_of(spread(condition, p));
-    auto const y = spread(f, p);
+    auto const y = on_lanes(f, going, p);
     auto const before = part(p, zero, carried);
     auto const now = part(y, zero, carried);
     require_kept(before, now);

@@ -37,6 +37,7 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
     return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1]; // where of one value
   if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
   if (k == operator_class::add && kind(a) == operator_class::mul &&
       kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
@@ -167,10 +168,11 @@ constexpr int constant_elements::visit(int n) {
 } // namespace detail
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
-/// neg(neg x), signs into additions, views of views, views that change nothing, slices of what is repeated, transposes
-/// into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is
-/// NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and views of array
-/// constants are computed up to 64 elements. What no result depends on is left out. One bounded visit per node.
+/// neg(neg x), where(c, x, x), signs into additions, views of views, views that change nothing, slices of what is
+/// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
+/// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
+/// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
+/// per node.
 constexpr graph fold(graph const& g) {
   detail::constant_elements f(g);
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});

@@ -72,7 +72,8 @@ auto linearize(F f, X const&... x) {
   graph g = without_scaffolds(whole);
   boxed_args ordered;
   for (int k : l.captured()) ordered.push_back(constants[k]);
-  return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}, before));
+  return std::pair(y,
+                   linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}, before));
 }
 
 } // namespace varve

@@ -36,12 +36,16 @@ struct trace_layer : layer {
   bool apart = false;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
+  /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
+  /// be traced do not wait for the others. Undefined: all.
+  tensor lanes;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
   explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
     apart = true;
+    lanes = around.lanes;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
   explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
@@ -128,10 +132,11 @@ struct trace_layer : layer {
     return r;
   }
   /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
-  /// operands. `choose` makes one of the real results of both.
-  template <class Choose>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions,
-                             attributes const& at, Choose const& choose) {
+  /// operands. `choose` makes one of the real results of both, `prepare` is given both traces.
+  template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
+  boxed_args record_branches(
+      op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at,
+      Choose const& choose, Prepare const& prepare = [](trace_layer&, trace_layer&) {}) {
     require_kept();
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
@@ -145,6 +150,7 @@ struct trace_layer : layer {
       default_generator = before;
     };
     trace_layer on_true(*this), on_false(*this);
+    prepare(on_true, on_false);
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
@@ -211,9 +217,7 @@ private:
     copied_.push_back(copy);
     return copy;
   }
-  static bool is_random(boxed_op const& op) {
-    return op.table->handle && op.table->handle()->kind == op_kind::random;
-  }
+  static bool is_random(boxed_op const& op) { return op.table->handle && op.table->handle()->kind == op_kind::random; }
   /// What was drawn until now was drawn by what is traced.
   void settle() {
     if (!builder.writes_scaffolds()) drawn_ = default_generator;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/boxed_inner_function.hpp>
+#include <varve/hop/some_lanes.hpp>
+
+#include <cstring>
+
+/// @file
+/// Functions that only some lanes run, on tensors: a layer above the `vmap` tells what such a function makes from what
+/// was there before it, captured tensors included. That is cut where a derivative could be taken, and may not be
+/// written.
+namespace varve::detail {
+
+/// Those of some lanes (undefined: all) for which a predicate holds too: undefined when it is the same for all.
+template <class P>
+  requires std::is_same_v<P, tensor>
+P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
+  if (!backend<tensor_base>::is_mapped(predicate)) return lanes;
+  P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
+  return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
+}
+/// A loop's condition that does not wait for other lanes.
+template <class T>
+  requires std::is_same_v<T, tensor>
+boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
+  if (!lanes.defined()) return condition;
+  return [condition, lanes](boxed_args const& a) {
+    return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
+  };
+}
+
+/// The layer. A value of it is made by the function, or an operand; any other is captured.
+template <class On = void>
+struct lanes_layer : layer {
+  using T = dependent<tensor, On>;
+  T which;             // one truth value per lane
+  boxed_args before;   // what was there, operands first
+  boxed_args seen_as;  // ... and what the function sees of it
+  bool differentiable; // may derivatives be taken of what the `vmap` computes?
+  static layer_kind const own_kind;
+
+  explicit lanes_layer(T const& lanes)
+      : layer(own_kind, this), which(lanes), differentiable(is_watched(this_thread_state.transforms.top->below)) {
+    pushed::name(*this, this_thread_state.transforms);
+  }
+  static bool is_watched(varve::layer const* l) {
+    while (l && l->kind->role == layer_role::vmap) l = l->below;
+    return l;
+  }
+  bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
+  T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
+  boxed_args wrap(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return wrap(t); }, x);
+  }
+  T open(T const& t) const { return mine(t) ? T(t.inner()) : t; }
+  boxed_args open(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return open(t); }, x);
+  }
+  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  /// What was there before, as the function sees it. The layer is off its stack.
+  T seen(T const& t) {
+    if (!t.defined() || t.is_number() || !is_floating(t.dtype())) return t;
+    for (int k = 0; k < before.size(); ++k)
+      if (before[k].is(t)) return seen_as[k];
+    before.push_back(t);
+    seen_as.push_back(differentiable || requires_grad(t) ? T(cut_elsewhere(which, t)) : t);
+    return seen_as[seen_as.size() - 1];
+  }
+  [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
+    throw transform_error(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
+         "before it: the others would be written too; return the new value instead")
+            .c_str());
+  }
+  void require_own(char const* op, T const& t) const {
+    if (!mine(t)) refuse_write(op);
+    for (boxed_args const* all : {&before, &seen_as})
+      for (auto const& b : *all)
+        if (b.defined() && t.inner().shares_storage(b)) refuse_write(op);
+  }
+
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
+    if (writes) self.require_own(op.name(), x[0]);
+    boxed_args in;
+    for (auto const& t : x) in.push_back(self.mine(t) ? t.inner() : self.seen(t));
+    T const y = op(in);
+    return writes ? x[0] : self.wrap(y);
+  }
+  /// A higher-order operator: the same one level below. A loop does not wait for lanes that do not run it.
+  static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    std::vector<boxed_function> functions;
+    for (auto const& f : call.functions) {
+      bool const decides = functions.size() == 1 && std::strcmp(call.name(), "while_loop") == 0;
+      functions.push_back([&self, f, decides](boxed_args const& a) {
+        reentered const on(this_thread_state.transforms, self);
+        boxed_args y = f(self.wrap(a));
+        lowered const off;
+        y = self.open(y);
+        return decides ? tree_map([&](T const& go) { return T(varve::where(self.which, go, false)); }, y) : y;
+      });
+    }
+    return self.below(x, call.name(), call.with(std::move(functions)));
+  }
+  /// A call with functions of its own, one level below.
+  template <class Call>
+  boxed_args below(boxed_args const& x, char const* name, Call const& call) {
+    lowered const off;
+    boxed_args in;
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) {
+      in.push_back(mine(t) ? t.inner() : seen(t));
+      versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);
+    }
+    boxed_args y = call(in);
+    for (int i = 0; i < x.size(); ++i)
+      if (x[i].defined() && in[i].writes() != versions[static_cast<std::size_t>(i)]) require_own(name, x[i]);
+    for (int k = 0; k < y.size(); ++k) {
+      int same = -1;
+      for (int i = 0; i < x.size(); ++i)
+        if (mine(x[i]) && y[k].is(in[i])) same = i;
+      y[k] = same >= 0 ? x[same] : wrap(y[k]);
+    }
+    return y;
+  }
+};
+template <class On>
+inline constexpr layer_kind lanes_layer<On>::own_kind{.name = "lanes",
+                                                      .role = layer_role::lanes,
+                                                      .process = &lanes_layer::process,
+                                                      .process_hop = &lanes_layer::process_hop};
+
+template <class F, class P>
+boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
+  lanes_layer<> l(which);
+  boxed_args in;
+  for (auto const& t : x) {
+    in.push_back(l.wrap(l.seen(t)));
+    if (t.defined() && !is_floating(t.dtype())) l.before.push_back(t), l.seen_as.push_back(t);
+  }
+  pushed const on(this_thread_state.transforms, l);
+  return l.open(f(in));
+}
+
+} // namespace varve::detail

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a graph keeps of a function besides operators: custom functions with their own rules, no_grad, random numbers.
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <tuple>
+#include <utility>
+#include <varve_test.hpp>
+#include <vector>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+tensor vector_of(std::initializer_list<double> v) {
+  return from(std::vector<double>(v), {static_cast<vv::index_t>(v.size())}, dtype::float64);
+}
+std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+
+/// x, with a derivative of 3 that is not that of its text.
+struct tripled : vv::function<tripled> {
+  static constexpr bool generate_vmap_rule = true;
+  static constexpr auto forward(auto x) { return x * 1.0; }
+  static constexpr auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static constexpr auto backward(auto&, auto g) { return g * 3.0; }
+  static constexpr auto jvp(auto&, auto t) { return t * 3.0; }
+};
+/// (x, x²), of which the second has no derivative; that of the first is x, not 1.
+struct half_constant : vv::function<half_constant> {
+  static constexpr bool generate_vmap_rule = true;
+  static constexpr auto forward(auto x) { return std::make_tuple(x * 1.0, x * x); }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in))
+        .save_for_forward(std::get<0>(in))
+        .template mark_non_differentiable<1>();
+  }
+  static constexpr auto backward(auto& ctx, auto g, auto) { return g * std::get<0>(ctx.saved()); }
+  static constexpr auto jvp(auto& ctx, auto t) {
+    return std::make_tuple(t * std::get<0>(ctx.saved_for_forward()), t * 0.0);
+  }
+};
+
+double sum_of(std::vector<double> const& v) {
+  double s = 0;
+  for (double e : v) s += e;
+  return s;
+}
+
+/// Whatever takes the gradient of f at x gives it; forward mode, which knows nothing of no_grad, gives the slope.
+template <class F>
+void gives(F const& f, tensor const& x, std::vector<double> const& gradient, double along) {
+  auto const value = elements(f(x));
+  auto const rows = vv::stack(std::vector{x, x}, 0);
+  auto const twice = [&](std::vector<double> v) {
+    v.insert(v.end(), gradient.begin(), gradient.end());
+    return v;
+  };
+  auto const is = [&](char const* what, tensor const& g) {
+    INFO(what);
+    CHECK(elements(g) == gradient);
+  };
+  is("grad", vv::grad(f)(x));
+  CHECK(elements(vv::value_and_grad(f)(x).first) == value);
+  is("vjp", std::get<0>(vv::vjp(f, x).second(vv::full({}, 1.0, dtype::float64))));
+  is("jacrev", vv::jacrev(f)(x));
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  f(leaf).backward();
+  is("backward", leaf.grad());
+  is("grad of functionalize", vv::grad(vv::functionalize(f))(x));
+  is("functionalize of grad", vv::functionalize(vv::grad(f))(x));
+  auto const compiled = vv::compile(vv::grad(f));
+  is("compile of grad, first", compiled(x));
+  is("compile of grad, second", compiled(x));
+  is("grad of compile", vv::grad(vv::compile(f))(x));
+  vv::graph const g = vv::make_fx(f)(x);
+  CHECK(vv::verify(g));
+  CHECK(elements(vv::interpret(g, vv::boxed_args(x))[0]) == value);
+  CHECK(elements(vv::fuse(g)(vv::boxed_args(x))[0]) == value);
+  auto const of_graph = [&](tensor const& v) { return tensor(vv::interpret(g, vv::boxed_args(v))[0]); };
+  is("grad of a graph", vv::grad(of_graph)(x));
+  is("grad of an optimized graph",
+     vv::grad([o = vv::optimize(g)](tensor const& v) { return tensor(vv::interpret(o, vv::boxed_args(v))[0]); })(x));
+  is("compiled grad of a graph", vv::compile(vv::grad(of_graph))(x));
+  vv::graph const traced = vv::make_fx(vv::grad(f))(x);
+  CHECK(vv::verify(traced));
+  is("graph of grad", vv::interpret(traced, vv::boxed_args(x))[0]);
+  is("fused graph of grad", vv::fuse(traced)(vv::boxed_args(x))[0]);
+  vv::graph const again = vv::make_fx(of_graph)(x);
+  is("grad of the graph of a graph",
+     vv::grad([&](tensor const& v) { return tensor(vv::interpret(again, vv::boxed_args(v))[0]); })(x));
+  CHECK(elements(vv::vmap(vv::grad(f))(rows)) == twice(gradient));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(rows)) == twice(gradient));
+  CHECK(elements(vv::vmap(vv::grad(of_graph))(rows)) == twice(gradient));
+  CHECK(elements(vv::compile(vv::vmap(vv::grad(f)))(rows)) == twice(gradient));
+  auto const slope = [&](tensor const& v) {
+    return vv::jvp(f, std::tuple(v), std::tuple(vv::full_like(v, 1.0))).second;
+  };
+  CHECK(sum_of(elements(vv::jacfwd(f)(x))) == Approx(along));
+  CHECK(elements(slope(x))[0] == Approx(along));
+  CHECK(elements(vv::linearize(f, x).second(vv::full_like(x, 1.0)))[0] == Approx(along));
+  CHECK(elements(vv::interpret(vv::make_fx(slope)(x), vv::boxed_args(x))[0])[0] == Approx(along));
+}
+
+/// The functions of higher-order operators: each is handed to every operator, alone and within another one.
+constexpr auto in_map = [](auto const& body) {
+  return [body](tensor const& x) { return vv::sum(vv::map([body](tensor const& r) { return body(r); }, x)); };
+};
+constexpr auto in_scan = [](auto const& body) {
+  return [body](tensor const& x) {
+    auto const step = [body](tensor const& c, tensor const& r) { return std::pair(c + body(r), vv::none); };
+    return vv::scan(step, vv::full({}, 0.0, dtype::float64), x).first;
+  };
+};
+constexpr auto in_while = [](auto const& body) {
+  return [body](tensor const& x) {
+    auto const more = [](tensor const& k, tensor const&, tensor const&) { return k < 1.0; };
+    auto const step = [body](tensor const& k, tensor const&, tensor const& v) {
+      return std::tuple(k + 1.0, body(v) * 1.0);
+    };
+    auto const zero = vv::full({}, 0.0, dtype::float64);
+    return vv::sum(std::get<1>(vv::while_loop<3>(more, step, std::tuple(zero, x * 0.0), x)));
+  };
+};
+constexpr auto in_cond = [](auto const& body) {
+  return [body](tensor const& x) {
+    auto const other = [](tensor const& v) { return vv::sum(v) * 100.0; };
+    return vv::cond(vv::sum(x) > -1000.0, [body](tensor const& v) { return vv::sum(body(v)); }, other, x);
+  };
+};
+constexpr auto in_checkpoint = [](auto const& body) {
+  return [body](tensor const& x) { return vv::checkpoint([body](tensor const& v) { return vv::sum(body(v)); }, x); };
+};
+template <class Body>
+void gives_everywhere(Body const& body, tensor const& x, std::vector<double> const& gradient, double along) {
+  SECTION("map") { gives(in_map(body), x, gradient, along); }
+  SECTION("scan") { gives(in_scan(body), x, gradient, along); }
+  SECTION("while_loop") { gives(in_while(body), x, gradient, along); }
+  SECTION("cond") { gives(in_cond(body), x, gradient, along); }
+  SECTION("checkpoint") { gives(in_checkpoint(body), x, gradient, along); }
+}
+template <class Body>
+void gives_two_deep(Body const& body, tensor const& x, std::vector<double> const& gradient, double along) {
+  SECTION("cond in map") { gives(in_map(in_cond(body)), x, gradient, along); }
+  SECTION("checkpoint in scan") { gives(in_scan(in_checkpoint(body)), x, gradient, along); }
+  SECTION("map in checkpoint") { gives(in_checkpoint(in_map(body)), x, gradient, along); }
+  SECTION("while_loop in cond") { gives(in_cond(in_while(body)), x, gradient, along); }
+}
+
+constexpr auto calls_tripled = [](auto const& r) { return tripled::apply(r); };
+constexpr auto calls_half_constant = [](auto const& r) {
+  auto const [a, b] = half_constant::apply(r);
+  return a + b * r; // derivative x + x², where the text has 1 + 3 x²
+};
+constexpr auto without_gradient = [](auto const& r) {
+  tensor c;
+  {
+    vv::no_grad const off;
+    c = r * r;
+  }
+  return r * r * r - c * r; // 3 x² - x²
+};
+} // namespace
+
+TEST_CASE("custom functions in graphs keep their derivatives", "[graph][function]") {
+  gives_everywhere(calls_tripled, vector_of({1, 2, 3}), {3, 3, 3}, 9);
+}
+TEST_CASE("custom functions with constant results in graphs", "[graph][function]") {
+  gives_everywhere(calls_half_constant, vector_of({1, 2, 3}), {2, 6, 12}, 20);
+}
+TEST_CASE("custom functions two operators deep", "[graph][function]") {
+  gives_two_deep(calls_tripled, vector_of({1, 2, 3}), {3, 3, 3}, 9);
+}
+TEST_CASE("no_grad in graphs", "[graph][grad_mode]") {
+  gives_everywhere(without_gradient, vector_of({1, 2, 3}), {2, 8, 18}, 0);
+}
+TEST_CASE("no_grad two operators deep", "[graph][grad_mode]") {
+  gives_two_deep(without_gradient, vector_of({1, 2, 3}), {2, 8, 18}, 0);
+}
+
+namespace {
+/// r · noise, whatever the number of draws: linear, so that value and derivative agree at 1 where they are of one draw.
+constexpr auto drawing = [](auto const& r) {
+  return r * vv::randn({}, dtype::float64) + r * vv::randn({}, dtype::float64);
+};
+/// The gradient is of the numbers that the value is of, and what is drawn afterwards is what it would be without it.
+template <class F>
+void same_draws(F const& f) {
+  tensor const ones = vv::full({3}, 1.0, dtype::float64);
+  auto const agree = [&](auto const& run, double plain, double next) {
+    vv::manual_seed(7);
+    auto const [v, g] = run();
+    CHECK(element(v, 0) == Approx(plain));
+    CHECK(sum_of(elements(g)) == Approx(plain));
+    CHECK(element(vv::randn({}, dtype::float64), 0) == next);
+  };
+  vv::manual_seed(7);
+  double const plain = element(f(ones), 0), next = element(vv::randn({}, dtype::float64), 0);
+  auto const once = [&](tensor const& v) { return vv::value_and_grad(f)(v); };
+  agree([&] { return once(ones); }, plain, next);
+  agree(
+      [&] {
+        tensor const leaf = vv::clone(ones);
+        leaf.requires_grad_();
+        tensor const y = f(leaf);
+        y.backward();
+        return std::pair(vv::detach(y), leaf.grad());
+      },
+      plain, next);
+  agree(
+      [&] {
+        auto const [y, pull] = vv::vjp(f, ones);
+        return std::pair(y, std::get<0>(pull(vv::full({}, 1.0, dtype::float64))));
+      },
+      plain, next);
+  agree([&] { return vv::jvp(f, std::tuple(ones), std::tuple(ones)); }, plain, next);
+  agree(
+      [&] {
+        auto const [y, df] = vv::linearize(f, ones);
+        return std::pair(y, df(ones));
+      },
+      plain, next);
+  vv::graph const traced = vv::make_fx([&](tensor const& v) { return once(v); })(ones);
+  CHECK(vv::verify(traced));
+  agree(
+      [&] {
+        auto const y = vv::interpret(traced, vv::boxed_args(ones));
+        return std::pair(y[0], y[1]);
+      },
+      plain, next);
+  vv::graph const values = vv::make_fx(f)(ones);
+  agree(
+      [&] {
+        return vv::value_and_grad([&](tensor const& v) { return tensor(vv::interpret(values, vv::boxed_args(v))[0]); })(
+            ones);
+      },
+      plain, next);
+  // f² has the derivative 2 f f', and that of its sum is 2 (Σ f')²: all of one draw.
+  vv::manual_seed(7);
+  auto const slope = [&](tensor const& v) {
+    return vv::sum(vv::grad([&](tensor const& u) {
+      tensor const y = f(u);
+      return y * y;
+    })(v));
+  };
+  CHECK(sum_of(elements(vv::grad(slope)(ones))) == Approx(2 * plain * plain));
+  vv::manual_seed(7);
+  auto const lanes = vv::vmap(once, vv::randomness::same)(vv::stack(std::vector{ones, ones}, 0));
+  CHECK(sum_of(elements(lanes.first)) == Approx(2 * plain));
+  CHECK(sum_of(elements(lanes.second)) == Approx(2 * plain));
+  auto const apart = vv::vmap(once, vv::randomness::different)(vv::stack(std::vector{ones, ones}, 0));
+  for (int k : {0, 1}) { CHECK(element(apart.first, k) == Approx(sum_of(elements(vv::select(apart.second, 0, k))))); }
+  CHECK(element(apart.first, 0) != element(apart.first, 1));
+}
+} // namespace
+
+TEST_CASE("random numbers in graphs: value and derivative are of one draw", "[graph][random]") {
+  SECTION("map") { same_draws(in_map(drawing)); }
+  SECTION("scan") { same_draws(in_scan(drawing)); }
+  SECTION("while_loop") { same_draws(in_while(drawing)); }
+  SECTION("cond") { same_draws(in_cond(drawing)); }
+  SECTION("checkpoint") { same_draws(in_checkpoint(drawing)); }
+  SECTION("cond in map") { same_draws(in_map(in_cond(drawing))); }
+  SECTION("checkpoint in map") { same_draws(in_map(in_checkpoint(drawing))); }
+  SECTION("map in checkpoint") { same_draws(in_checkpoint(in_map(drawing))); }
+  SECTION("while_loop in cond") { same_draws(in_cond(in_while(drawing))); }
+}
