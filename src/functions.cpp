@@ -18,6 +18,13 @@ template class backward_run<tensor>;
 template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);
+template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
+template higher_order_operator& cond_operator<void>();
+template higher_order_operator& checkpoint_operator<void>();
+template higher_order_operator& scan_operator<void>();
+template higher_order_operator& loop_operator<scan_t>();
+template higher_order_operator& loop_operator<map_t>();
+template higher_order_operator& loop_operator<while_loop_t>();
 } // namespace detail
 namespace autograd {
 template void backward<tensor>(std::vector<target> const&, std::vector<tensor> const&, options,
@@ -26,6 +33,8 @@ template std::vector<tensor> grad<tensor>(std::vector<target> const&, std::vecto
                                           std::vector<tensor> const&, options, unused);
 } // namespace autograd
 template void tensor::backward<tensor>(tensor const&, bool, bool) const;
+template boxed_args interpret<tensor>(graph const&, boxed_args const&);
+template boxed_args higher_order_operator::redispatch<void>(boxed_hop const&, dispatch_key_set, boxed_args const&);
 namespace loop {
 template std::shared_ptr<prepared const> prepare<tensor_kernels>(graph const&);
 template graph typed_and_optimized<graph>(graph const&);

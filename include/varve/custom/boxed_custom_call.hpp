@@ -114,9 +114,11 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
   return in.own(rule::grad(in, call, x), x);
 }
+#if VARVE_DEFINES
 template <class>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
   return call_custom_on_stack<tensor>(f, x);
 }
+#endif
 
 } // namespace varve::detail

@@ -221,6 +221,7 @@ boxed_args boxed_hop::operator()(boxed_args const& x) const {
   return op->call(*this, x);
 }
 
+#if VARVE_DEFINES
 template <class>
 boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
   layer& top = *this_thread_state.transforms.top;
@@ -315,5 +316,6 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     keys = keys.below(k);
   }
 }
+#endif
 
 } // namespace varve

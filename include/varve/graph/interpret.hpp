@@ -113,8 +113,12 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
 /// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`). The first argument that
 /// has a symbolic size says what it is; others must agree, and the graph must be one for such sizes (its guards).
 template <class T = tensor>
+boxed_args interpret(graph const& g, boxed_args const& arguments);
+#if VARVE_DEFINES
+template <class T>
 boxed_args interpret(graph const& g, boxed_args const& arguments) {
   return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>(g, arguments));
 }
+#endif
 
 } // namespace varve

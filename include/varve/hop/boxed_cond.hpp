@@ -121,12 +121,14 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
+#if VARVE_DEFINES
 template <class T>
 higher_order_operator& cond_operator() {
   static auto* const op = new boxed_cond_operator<T>; // outlives every call
   (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }
+#endif
 
 /// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {

@@ -135,12 +135,14 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
+#if VARVE_DEFINES
 template <class T>
 higher_order_operator& checkpoint_operator() {
   static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
   (void)&known_from_start<&checkpoint_operator<T>>;
   return *op;
 }
+#endif
 } // namespace detail
 
 } // namespace varve

@@ -121,6 +121,9 @@ private:
 };
 /// The operator of a tag.
 template <class Tag>
+higher_order_operator& loop_operator();
+#if VARVE_DEFINES
+template <class Tag>
 higher_order_operator& loop_operator() {
   static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
   (void)&known_from_start<&loop_operator<Tag>>;
@@ -130,6 +133,7 @@ template <class>
 higher_order_operator& scan_operator() {
   return loop_operator<scan_t>();
 }
+#endif
 
 /// A tree like another, with leaves taken from a pack; none stays none.
 template <class T>
