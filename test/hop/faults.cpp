@@ -183,3 +183,22 @@ TEST_CASE("loops in a branch do not wait for lanes that take the other", "[hop][
   CHECK(elements(vv::vmap(nested)(vector_of({3, 20, 8}))) == doubles({9, 20, 8}));
   CHECK(elements(vv::vmap(vv::grad(nested))(vector_of({3, 20, 8}))) == doubles({1, 1, 1}));
 }
+
+TEST_CASE("random numbers that a fused program would have to draw again are refused", "[graph][random][fuse]") {
+  tensor const ones = vv::full({3}, 1.0, dtype::float64);
+  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(drawing)))(ones), Catch::Contains("drawn again"));
+  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(in_checkpoint(drawing))))(ones), Catch::Contains("drawn again"));
+  auto const g = vv::make_fx(vv::grad(in_scan(drawing)))(ones);
+  CHECK_THROWS_WITH(vv::fuse(g), Catch::Contains("interpret"));
+  // Not where nothing is drawn again: values alone, and checkpoints of the whole.
+  vv::manual_seed(7);
+  double const plain = element(in_map(drawing)(ones), 0);
+  vv::manual_seed(7);
+  CHECK(element(vv::compile(in_map(drawing))(ones), 0) == Approx(plain));
+  auto const both = vv::compile(vv::value_and_grad(in_checkpoint(drawing)));
+  for (int round : {0, 1}) {
+    INFO(round);
+    auto const [value, gradient] = both(ones);
+    CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
+  }
+}

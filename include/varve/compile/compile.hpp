@@ -5,18 +5,74 @@
 #include <varve/trace/make_fx.hpp>
 
 #include <concepts>
-#include <optional>
+#include <utility>
+#include <vector>
 
 namespace varve {
 
 namespace detail {
+/// Is a type a tensor, or a tree of tensors and of what can be compared?
+template <class X>
+constexpr bool compilable() {
+  if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (compilable<E>() && ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
+}
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
          !(t.requires_grad() && is_grad_enabled());
 }
-/// What a trace depends on of an argument.
-inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+struct traced_kind {
+  meta info;
+  bool number, contiguous, requires_grad;
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  bool operator==(traced_kind const& o) const {
+    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  }
+};
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values.
+class numbers_read final : read_watcher {
+public:
+  numbers_read() : before_(watches_reads) { watches_reads = this; }
+  numbers_read(numbers_read const&) = delete;
+  numbers_read& operator=(numbers_read const&) = delete;
+  ~numbers_read() { watches_reads = before_; }
+
+  /// One tensor, and the bytes of its element.
+  struct one {
+    tensor of;
+    std::vector<unsigned char> value;
+    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
+    static std::vector<unsigned char> bytes_of(tensor const& t) {
+      auto const* const from = static_cast<unsigned char const*>(t.raw());
+      return {from, from + itemsize(t.dtype())};
+    }
+  };
+  std::vector<one> all{};
+
+private:
+  static bool in_traced_function() {
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->kind->is_trace()) return true;
+    return false;
+  }
+  void number(tensor const& t) override {
+    if (in_traced_function() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+  }
+  void memory(tensor const&) override {
+    if (in_traced_function())
+      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
+                                             "another call may find changed; use operators, or item() of one element");
+  }
+  read_watcher* before_;
+};
+/// One address for each type.
+template <class T>
+inline constexpr char type_mark = 0;
 } // namespace detail
 
 struct fast_math_t; // fast_math.hpp
@@ -28,21 +84,21 @@ class compiled_function {
 public:
   explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
 
+  /// Arguments are tensors, or trees in which numbers are constants of the program.
   template <class... X>
     requires(std::is_same_v<X, tensor> && ...)
   auto operator()(X const&... x) const {
     return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
   }
-  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into
-  /// here (`value_error`): the trace does it.
+  template <class... X>
+    requires(!(std::is_same_v<X, tensor> && ...) && (detail::compilable<X>() && ...))
+  auto operator()(X const&... x) const {
+    return call(x...);
+  }
+  /// Traces and plans for these arguments, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
-    if (find(x...)) return;
-    std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
-    for (int at : trace(traced, tensor(clone(x))...)->written)
-      if (at >= static_cast<int>(sizeof...(X)))
-        refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while "
-                                               "it was traced; pass the tensor as an argument");
+    if (!find(x...)) (void)trace(x...);
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -51,11 +107,18 @@ public:
   }
 
 private:
+  template <class... X>
+  using result_of = decltype(detail::call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
+  /// What a program was made for, and the program.
   struct version {
-    std::vector<meta> arguments;
+    void const* types;                     // of the arguments
+    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
+    bool grad_mode;
+    std::vector<detail::traced_kind> arguments, captures;
     boxed_args captured;
+    std::vector<detail::numbers_read::one> numbers;
     fused_graph run;
-    list<int> written;                   // arguments and captures that further results are written into, by number
+    list<int> written;                   // arguments and captures that further results are written into
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -64,65 +127,106 @@ private:
   };
 
   template <class... X>
-  auto call(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...))
-      return detail::call_with(f_, std::tuple<X const&...>(x...));
+  static boxed_args tensors_of(X const&... x) {
+    boxed_args r;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
+    };
+    (tree_for_each(take, x), ...);
+    return r;
+  }
+  template <class T>
+  static auto without_tensors(T const& tree) {
+    return tree_map(
+        [](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
+          else return v;
+        },
+        tree);
+  }
+  static bool run_plainly(boxed_args const& x) {
+    for (auto const& t : x)
+      if (!detail::runs_plainly(t)) return false;
+    return true;
+  }
+
+  template <class... X>
+  result_of<X...> call(X const&... x) const {
+    using Y = result_of<X...>;
+    auto const itself = [&] { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
+    boxed_args in = tensors_of(x...);
+    if (!this_thread_state.quiet() || !run_plainly(in)) return itself();
     std::shared_ptr<version const> v = find(x...);
-    if (!v) {
-      std::optional<Y> traced;
-      v = trace(traced, x...);
-      if (!v->written.empty()) return *traced; // the trace has written already
-    }
-    for (auto const& t : v->captured)
-      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args in(x...);
+    if (!v) v = trace(x...);
+    if (!run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
     for (int at : v->written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at]))
-          return detail::call_with(f_, std::tuple<X const&...>(x...));
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
     boxed_args const y = v->run(in);
     int k = y.size() - static_cast<int>(v->written.size());
     for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    k = 0;
-    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    if constexpr (!std::is_void_v<Y>) {
+      k = 0;
+      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    }
   }
   template <class... X>
-  static bool fits(version const& v, X const&... x) {
-    if (v.arguments.size() != sizeof...(X)) return false;
-    [[maybe_unused]] std::size_t k = 0;
-    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+  static bool same_arguments(version const& v, X const&... x) {
+    if (v.types != &detail::type_mark<std::tuple<X...>>) return false;
+    bool same = true;
+    std::size_t k = 0;
+    tree_map(
+        [&](auto const& now, [[maybe_unused]] auto const& then) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(now)>, tensor>)
+            same = same && k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
+          else same = same && now == then;
+          return 0;
+        },
+        std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()));
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
+  }
+  static bool same_captures(version const& v) {
     for (int c = 0; c < v.captured.size(); ++c)
-      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+      if (!(v.captures[static_cast<std::size_t>(c)] == detail::traced_kind::of(v.captured[c]))) return false;
+    for (auto const& n : v.numbers)
+      if (!n.still()) return false;
     return true;
   }
   template <class... X>
   std::shared_ptr<version const> find(X const&... x) const {
     detail::spin_lock::held const on(made_->lock);
     for (auto const& v : made_->all)
-      if (fits(*v, x...)) return v;
+      if (same_arguments(*v, x...) && same_captures(*v)) return v;
     return nullptr;
   }
-  template <class Y, class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(std::optional<Y>& traced, X const&... x) const {
+  template <class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
     boxed_args captured;
     std::shared_ptr<void const> results;
-    auto const returned = [&](Y const& y) {
-      results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y));
-      traced = tree_map([](auto const& t) -> tensor { return t.is_wrapped() ? t.inner() : t; }, y);
+    auto const returned = [&](auto const&... y) {
+      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
     };
     using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    detail::numbers_read read;
     G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
     list<int> written;
     G const values = values_only(g);
     G const pure = functionalize(values);
     G const whole = detail::writes_as_results(pure, written);
-    auto v = std::make_shared<version const>(
-        version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});
+    auto const kinds = [](boxed_args const& of) {
+      std::vector<detail::traced_kind> r;
+      for (auto const& t : of) r.push_back(detail::traced_kind::of(t));
+      return r;
+    };
+    auto const v = std::make_shared<version const>(
+        version{&detail::type_mark<std::tuple<X...>>,
+                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
+                kinds(tensors_of(x...)), kinds(captured), captured, std::move(read.all), fuse(whole, How{}...),
+                std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
-      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
         old = v;
         return v;
       }
@@ -135,13 +239,17 @@ private:
 };
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
-/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once.
-/// Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in
-/// them counts at each call, not at the first; write into them (`copy_`), for another tensor that is assigned to a
-/// captured variable later is not seen. What it writes into arguments and captured tensors is written when all is
-/// computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on
-/// values. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f` itself, operator
-/// by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
+/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise. Arguments are tensors, or
+/// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
+/// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
+/// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
+/// that no operator is called on (`defined()`, sizes). Where it reads a captured tensor as a number (`item()`, an
+/// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
+/// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
+/// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
+/// on values of arguments. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f`
+/// itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));

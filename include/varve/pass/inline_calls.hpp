@@ -10,7 +10,8 @@ public:
   constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
       : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
   constexpr graph run() {
-    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}; });
+    if (!of_custom_functions_) remains_.assign(g_.regions.size(), 0), mark(0, true);
+    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}, ++region_; });
   }
 
 private:
@@ -27,6 +28,13 @@ private:
     return copy;
   }
   constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
+  /// Which functions are still called when the calls are gone.
+  constexpr void mark(int r, bool called) {
+    if (called) remains_[r] = 1;
+    region const& f = g_.regions[static_cast<std::size_t>(r)];
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      for (int k = 0; k < old(n).regions_count; ++k) mark(old(n).regions_first + k, !is_inlined(old(n)));
+  }
   constexpr int result(node const& call, int k) const {
     return g_
         .results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
@@ -43,18 +51,23 @@ private:
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
+      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
     return now(result(nd, 0));
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
-  constexpr int drawn(int n, int state, std::size_t& seen) {
+  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
     for (; seen < drawn_.size(); seen += 2)
       if (drawn_[seen] == state) {
         seen += 2;
         return drawn_[seen - 1];
       }
+    if (again && remains_[region_] && old(n).at.count > 0)
+      refuse::argument_is_invalid(
+          "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
+                  "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
+                  "numbers outside and pass them in");
     int const made = w_.copy(old(n));
     drawn_.push_back(state), drawn_.push_back(made);
     seen = drawn_.size();
@@ -64,7 +77,9 @@ private:
   rewriter w_;
   graph const& g_;
   bool of_custom_functions_;
-  list<int> drawn_{}; // pairs of a state and what was drawn from it
+  int region_ = -1;      // that is written now
+  list<char> remains_{}; // of the regions: is it called when all is done?
+  list<int> drawn_{};    // pairs of a state and what was drawn from it
 };
 } // namespace detail
 

@@ -3,8 +3,10 @@
 #include <varve/core/tree.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
+#include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/op/clone.hpp>
+#include <varve/op/in_place.hpp>
 #include <varve/op/randn.hpp>
 #include <varve/pass/dce.hpp>
 
@@ -62,7 +64,7 @@ struct trace_layer : layer {
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t) const {
     if (!apart || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-    return below([&] { return clone(t); });
+    return below([&] { return copy_of(t); });
   }
   /// What a thread's trace cannot keep: refused by name.
   void require_kept() const {
@@ -189,6 +191,33 @@ struct trace_layer : layer {
   }
 
 private:
+  /// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+  static tensor copy_of(tensor const& t) {
+    if (t.is_wrapped()) return clone(t);
+    no_grad const off;
+    tensor copy;
+    if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+      copy = tensor::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
+      copy_(copy, t);
+    } else {
+      copy = clone(t);
+    }
+    if (t.requires_grad()) copy.set_history(t.history());
+    return copy;
+  }
+  /// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+  static index_t span_of(dims const& sizes, dims const& strides) {
+    index_t span = 1, count = 1;
+    for (int k = 0; k < sizes.n; ++k) {
+      index_t inside = 0; // of the dimensions with smaller strides
+      for (int q = 0; q < sizes.n; ++q)
+        if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+          inside += (sizes[q] - 1) * strides[q];
+      if (sizes[k] > 1 && strides[k] <= inside) return 0;
+      span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+    }
+    return span > 2 * count ? 0 : span;
+  }
   /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
   struct scaffolding {
     bool on;
@@ -259,7 +288,9 @@ inline constexpr layer_kind trace_layer::own_kind{
 
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
-/// holds. Run it by `interpret`.
+/// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
+/// (`value_error`): what a graph could not keep, namely tensors that the function captures, undefined tensors, modes
+/// that it switches on, and setting the random generator.
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
@@ -268,27 +299,46 @@ struct make_fx_function {
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
-    return trace(l, [](auto const&) {}, x...);
+    return trace(l, [](auto const&...) {}, x...);
   }
-  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once.
-  /// `returned` is told what the function returned.
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
+  /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
+  /// the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     trace_layer l;
     l.captures = &captured;
+    l.apart = true;
+    generator_guard const as_before(default_generator);
     return trace(l, returned, x...);
   }
 
 private:
   template <class R, class... X>
   graph trace(trace_layer& l, R const& returned, X const&... x) const {
-    std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
-    auto const y = [&] {
-      pushed const on(this_thread_state.transforms, l);
-      return detail::call_with(f, in);
-    }();
-    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
-    returned(y);
+    auto const argument = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
+      else return v;
+    };
+    std::tuple const in{tree_map(argument, x)...}; // braces: in order
+    l.trace_function([&] {
+      boxed_args results;
+      if constexpr (std::is_void_v<decltype(detail::call_with(f, in))>) {
+        detail::call_with(f, in);
+        returned();
+      } else {
+        auto const y = detail::call_with(f, in);
+        tree_for_each(
+            [&](auto const& v) {
+              static_assert(std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>,
+                            "varve: make_fx: what a traced function returns must be a tree of tensors");
+              results.push_back(v);
+            },
+            y);
+        returned(y);
+      }
+      return results;
+    });
     if (l.captures) l.builder.inputs_first();
     dependent<graph, F> const g = l.builder.finish();
     return without_scaffolds(g);

@@ -43,6 +43,15 @@ bool is_traced(std::uint64_t layer);
     throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
+/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
+struct read_watcher {
+  virtual void number(tensor const& t) = 0;
+  virtual void memory(tensor const& t) = 0;
+
+protected:
+  ~read_watcher() = default;
+};
+inline constinit thread_local read_watcher* watches_reads = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")

@@ -150,6 +150,8 @@ T* tensor::data() const {
     throw dtype_error(
         (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
             .c_str());
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->memory(*this);
   return static_cast<T*>(raw());
 }
 template <number T>
@@ -171,6 +173,8 @@ T tensor::item() const {
     detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->number(*this);
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
