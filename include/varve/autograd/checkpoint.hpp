@@ -108,7 +108,7 @@ struct checkpoint_region {
 private:
   struct enough {};
   void recompute() {
-    auto keep = [this](tensor const& t) -> int {
+    auto keep = [this](tensor const& t) -> std::size_t {
       std::size_t const k = values.size();
       if (k == places.size() && stops_early) throw enough{};
       if (k == places.size())
@@ -123,12 +123,13 @@ private:
                                  .c_str());
       values.push_back(t.alias());
       if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
-      return 0;
+      return k;
     };
     try {
       generator_guard const same(random);
       set_grad_enabled const on(true);
-      saved_tensors_hooks const hooks(keep, [](int) { return tensor(); });
+      // The function may ask for gradients of its own.
+      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; });
       run_again();
     } catch (enough const&) {}
     if (values.size() != places.size())

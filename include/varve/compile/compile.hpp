@@ -20,6 +20,23 @@ constexpr bool compilable() {
     }(std::type_identity<elements_of<X>>{});
   else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
 }
+/// Have two trees of one type one structure, and leaves that are the same?
+template <class T, class Same>
+bool same_tree(T const& a, T const& b, Same const& same) {
+  if constexpr (is_vector<T>) {
+    bool all = a.size() == b.size();
+    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
+    return all;
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return same_tree(members_of(a), members_of(b), same);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return same(a, b);
+  }
+}
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
@@ -174,16 +191,13 @@ private:
   template <class... X>
   static bool same_arguments(version const& v, X const&... x) {
     if (v.types != &detail::type_mark<std::tuple<X...>>) return false;
-    bool same = true;
     std::size_t k = 0;
-    tree_map(
-        [&](auto const& now, [[maybe_unused]] auto const& then) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(now)>, tensor>)
-            same = same && k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
-          else same = same && now == then;
-          return 0;
-        },
-        std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()));
+    bool const same =
+        detail::same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                          [&]<class V>(V const& now, V const& then) {
+                            if constexpr (!std::is_same_v<V, tensor>) return now == then;
+                            else return k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
+                          });
     return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
   }
   static bool same_captures(version const& v) {

@@ -73,17 +73,18 @@ struct boxed_custom_call {
     for (int k = 0; k < y.size(); ++k)
       for (int i = 0; i < x.size(); ++i)
         if ((which >> i & 1) && mine(x[i]) && y[k].is(x[i].inner())) {
-          write_payload(x[i], closed[k], i);
+          write_payload(x[i], closed[k], i, y.size());
           closed[k] = x[i];
         }
     return closed;
   }
 
 private:
-  void write_payload(tensor const& x, tensor const& written, int target) const {
+  void write_payload(tensor const& x, tensor const& written, int target, int results) const {
     if (!written.is_wrapped() || written.layer() != self->id) return;
     if (edge const& e = written.history()) {
       check_write(f->name(), x);
+      refuse_one_of_several(f->name(), x, results);
       rebase(level_views<T>{}, x, e, target);
     }
     if (written.extra().defined()) change_tangent<T>(x, written.extra());

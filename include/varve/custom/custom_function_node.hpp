@@ -176,6 +176,12 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
                     : y[k]);
   return r;
 }
+/// The history of a view that is written is found through one result.
+inline void refuse_one_of_several(char const* name, tensor const& dirty, int results) {
+  if (dirty.base().defined() && results > 1)
+    refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
+                       "tensor that is no view");
+}
 template <class T = tensor>
 boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
   bool any = false;
@@ -198,9 +204,7 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
       if (v.is(x[i])) {
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
-        if (v.base().defined() && y.size() > 1)
-          refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it "
-                                  "one, or a tensor that is no view");
+        refuse_one_of_several(f->name(), v, y.size());
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }

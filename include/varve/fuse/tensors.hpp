@@ -47,6 +47,17 @@ VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_
 VARVE_COLD inline std::string text_of(tensor_role const& r) {
   return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " ";
 }
+/// Would somebody who watches the calls of this thread miss a call: a mode, or `compile`, which would take what a
+/// captured tensor gives now for what it always gives?
+VARVE_COLD inline bool is_missed() {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set modes{dispatch_key::dispatch_mode, dispatch_key::pre_dispatch,
+                                   dispatch_key::function_mode};
+  bool traced = false;
+  for (layer const* l = varve::detail::watches_reads ? s.transforms.top : nullptr; l; l = l->below)
+    traced = traced || l->kind->is_trace();
+  return traced || (s.included - s.excluded).has_any(modes);
+}
 /// `sizes`: those that would do, in the place of the declared ones, and why.
 [[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
                                                   std::string const& why = {}) {
@@ -55,6 +66,11 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) {
   if (t.is_wrapped())
     throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the "
                                    "transformed function: fuse<...>(grad(f))")
+                              .c_str());
+  if (this_thread_state.included.bits && is_missed())
+    throw transform_error((start +
+                           "is given while a mode is on, or a function is being compiled, which cannot look into "
+                           "a fused function; call the function itself, or compile(f), which does so")
                               .c_str());
   if (!t.has_data())
     throw transform_error(
@@ -86,8 +102,8 @@ VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
-      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()))
-      [[unlikely]]
+      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()) ||
+      (this_thread_state.included.bits && is_missed())) [[unlikely]]
     refuse_tensor(r, t, r.expected.sizes);
 }
 

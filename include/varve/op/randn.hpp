@@ -15,8 +15,15 @@ struct generator {
 
 /// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
 inline constinit thread_local generator default_generator{};
-/// Starts this thread's random numbers anew.
-inline void manual_seed(std::uint64_t seed) { default_generator = {seed, 0}; }
+namespace detail {
+/// How often this thread set its generator by `manual_seed` or `set_rng_state`.
+inline constinit thread_local std::uint64_t generator_sets = 0;
+} // namespace detail
+/// Starts this thread's random numbers anew. Refused in a function that is traced.
+inline void manual_seed(std::uint64_t seed) {
+  ++detail::generator_sets;
+  default_generator = {seed, 0};
+}
 
 /// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
 class generator_guard {
@@ -79,7 +86,10 @@ inline generator as_generator(tensor const& state) {
   auto const* const v = static_cast<std::int64_t const*>(state.raw());
   return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
 }
-inline void set_rng_state(tensor const& state) { default_generator = as_generator(state); }
+inline void set_rng_state(tensor const& state) {
+  default_generator = as_generator(state);
+  ++detail::generator_sets;
+}
 
 template <>
 struct rules<get_rng_state_t> : detail::factory {

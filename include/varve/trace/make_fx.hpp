@@ -72,7 +72,8 @@ struct trace_layer : layer {
       refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                            "know of it; switch it on around the call of what was traced");
     if (builder.writes_scaffolds()) return; // the generator will be put back
-    if (default_generator.seed != drawn_.seed || default_generator.offset != drawn_.offset)
+    if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
+        default_generator.offset != drawn_.offset)
       refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
                                            "set_rng_state, generator_guard): the graph would not know of it; set it "
                                            "around the call of what was traced");
@@ -233,8 +234,9 @@ private:
   std::vector<int> captured_;                        // pairs of an index in `captures` and its node
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
-  generator drawn_ = default_generator;              // as the trace left it
-  bool ambient_ = is_grad_enabled();                 // as the trace began
+  std::uint64_t sets_ = detail::generator_sets;
+  generator drawn_ = default_generator; // as the trace left it
+  bool ambient_ = is_grad_enabled();    // as the trace began
 
   /// What an operator is run on.
   tensor run_on(tensor const& t) {

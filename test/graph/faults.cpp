@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSL-1.0
+// What traces and fused programs once lost, froze or touched: modes, the user's data, values read as numbers.
+#include "../sample/apart.hpp"
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <functional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <varve_test.hpp>
+#include <vector>
+
+using namespace sample;
+namespace vv = varve;
+using vv::boxed_args;
+
+namespace {
+tensor vector_of(std::initializer_list<double> v) {
+  return from(std::vector<double>(v), {static_cast<index_t>(v.size())}, dtype::float64);
+}
+tensor number(double v) { return vv::full({}, v, dtype::float64); }
+std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+
+/// A mode that doubles the results of all operators.
+struct doubling {
+  auto process(auto const& op, auto const&... x) { return vv::mul(op(x...), 2.0); }
+};
+} // namespace
+
+TEST_CASE("a mode that a traced function switches on is refused", "[graph][mode]") { // A2
+  tensor const x = vector_of({1, 2, 3});
+  auto const f = [](tensor const& t) {
+    doubling m;
+    vv::mode_guard const on(m);
+    return vv::sin(t) * 2.0;
+  };
+  auto const in_map = [f](tensor const& t) { return vv::map([f](tensor const& r) { return f(r); }, t); };
+  auto const in_cond = [f](tensor const& t) { return vv::cond(vv::sum(t) > 0, f, f, t); };
+  for (auto const& run : std::vector<std::function<void()>>{
+           [&] { (void)vv::make_fx(f)(x); }, [&] { (void)vv::compile(f)(x); }, [&] { (void)vv::make_fx(in_map)(x); },
+           [&] { (void)vv::compile(in_cond)(x); },
+           [&] { (void)vv::grad([&](tensor const& t) { return vv::sum(in_map(t)); })(x); },
+           [&] { (void)vv::compile(vv::vmap(f))(x); }, [&] { (void)vv::linearize(f, x); }}) {
+    CHECK_THROWS_WITH(run(), ContainsText("a mode was switched on"));
+    CHECK(vv::this_thread_state.quiet());
+  }
+  // Around the call it counts.
+  doubling m;
+  vv::graph const g = vv::make_fx([](tensor const& t) { return vv::sin(t); })(x);
+  auto const compiled = vv::compile([](tensor const& t) { return vv::sin(t); });
+  vv::mode_guard const on(m);
+  auto const twice = elements(vv::sin(x));
+  CHECK(elements(vv::interpret(g, boxed_args(x))[0]) == twice);
+  CHECK(elements(compiled(x)) == twice);
+}
+
+TEST_CASE("fused functions refuse to run under a mode", "[fuse][mode]") { // A3
+  tensor const x = number(0);
+  auto const f = [](auto const& v) { return vv::exp(v) + 1.0; };
+  constexpr auto fixed = vv::fuse<vv::spec<double>>([](auto const& v) { return vv::exp(v) + 1.0; });
+  constexpr auto tables = vv::fuse<vv::spec<double>>([](auto const& v) { return vv::exp(v) + 1.0; }, vv::table_driven);
+  auto const of_graph = vv::fuse(vv::make_fx(f)(x));
+  CHECK(elements(fixed(x)) == doubles({2}));
+  doubling m;
+  tensor const y = vv::with(m, [&](tensor const& v) { return f(v); }, x);
+  CHECK(elements(y) == doubles({6}));
+  CHECK(elements(vv::with(m, [&](tensor const& v) { return vv::compile(f)(v); }, x)) == doubles({6}));
+  CHECK_THROWS_WITH(vv::with(m, fixed, x), ContainsText("mode is on"));
+  CHECK_THROWS_WITH(
+      vv::with(m, [&](tensor const& v) { return of_graph(boxed_args(v))[0]; }, x), ContainsText("mode is on"));
+  vv::mode_guard const on(m);
+  CHECK_THROWS_WITH(fixed(x), ContainsText("mode is on"));
+  CHECK_THROWS_WITH(tables(x), ContainsText("mode is on"));
+  CHECK_THROWS_WITH(of_graph(boxed_args(x)), ContainsText("mode is on"));
+  vv::no_dispatch const unseen;
+  CHECK(elements(fixed(x)) == doubles({2}));
+}
+
+TEST_CASE("a trace touches nothing of the user's", "[graph][compile]") { // A4
+  tensor const x = vector_of({1, 2, 3}), w = vector_of({1, 1, 1});
+  auto const branches = [&](tensor const& v) {
+    return vv::cond(
+        vv::full({}, true), [](tensor const& u) { return vv::sin(u); },
+        [&](tensor const& u) {
+          vv::add_(u, u);
+          vv::add_(w, 1.0);
+          return u * 1.0;
+        },
+        v);
+  };
+  (void)vv::make_fx([&](tensor const& v, tensor const& z) {
+    return vv::cond(
+        vv::full({}, true), [](tensor const& u, tensor const&) { return vv::sin(u); },
+        [](tensor const& u, tensor const& a) {
+          vv::add_(u, u);
+          vv::add_(a, 1.0);
+          return u * 1.0;
+        },
+        v, z);
+  })(x, w);
+  CHECK(elements(x) == doubles({1, 2, 3}));
+  CHECK(elements(w) == doubles({1, 1, 1}));
+  CHECK_THROWS(vv::compile(branches)(x)); // such a branch has no functional form
+  CHECK(elements(x) == doubles({1, 2, 3}));
+  CHECK(elements(w) == doubles({1, 1, 1}));
+  auto const fails = vv::compile([&](tensor const& v) {
+    vv::add_(v, 1.0);
+    vv::add_(w, 1.0);
+    (void)vv::randn({3});
+    if (v.dim() == 1) throw std::runtime_error("mine");
+    return v * 1.0;
+  });
+  vv::manual_seed(3);
+  tensor const next = vv::randn({});
+  vv::manual_seed(3);
+  CHECK_THROWS_WITH(fails(x), "mine");
+  CHECK(elements(x) == doubles({1, 2, 3}));
+  CHECK(elements(w) == doubles({1, 1, 1}));
+  CHECK((x.version() == 0 && w.version() == 0));
+  CHECK(elements(vv::randn({})) == elements(next));
+  // prepare writes into nothing that is captured either; a call does, once.
+  auto const counts = vv::compile([&](tensor const& v) {
+    vv::add_(w, 1.0);
+    return v * w;
+  });
+  counts.prepare(x);
+  CHECK(elements(w) == doubles({1, 1, 1}));
+  CHECK(elements(counts(x)) == doubles({2, 4, 6}));
+  CHECK(elements(counts(x)) == doubles({3, 6, 9}));
+  CHECK(elements(w) == doubles({3, 3, 3}));
+  // A step that may not write into what it captures has not done so while it was traced.
+  auto const sums = [&](tensor const& v) {
+    return vv::sum(vv::map(
+        [&](tensor const& r) {
+          vv::add_(w, 1.0);
+          return r * vv::sum(w);
+        },
+        v));
+  };
+  CHECK_THROWS(vv::grad(sums)(x));
+  CHECK(elements(vv::slice(w, 0, 0, 1, 1))[0] <= 4); // the loop is refused when it has made a step
+}
+
+TEST_CASE("compile reads captured tensors anew", "[compile]") { // A10
+  tensor const x = vector_of({1, 2, 3}), w = number(1);
+  auto const by_number = vv::compile([&](tensor const& v) { return v * w.item<double>(); });
+  auto const by_truth = vv::compile([&](tensor const& v) { return (w > 0.5 ? v * 2.0 : v * 3.0); });
+  auto const deep = vv::compile(vv::grad([&](tensor const& v) {
+    return vv::sum(vv::map([&](tensor const& r) { return static_cast<bool>(w) ? r * 2.0 : r * 3.0; }, v));
+  }));
+  CHECK(elements(by_number(x)) == doubles({1, 2, 3}));
+  CHECK(elements(deep(x)) == doubles({2, 2, 2}));
+  vv::fill_(w, 0);
+  CHECK(elements(by_number(x)) == doubles({0, 0, 0}));
+  CHECK(elements(deep(x)) == doubles({3, 3, 3}));
+  vv::fill_(w, 4);
+  CHECK(elements(by_number(x)) == doubles({4, 8, 12}));
+  CHECK(elements(deep(x)) == doubles({2, 2, 2}));
+  CHECK(by_number.versions() == 1);
+  CHECK_THROWS_AS(by_truth(x), vv::transform_error); // an operator's result is a value of the trace
+  CHECK_THROWS_WITH(vv::compile([&](tensor const& v) { return v * w.data<double>()[0]; })(x),
+                    ContainsText("memory of a tensor"));
+  constexpr auto fused = vv::fuse<vv::spec<double>>([](auto const& v) { return vv::exp(v); });
+  CHECK_THROWS_WITH(vv::compile([&](tensor const& v) { return v * fused(w); })(x), ContainsText("being compiled"));
+  // What it asks of arguments.
+  auto const layout = vv::compile([](tensor const& v) { return v.is_contiguous() ? v * 1.0 : v * 2.0; });
+  tensor const m = from({1, 1, 1, 1}, {2, 2}, dtype::float64);
+  CHECK(elements(layout(m)) == doubles({1, 1, 1, 1}));
+  CHECK(elements(layout(vv::transpose(m, 0, 1))) == doubles({2, 2, 2, 2}));
+  auto const mode = vv::compile([](tensor const& v) { return vv::is_grad_enabled() ? v * 1.0 : v * 2.0; });
+  CHECK(elements(mode(x)) == doubles({1, 2, 3}));
+  vv::no_grad const off;
+  CHECK(elements(mode(x)) == doubles({2, 4, 6}));
+  auto const leaf_or_not = vv::compile([](tensor const& v) { return v.requires_grad() ? v * 1.0 : v * 2.0; });
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  CHECK(elements(leaf_or_not(x)) == doubles({2, 4, 6}));
+  CHECK(elements(leaf_or_not(leaf)) == doubles({1, 2, 3}));
+  CHECK(elements(leaf_or_not(x)) == doubles({2, 4, 6}));
+}
+
+TEST_CASE("the first call of a compiled function is as all others", "[compile][random]") { // A11
+  tensor const x = vector_of({1, 2, 3});
+  auto const noisy = [](tensor const& v) { return v * vv::randn({3}, dtype::float64); };
+  vv::manual_seed(5);
+  auto const a = elements(noisy(x)), b = elements(noisy(x));
+  auto const fast = vv::compile(noisy);
+  vv::manual_seed(5);
+  CHECK(elements(fast(x)) == a);
+  CHECK(elements(fast(x)) == b);
+  auto const doubled = vv::compile([](tensor v) {
+    vv::mul_(v, 2.0);
+    return v;
+  });
+  for (double want : {2.0, 4.0}) {
+    tensor const y = vector_of({want / 2});
+    tensor const z = doubled(y);
+    CHECK(elements(z) == doubles({want}));
+    CHECK(elements(y) == doubles({want}));
+    CHECK_FALSE(z.shares_storage(y));
+  }
+}
+
+TEST_CASE("undefined tensors in traced functions are refused", "[graph]") { // B2
+  tensor const x = vector_of({1, 2, 3});
+  auto const f = [](tensor const& v) { return v.dim() == 1 ? tensor() : v; };
+  CHECK_THROWS_WITH(vv::make_fx(f)(x), ContainsText("undefined"));
+  CHECK_THROWS_WITH(vv::compile(f)(x), ContainsText("undefined"));
+  CHECK_THROWS_WITH(vv::make_fx([](tensor const& v) { return vv::sin(tensor()) + v; })(x), ContainsText("undefined"));
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("the generator may not be set in a traced function", "[graph][random]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const seeds = [](tensor const& v) {
+    vv::manual_seed(1);
+    return v * vv::randn({}, dtype::float64);
+  };
+  CHECK_THROWS_WITH(vv::make_fx(seeds)(x), ContainsText("manual_seed"));
+  CHECK_THROWS_WITH(vv::compile(seeds)(x), ContainsText("manual_seed"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(vv::map(seeds, v)); })(x),
+                    ContainsText("manual_seed"));
+}
+
+namespace {
+/// x² above 1.5, else 3x, chosen by a `cond` that lies in the body of another operator.
+constexpr auto chosen = [](tensor const& r) {
+  return vv::cond(vv::sum(r) > 1.5, [](tensor const& v) { return v * v; }, [](tensor const& v) { return v * 3.0; }, r);
+};
+template <class F>
+void has_gradient(F const& f, tensor const& x, std::vector<double> const& gradient) {
+  CHECK(elements(vv::grad(f)(x)) == gradient);
+  CHECK(elements(vv::compile(vv::grad(f))(x)) == gradient);
+  CHECK(elements(vv::interpret(vv::make_fx(vv::grad(f))(x), boxed_args(x))[0]) == gradient);
+  auto const pulled = [&](tensor const& v) { return std::get<0>(vv::vjp(f, v).second(number(1))); };
+  CHECK(elements(vv::compile(pulled)(x)) == gradient);
+  CHECK(elements(vv::compile(vv::jacrev(f))(x)) == gradient);
+  auto const bent = vv::hessian(f);
+  CHECK(elements(vv::interpret(vv::make_fx(bent)(x), boxed_args(x))[0]) == elements(bent(x)));
+  CHECK(elements(vv::compile(bent)(x)) == elements(bent(x)));
+}
+} // namespace
+
+TEST_CASE("gradients of cond within other operators are traced", "[graph][cond]") { // C1
+  tensor const x = vector_of({1, 2, 3});
+  std::vector<double> const gradient = {3, 4, 6}, together = {2, 4, 6};
+  SECTION("map") {
+    has_gradient([](tensor const& v) { return vv::sum(vv::map(chosen, v)); }, x, gradient);
+  }
+  SECTION("scan") {
+    auto const step = [](tensor const& c, tensor const& r) { return std::pair(c + chosen(r), vv::none); };
+    has_gradient([step](tensor const& v) { return vv::scan(step, number(0), v).first; }, x, gradient);
+  }
+  SECTION("while_loop") {
+    auto const more = [](tensor const& k, tensor const&, tensor const&) { return k < 1.0; };
+    auto const step = [](tensor const& k, tensor const&, tensor const& v) {
+      return std::tuple(k + 1.0, vv::sum(chosen(v)));
+    };
+    has_gradient(
+        [=](tensor const& v) {
+          return std::get<1>(vv::while_loop<3>(more, step, std::tuple(number(0), number(0)), v));
+        },
+        x, together);
+  }
+  SECTION("cond") {
+    auto const f = [](tensor const& v) {
+      auto const body = [](tensor const& u) { return vv::sum(chosen(u)); };
+      return vv::cond(vv::sum(v) > -5.0, body, body, v);
+    };
+    has_gradient(f, x, together);
+  }
+  SECTION("checkpoint") {
+    has_gradient([](tensor const& v) { return vv::checkpoint([](tensor const& u) { return vv::sum(chosen(u)); }, v); },
+                 x, together);
+  }
+}
+
+TEST_CASE("compile and make_fx take trees and numbers, and functions that return nothing", "[compile][make_fx]") { // C7
+  tensor const x = vector_of({1, 2, 3}), y = vector_of({1, 1, 1});
+  auto const affine = [](std::vector<tensor> const& l, double k, std::pair<tensor, int> const& p) {
+    return std::tuple(l[0] * k + l[1], p.first * p.second);
+  };
+  auto const fast = vv::compile(affine);
+  for (double k : {2.0, 3.0, 2.0}) {
+    auto const [a, b] = fast(std::vector{x, y}, k, std::pair(x, 4));
+    CHECK(elements(a) == doubles({k + 1, 2 * k + 1, 3 * k + 1}));
+    CHECK(elements(b) == doubles({4, 8, 12}));
+  }
+  CHECK(fast.versions() == 2);
+  (void)fast(std::vector{x, y, y}, 2.0, std::pair(x, 4));
+  CHECK(fast.versions() == 3);
+  vv::graph const g = vv::make_fx(affine)(std::vector{x, y}, 2.0, std::pair(x, 4));
+  CHECK(vv::verify(g));
+  CHECK(elements(vv::interpret(g, boxed_args(x, y, x))[0]) == doubles({3, 5, 7}));
+  auto const writes = [](tensor const& v, double k) { vv::add_(v, k); };
+  auto const step = vv::compile(writes);
+  step(y, 1.0), step(y, 2.0);
+  CHECK(elements(y) == doubles({4, 4, 4}));
+  tensor const z = vector_of({0, 0, 0});
+  (void)vv::interpret(vv::make_fx(writes)(vv::clone(z), 1.0), boxed_args(z));
+  CHECK(elements(z) == doubles({1, 1, 1}));
+}
