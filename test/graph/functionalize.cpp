@@ -222,8 +222,8 @@ TEST_CASE("functionalize: arguments that are written", "[graph][functionalize][c
     CHECK(difference(counting(a), a * double(k)) == "");
     CHECK(count.item<double>() == k);
   }
-  CHECK_THROWS_WITH(vv::compile([&](tensor const& x) { return x * vv::add_(count, 1.0); }, a),
-                    ContainsText("captures"));
+  (void)vv::compile([&](tensor const& x) { return x * vv::add_(count, 1.0); }, a);
+  CHECK(count.item<double>() == 3); // a trace writes nothing
   // the gradient of a function that writes
   auto const gradient = vv::grad([](tensor const& x) {
     tensor const y = vv::clone(x);

@@ -57,7 +57,7 @@ struct boxed_custom_call {
       if (c.constant_results >> k & 1) closed[k] = y[k];
     for (int k = 0; k < y.size(); ++k)
       for (auto const& t : x)
-        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t))
+        if (mine(closed[k]) && mine(t) && y[k].defined() && y[k].shares_storage(t))
           closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }

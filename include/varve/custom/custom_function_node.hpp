@@ -21,6 +21,7 @@ struct custom_pull {
   /// For each saved tensor which result it is, or which operand, or that it is neither.
   std::vector<dependent<int, T>> result_of{};
   std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
+  unsigned absent = 0;                                               // results that are no tensors
   grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
@@ -64,7 +65,8 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context.materialize ? out[k] : tensor(zeros_of(m)));
+      bool const none = !context.materialize || (absent >> k & 1);
+      g.push_back(out[k].defined() || none ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context.materialize) return {};
     if (context.once) return once(g, wanted);
@@ -161,17 +163,21 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     }
   }
   std::vector<dependent<meta, T>> results;
-  for (auto const& t : y) results.push_back(meta_of(t));
-  unsigned const constant = c.constant_results;
+  unsigned absent = 0;
+  for (int k = 0; k < y.size(); ++k) {
+    results.push_back(y[k].defined() ? meta_of(y[k]) : dependent<meta, T>{});
+    absent |= y[k].defined() ? 0u : 1u << k;
+  }
+  unsigned const constant = c.constant_results | absent;
   edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label,
-                                                        std::move(result_of), std::move(packed)},
+                                                        std::move(result_of), std::move(packed), absent},
                                          std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
-    r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1)
+    r.push_back(!(constant >> k & 1) && is_floating(y[k].dtype())
                     ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k)))
                     : y[k]);
   return r;
