@@ -146,23 +146,35 @@ struct traced_function {
 template <class = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
                        tensor const& lanes = {}) {
-  trace_layer l;
-  l.lanes = lanes;
-  l.captures = &captures;
-  l.hidden = hidden;
-  l.apart = true;
   generator_guard const as_before(default_generator);
-  boxed_args in;
-  for (auto const& t : x) in.push_back(l.input(t));
-  l.trace_function([&] { return f(in); });
-  graph g = l.builder.finish();
-  bool const random = draws(g);
-  return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
-            boxed_args a = part(all, 0, n);
-            for (int k : order) a.push_back(all[n + k]);
-            return interpret(g, a);
-          },
-          random};
+  auto const attempt = [&](bool copies) -> traced_function {
+    boxed_args more = captures;
+    trace_layer l;
+    l.lanes = lanes;
+    l.captures = &more;
+    l.hidden = hidden;
+    l.apart = true;
+    l.copies = copies;
+    boxed_args in;
+    for (auto const& t : x) in.push_back(l.input(t));
+    l.trace_function([&] { return f(in); });
+    graph g = l.builder.finish();
+    bool const random = draws(g);
+    captures = more;
+    return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
+              boxed_args a = part(all, 0, n);
+              for (int k : order) a.push_back(all[n + k]);
+              return interpret(g, a);
+            },
+            random};
+  };
+  generator const before = default_generator;
+  try {
+    return attempt(false);
+  } catch (trace_layer::write_met const&) {
+    default_generator = before;
+    return attempt(true);
+  }
 }
 /// How many pullbacks this thread is in: what they call again draws what it drew.
 inline constinit thread_local int pullbacks = 0;

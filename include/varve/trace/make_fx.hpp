@@ -36,6 +36,10 @@ struct trace_layer : layer {
   /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
   /// drawn where no other layer sees it. The caller puts the generator back.
   bool apart = false;
+  /// ... or, for a trace that happens at every call, the values themselves, as long as nothing writes into them: what
+  /// would throws `write_met`, and is to be traced again on copies.
+  bool copies = true;
+  struct write_met {};
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -48,6 +52,7 @@ struct trace_layer : layer {
     hidden = around.hidden + 1;
     apart = true;
     lanes = around.lanes;
+    copies = !around.apart || around.copies;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
   explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
@@ -63,7 +68,7 @@ struct trace_layer : layer {
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t) const {
-    if (!apart || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+    if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
     return below([&] { return copy_of(t); });
   }
   /// What a thread's trace cannot keep: refused by name.
@@ -169,7 +174,10 @@ struct trace_layer : layer {
   }
 
   /// A further argument of the function.
-  tensor input(tensor const& t) { return wrap(value_of(t), builder.input({t.dtype(), t.sizes()})); }
+  tensor input(tensor const& t) {
+    if (!copies) outside_.push_back(t);
+    return wrap(value_of(t), builder.input({t.dtype(), t.sizes()}));
+  }
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
@@ -232,6 +240,7 @@ private:
     }
   };
   std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
   std::uint64_t sets_ = detail::generator_sets;
@@ -241,6 +250,11 @@ private:
   /// What an operator is run on.
   tensor run_on(tensor const& t) {
     if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+    if (!copies) {
+      tensor const value = real(t);
+      if (!is_outside(value)) outside_.push_back(value);
+      return value;
+    }
     for (int k = 0; k < copied_.size(); k += 2)
       if (copied_[k].is(t)) return copied_[k + 1];
     tensor const copy = value_of(real(t));
@@ -253,7 +267,15 @@ private:
   void settle() {
     if (!builder.writes_scaffolds()) drawn_ = default_generator;
   }
+  /// Is it memory that was there before the trace?
+  bool is_outside(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      for (auto const& o : l->outside_)
+        if (t.shares_storage(o)) return true;
+    return false;
+  }
   tensor run(boxed_op const& op, boxed_args const& x) const {
+    if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
     if (apart && is_random(op)) {
       emptied const alone(this_thread_state.transforms);
       return op(x);
