@@ -282,3 +282,88 @@ TEST_CASE("what has no elements shows none twice", "[op][in_place]") {
   CHECK(vv::jacfwd([&](tensor const& v) { return vv::vmap(region)(v); })(lanes).sizes() == dims{0, 2, 2, 0, 5});
   CHECK(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(region)(v)); })(lanes).sizes() == dims{0, 5});
 }
+
+TEST_CASE("captured tensors are not written into by a function that is differentiated", "[transform][grad]") {
+  tensor const x = vector_of({1, 2, 3}), w = vector_of({1, 1, 1});
+  auto const writes = [&](tensor const& a) {
+    vv::add_(w, 1.0);
+    return vv::sum(a * w);
+  };
+  auto const through_view = [&](tensor const& a) {
+    vv::add_(vv::slice(w, 0, 0, 2), 1.0);
+    return vv::sum(a * w);
+  };
+  auto const detached = [&](tensor const& a) {
+    vv::mul_(vv::detach(w), 2.0);
+    return vv::sum(a * w);
+  };
+  auto const nested = [&](tensor const& a) { return vv::sum(a * vv::grad(writes)(a)); };
+  auto const check = [&](auto const& f, char const* op) {
+    auto const refused = ContainsText(op + std::string(": a captured tensor is written into; pass it as an argument"));
+    CHECK_THROWS_WITH(vv::grad(f)(x), refused);
+    CHECK_THROWS_WITH(vv::vjp(f, x), refused);
+    CHECK_THROWS_WITH(vv::jvp(f, std::tuple(x), std::tuple(x)), refused);
+    CHECK_THROWS_WITH(vv::jacrev(f)(x), refused);
+    CHECK_THROWS_WITH(vv::jacfwd(f)(x), refused);
+    CHECK_THROWS_WITH(vv::vmap(vv::grad(f))(vv::reshape(x, dims{1, 3})), refused);
+    CHECK_THROWS_WITH(vv::functionalize([&](tensor const& a) { return vv::grad(f)(a); })(x), ContainsText("captured"));
+    CHECK(elements(w) == doubles({1, 1, 1}));
+    CHECK(w.version() == 0);
+    CHECK(vv::this_thread_state.quiet());
+  };
+  check(writes, "add_");
+  check(through_view, "add_");
+  check(detached, "mul_");
+  check(nested, "add_");
+
+  // What the function made itself, was given, or declares, it may write into.
+  auto const own = [](tensor const& a) {
+    tensor const c{{1.0, 1.0, 1.0}}, n = vv::zeros({3}, dtype::int64);
+    vv::add_(c, 1.0);
+    vv::add_(n, 2);
+    return vv::sum(a * c * n);
+  };
+  CHECK(elements(vv::grad(own)(x)) == doubles({4, 4, 4}));
+  CHECK(elements(vv::vmap(vv::grad(own))(vv::reshape(x, dims{1, 3}))) == doubles({4, 4, 4}));
+  CHECK(vv::jvp(own, std::tuple(x), std::tuple(x)).second.item<double>() == 24);
+  auto const given = [](tensor const& a, tensor const& b) {
+    vv::add_(b, 1.0);
+    return vv::sum(a * b);
+  };
+  CHECK(elements(vv::grad(given)(x, w)) == doubles({2, 2, 2}));
+  CHECK(elements(vv::jacrev(given)(x, w)) == doubles({3, 3, 3}));
+  CHECK(elements(vv::jacfwd(given)(x, w)) == doubles({4, 4, 4}));
+  CHECK(elements(vv::grad(vv::closure(given, w))(x)) == doubles({5, 5, 5}));
+  CHECK(elements(w) == doubles({5, 5, 5}));
+}
+
+TEST_CASE("what is made at a level is the level's own, whatever made it", "[transform][in_place]") {
+  tensor const x = vector_of({1, 2, 3}), one = vector_of({1, 1, 1});
+  auto const check = [&](auto const& f, std::vector<double> const& value, std::vector<double> const& slope) {
+    CHECK(elements(f(x)) == value);
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(one)).first) == value);
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(one)).second) == slope);
+    auto const summed = [&](tensor const& a) { return vv::sum(f(a)); };
+    CHECK(elements(vv::grad(summed)(x)) == slope);
+    CHECK(elements(vv::vmap(vv::grad(summed))(vv::reshape(x, dims{1, 3}))) == slope);
+    CHECK(elements(vv::functionalize([&](tensor const& a) { return vv::grad(summed)(a); })(x)) == slope);
+    CHECK(elements(vv::compile([&](tensor const& a) { return vv::grad(summed)(a); })(x)) == slope);
+    CHECK(elements(vv::sum(vv::jacrev(f)(x), vv::axis<0>)) == slope);
+    CHECK(elements(vv::sum(vv::jacfwd(f)(x), vv::axis<0>)) == slope);
+  };
+  check([](tensor const& a) { return vv::mul_(vv::detach(a * 1.0), a); }, doubles({1, 4, 9}), doubles({1, 2, 3}));
+  check(
+      [](tensor const& a) {
+        tensor const b = a > 1.5;
+        vv::copy_(b, a - 1.0);
+        return b * a;
+      },
+      doubles({0, 2, 3}), doubles({0, 1, 1}));
+  check(
+      [](tensor const& a) {
+        tensor const b = vv::to(a, dtype::int64);
+        vv::copy_(b, a * 2.0);
+        return b * a;
+      },
+      doubles({2, 8, 18}), doubles({2, 4, 6}));
+}

@@ -72,6 +72,8 @@ struct layer {
   std::uint64_t id = 0;
   /// Position in its stack, from 1.
   int level = 0;
+  /// When it began: memory of this epoch or a later one is made while it runs.
+  std::uint32_t epoch = 0;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8). This and
   /// the next are here and not with the object, since `popped` reads them at every call of every transform and mode.
   bool outer_grad_mode = true;

@@ -49,6 +49,9 @@ struct dynamic_level {
   /// Finds the payload of a view anew; null where values have none.
   void (*refresh)(tensor const& view) = nullptr;
 
+  /// What the function was given without a part in the derivative: it may be written into, unlike what it captures.
+  std::vector<tensor> given;
+
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
   /// A value of this level, with its payload as it is after writes into the memory it is a view of.
   tensor const& fresh(tensor const& t) const {
@@ -154,7 +157,12 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (!op.table->differentiable || !is_floating(y.dtype())) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) {
+        // Detached of what was made at this level: its own, though nothing that it shows is told of it.
+        if (is_floating(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
+          y = tracked_value(y, {});
+        return;
+      }
       y = tracked_value(y, {});
       if (!recording) origin = detail::view_origin::no_grad;
     }

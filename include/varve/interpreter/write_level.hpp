@@ -14,16 +14,32 @@ namespace varve::detail {
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
   throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
 }
+/// Was a value made by the function that runs at a level of `grad` or `jvp`, or given to it?
+inline bool is_own(layer const& l, tensor const& x) {
+  if (l.kind->is_dual_level || x.is_made_since(l.epoch)) return true;
+  for (tensor const& t : static_cast<dynamic_level const*>(l.object)->given)
+    if (t.shares_storage(x)) return true;
+  return false;
+}
 inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = l.kind->role == layer_role::vmap;
+    if (!maps && !is_floating(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
     refuse_write_at_level(
         op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
   }
+}
+/// A captured tensor may not be written at all (FS-7): the transform would not see what the function does. What the
+/// function was given, or made, may.
+template <class Lv>
+void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
+  if (in.mine(x) || is_own(*in.self, x)) return;
+  refuse_write_at_level(op, in.self->kind->name,
+                        "a captured tensor is written into; pass it as an argument, or use the functional operator");
 }
 /// How the payload of a view is found after its base was written into.
 template <class I>
@@ -49,9 +65,10 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
-  if (!t.any && !in.mine(x[0])) return op(t.primal), x[0]; // constants of the level may go where its values may not
+  if (!t.any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(t.primal), x[0];
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
+  if (!in.mine(self)) return op(t.primal), self;
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
       throw autograd_error((std::string("varve: ") + op.name() +
@@ -79,8 +96,9 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   boxed_dual const d = in.open_dual(x);
   bool any = false;
   for (auto const& t : d.tangent) any = any || t.defined();
-  if (!any && !in.mine(x[0])) return op(d.primal), x[0];
+  if (!any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
+  if (!in.mine(x[0])) return op(d.primal), x[0];
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);

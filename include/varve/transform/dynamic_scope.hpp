@@ -62,6 +62,16 @@ inline constexpr layer_kind vmap_kind{
     .keys = transform_keys(transform_type::vmap),
     .process = &interpreter_layer<vmap_interpreter<dependent<batch_level, On>, dims>>::process};
 
+/// The tensors of a tree, as given to the function that runs at a level.
+template <class Lv, class T>
+void give_to(Lv& level, T const& t) {
+  tree_for_each(
+      [&]<class V>(V const& v) {
+        if constexpr (std::is_same_v<V, tensor>)
+          if (v.defined()) level.given.push_back(v);
+      },
+      t);
+}
 inline void require_floating(tensor const& t, char const* transform) {
   if (is_floating(t.dtype())) return;
   std::string what(transform);
@@ -116,6 +126,11 @@ public:
           }
         },
         t);
+  }
+  /// What the function is given beside what is tracked, or declares to capture.
+  template <class T>
+  void give(T const& t) {
+    detail::give_to(layer_.interpreter, t);
   }
   template <class Body>
   auto run(Body const& body) {
@@ -198,6 +213,10 @@ public:
           return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
         },
         p, t);
+  }
+  template <class T>
+  void give(T const& t) {
+    detail::give_to(layer_.interpreter, t);
   }
   template <class Body>
   auto run(Body const& body) {

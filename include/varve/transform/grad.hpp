@@ -45,8 +45,9 @@ struct grad_function {
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
           if constexpr (((detail::wrap_argnum(A, count) == static_cast<int>(I)) || ...)) return scope.track(v);
-          else return v;
+          else return scope.give(v), v;
         };
+        scope.give(detail::captures_of(f));
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
         auto const out = scope.run([&] { return detail::call_with(f, in); });
         if constexpr (Aux)

@@ -87,7 +87,8 @@ struct jacrev_function {
 private:
   template <class... R>
   auto recorded_once(tensor const& x, R const&... rest) const {
-    auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
+    auto const run =
+        vjp(closure([&](auto const& v, auto const&...) { return f(v, rest...); }, detail::captures_of(f), rest...), x);
     auto const& y = run.first;
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
     auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));

@@ -37,6 +37,8 @@ struct static_forward_scope {
         },
         p, t);
   }
+  template <class T>
+  static constexpr void give(T const&) {}
   template <class Body>
   static constexpr auto run(Body const& body) {
     return body();
@@ -68,6 +70,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
                 "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
+  scope.give(detail::captures_of(f));
   auto const y = scope.run([&] { return detail::call_with(f, in); });
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y),
                    tree_map([&](auto const& v) { return scope.tangent(v); }, y));

@@ -50,6 +50,7 @@ constexpr auto vjp(F f, X const&... x) {
   using Scope = std::remove_pointer_t<decltype(raw)>;
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
+  scope->give(detail::captures_of(f));
   auto y = scope->run([&] { return detail::call_with(f, in); });
   auto value = scope->primal(y);
   return std::pair(value,

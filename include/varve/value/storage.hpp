@@ -121,6 +121,9 @@ inline constinit thread_local storage_observer* this_thread_storage_observer = n
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
 inline constinit thread_local bool this_thread_inference = false;
 
+/// Counts the transforms that this thread began: what was made before one is told from what is made while it runs.
+inline constinit thread_local std::uint32_t this_thread_epoch = 0;
+
 /// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
   detail::reference_count refs;
@@ -131,6 +134,8 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
+  /// When it was made, on the thread that did.
+  std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
 

@@ -69,6 +69,10 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
   return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
+inline bool tensor::is_made_since(std::uint32_t epoch) const {
+  if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
+  return static_cast<std::int32_t>(block_->store->epoch - epoch) >= 0;
+}
 inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
   auto* const old = block_->store;
