@@ -137,3 +137,103 @@ TEST_CASE("a value of rank 0 in its lane decides no dtype", "[op][vmap]") {
   STATIC_REQUIRE(
       std::is_same_v<decltype(vv::fuse(vv::vmap(add, vv::in_dims<0, vv::none>))(s, t)), vv::array<float, 3, 2>>);
 }
+
+TEST_CASE("gather and scatter_add take rank 0 as rank 1, in lanes too", "[op][gather]") {
+  tensor const x = of({1.0, 2.0, 3.0}), six = vv::sum(x), zero = vv::full({}, 0, dtype::int64),
+               zeros = vv::zeros({3}, dtype::int64);
+  auto const f = [&](tensor const& v) { return vv::gather(v, 0, zero) * 2.0; };
+  CHECK(elements(f(six)) == doubles({12}));
+  CHECK(elements(vv::vmap(f)(x)) == doubles({2, 4, 6}));
+  CHECK(elements(vv::vmap([](tensor const& a, tensor const& i) { return vv::gather(a, 0, i); })(x, zeros)) ==
+        doubles({1, 2, 3}));
+  CHECK(elements(vv::vmap([&](tensor const& i) { return vv::gather(six, 0, i); })(zeros)) == doubles({6, 6, 6}));
+  CHECK(elements(vv::grad(f)(six)) == doubles({2}));
+  CHECK(elements(vv::jacrev(f)(six)) == doubles({2}));
+  CHECK(elements(vv::jacfwd(f)(six)) == doubles({2}));
+  CHECK(elements(vv::vmap(vv::grad(f))(x)) == doubles({2, 2, 2}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) == doubles({2, 2, 2}));
+  CHECK(elements(vv::hessian([&](tensor const& v) { return f(v) * f(v); })(six)) == doubles({8}));
+  CHECK(elements(vv::compile([&](tensor const& v) { return vv::vmap(f)(v); })(x)) == doubles({2, 4, 6}));
+  CHECK(elements(vv::vmap([&](tensor const& v) { return vv::scatter_add(v, 0, zero, v); })(x)) == doubles({2, 4, 6}));
+  CHECK(elements(vv::gather(six, 0, vv::zeros({2}, dtype::int64))) == doubles({6, 6}));
+  CHECK(elements(vv::gather(x, 0, vv::full({}, 2, dtype::int64))) == doubles({3}));
+  CHECK_THROWS_AS(vv::gather(six, 0, vv::full({}, 1, dtype::int64)), vv::index_error);
+}
+
+TEST_CASE("an index without elements is asked for neither dtype nor rank", "[op][gather]") {
+  tensor const x = of({1.0, 2.0, 3.0});
+  for (dtype type : {dtype::float32, dtype::int32, dtype::bool_, dtype::int64}) {
+    tensor const flat = vv::zeros({0}, type), wide = vv::zeros({2, 0}, type);
+    auto const f = [&](tensor const& v) { return vv::gather(v, 0, wide); };
+    CHECK(vv::gather(x, 0, flat).sizes() == dims{0});
+    CHECK(f(x).sizes() == dims{2, 0});
+    CHECK(f(x).dtype() == dtype::float64);
+    CHECK(f(vv::sum(x)).sizes() == dims{2, 0});
+    CHECK(vv::vmap(f)(vv::reshape(x, dims{1, 3})).sizes() == dims{1, 2, 0});
+    CHECK(vv::compile(f)(x).sizes() == dims{2, 0});
+    CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x)) == doubles({0, 0, 0}));
+    CHECK(elements(vv::scatter_add(x, 0, wide, wide)) == doubles({1, 2, 3}));
+    CHECK_THROWS_AS(vv::gather(x, 3, flat), vv::index_error);
+  }
+  CHECK_THROWS_AS(vv::gather(x, 0, vv::zeros({1}, dtype::int32)), vv::dtype_error);
+  CHECK_FALSE(vv::scatter_add(x, 0, vv::zeros({0}, dtype::int64), x).shares_storage(x));
+}
+
+TEST_CASE("dtypes that PyTorch refuses are refused", "[op][dtype]") {
+  tensor const x = of({1.0, 2.0, 3.0}), truth = x > 1.5, whole = vv::to(x, dtype::int64);
+  auto const check = [](auto const& f, tensor const& v, char const* text) {
+    CHECK_THROWS_WITH(f(v), ContainsText(text));
+    CHECK_THROWS_WITH(vv::vmap(f)(vv::reshape(v, dims{1, 3})), ContainsText(text));
+    CHECK_THROWS_WITH(vv::make_fx(f)(v), ContainsText(text));
+    CHECK_THROWS_WITH(vv::compile(f)(v), ContainsText(text));
+    CHECK(vv::this_thread_state.quiet());
+  };
+  check([](auto const& v) { return v - (v > 1.5); }, x, "sub: dtype bool");
+  check([](auto const& v) { return (v > 1.5) - v; }, x, "sub: dtype bool");
+  check([](auto const& v) { return v - true; }, x, "sub: dtype bool");
+  check([](auto const& v) { return vv::relu(v); }, truth, "relu: dtype bool");
+  check([](auto const& v) { return vv::abs(v); }, truth, "abs: dtype bool");
+  check([](auto const& v) { return vv::softmax(v, vv::axis<0>); }, whole, "softmax: dtype int64");
+  check([](auto const& v) { return vv::log_softmax(v, vv::axis<0>); }, whole, "log_softmax: dtype int64");
+  CHECK_THROWS_AS(vv::sub_(x, truth), vv::dtype_error);
+  CHECK_THROWS_AS(vv::relu_(truth), vv::dtype_error);
+  CHECK(x.version() == 0);
+  CHECK(elements(vv::abs(whole) - vv::relu(whole)) == doubles({0, 0, 0}));
+
+  auto const refused = ContainsText("vjp: the results of the function have no derivative");
+  CHECK_THROWS_WITH(vv::vjp([](tensor const& v) { return vv::to(v, dtype::int64); }, x), refused);
+  CHECK_THROWS_WITH(vv::vjp([](tensor const& v) { return v > 1.5; }, x), refused);
+  CHECK_THROWS_WITH(vv::jacrev([](tensor const& v) { return vv::argmax(v, vv::axis<0>); })(x), refused);
+  auto const both = [](tensor const& v) { return std::tuple<tensor, tensor>(v > 1.5, v * 2.0); };
+  CHECK(elements(std::get<0>(vv::vjp(both, x).second(both(x)))) == doubles({4, 8, 12}));
+}
+
+TEST_CASE("sum_to_size sums integers and truth values to int64, also where nothing is summed", "[op][sum]") {
+  tensor const x = of({1.0, 2.0, 3.0}), truth = x > 1.5;
+  for (tensor const& t : {truth, vv::to(x, dtype::int32), vv::to(x, dtype::uint8)}) {
+    CHECK(vv::sum_to_size(t, dims{3}).dtype() == dtype::int64);
+    CHECK(vv::sum_to_size(t, dims{1}).dtype() == dtype::int64);
+  }
+  CHECK(elements(vv::sum_to_size(truth, dims{3})) == doubles({0, 1, 1}));
+  CHECK(vv::sum_to_size(x, dims{3}).is(x));
+  STATIC_REQUIRE(
+      std::is_same_v<decltype(vv::sum_to_size(vv::array<bool, 3>{}, vv::shape<3>)), vv::array<vv::index_t, 3>>);
+}
+
+TEST_CASE("out= of what reduces, contracts or gathers has the very dtype", "[op][out]") {
+  tensor const x = of({1.0, 2.0, 3.0}), three = vv::zeros({3}, dtype::float32), one = vv::zeros({}, dtype::float32);
+  auto const refused = ContainsText("cannot be written into float32");
+  CHECK_THROWS_WITH(vv::out(three)(vv::gather, x, 0, vv::zeros({3}, dtype::int64)), refused);
+  CHECK_THROWS_WITH(vv::out(one)(vv::mean, x), refused);
+  CHECK_THROWS_WITH(vv::out(one)(vv::amax, x), refused);
+  CHECK_THROWS_WITH(vv::out(vv::zeros({}, dtype::int32))(vv::argmax, x), ContainsText("argmax"));
+  CHECK_THROWS_WITH(vv::out(three)(vv::softmax, x, vv::axis<0>), refused);
+  CHECK_THROWS_WITH(
+      vv::out(vv::zeros({1, 1}, dtype::float32))(vv::matmul, vv::reshape(x, dims{1, 3}), vv::reshape(x, dims{3, 1})),
+      refused);
+  CHECK(one.version() == 0);
+  CHECK(three.version() == 0);
+  CHECK(elements(vv::out(one)(vv::sum, x)) == doubles({6}));
+  CHECK(elements(vv::out(three)(vv::add, x, x)) == doubles({2, 4, 6}));
+  CHECK(vv::out(vv::zeros({}, dtype::float64))(vv::mean, x).item<double>() == 2);
+}

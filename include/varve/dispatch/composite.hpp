@@ -17,6 +17,11 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
+/// Refuses integers and truth values, of which the function would make floating numbers unasked.
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
+}
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
 /// below them its body runs.
 template <class Tag, class... A>

@@ -29,7 +29,7 @@ struct pointwise_info {
   char const* name;
   int arity;
   int conditions;
-  bool floating, comparison;
+  bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
   kernel::loop loops[10];
 };
@@ -41,11 +41,13 @@ struct pointwise_functor {
     return rules<Tag>::kernel(v...);
   }
 };
+template <class R>
+inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
 template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
   if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
-  else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
+  else if constexpr (std::is_same_v<T, bool> && !accepts_bool<R>) return nullptr;
   else if constexpr (R::promote == promotion::comparison)
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
@@ -56,6 +58,7 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::conditions,
                                         rules<Tag>::promote == promotion::floating,
                                         rules<Tag>::promote == promotion::comparison,
+                                        accepts_bool<rules<Tag>>,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
@@ -75,6 +78,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   for (int k = 0; k < f.arity; ++k) {
     in[k] = x[k];
     number = number && x[k]->is_number();
+    if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (x[k]->dtype() != t) {
       copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
                             t); // a condition of 0.5 holds among integers as well
@@ -112,7 +116,7 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
     tensor const &one = *x[at], &other = *x[1 - at];
     dtype const t = other.dtype();
     if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() ||
-        !repeats_one_element(one, other))
+        !repeats_one_element(one, other) || (one.dtype() == dtype::bool_ && !f.takes_bool))
       continue;
     index_t const n = other.numel();
     kernel::loop const loop = f.loops[static_cast<int>(t)];

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// Magnitude. The derivative at 0 is 0.
+/// Magnitude. The derivative at 0 is 0. Truth values are refused.
 template <>
-struct rules<abs_t> : rule::pointwise<1> {
+struct rules<abs_t> : detail::no_bool<abs_t, 1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }

@@ -20,14 +20,15 @@ struct rules<add_t> : rule::pointwise<2> {
 };
 
 namespace detail {
-/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
+/// Truth values have no negative, no magnitude, and are not subtracted (as in PyTorch: use `eq`, `ne` or convert
+/// first).
 template <class Tag, int Arity>
 struct no_bool : rule::pointwise<Arity> {
   static constexpr bool accepts_bool = false;
   static constexpr meta shape(attributes const& at, meta const* in, int count) {
-    meta const m = rule::pointwise<Arity>::shape(at, in, count);
-    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
-    return m;
+    for (int k = 0; k < Arity; ++k)
+      if (in[k].type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
+    return rule::pointwise<Arity>::shape(at, in, count);
   }
 };
 } // namespace detail

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/kernel/arithmetic.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/full_like.hpp>
+#include <varve/op/reshape.hpp>
+#include <varve/op/slice.hpp>
 #include <varve/rule/linear.hpp>
 
 namespace varve {
@@ -19,7 +22,8 @@ constexpr void check_element(char const* op, index_t k,
 }
 } // namespace detail
 
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal, where 0 is as 1. An index without
+/// elements may have any dtype and rank. Attribute {axis}.
 template <>
 struct rules<gather_t> {
   static constexpr saved_values saved{{saved_values::operand(1)}};
@@ -112,13 +116,46 @@ struct rules<scatter_add_t> {
   }
 };
 
+namespace detail {
+inline constexpr auto shape_of_rank_one = [](dims const& s) { return s.n ? s : dims{1}; };
+/// A value of rank 0 as one of rank 1, which it stands for here, as in PyTorch.
+template <value X>
+constexpr auto of_rank_one(X const& x) {
+  return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
+}
+inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
+/// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
+template <value X, value I, class F, class G>
+constexpr auto unless_index_is_empty(X const& x, I const& index, F const& f, G const& g) {
+  return choose(same_fact(on_dims(has_no_elements, shape_of(index)), ints<1>{}), g, f, x);
+}
+} // namespace detail
+
 template <value X, class A, value I>
 constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
-  return bind<gather_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index);
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
+                                  shape_of(index));
+      },
+      [&](auto const& v) {
+        auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(v));
+        return reshape(slice(reshape(v, all), ints<0>{}, ints<0, 0>{}), shape_of(index));
+      });
 }
 template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
-  return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        return detail::reshape_to(
+            bind<scatter_add_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index), detail::of_rank_one(source)),
+            shape_of(v));
+      },
+      [](auto const& v) { return clone(v); });
 }
 
 } // namespace varve

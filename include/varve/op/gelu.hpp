@@ -11,13 +11,6 @@
 /// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
 namespace varve {
 
-namespace detail {
-template <class Tag, value X>
-constexpr void needs_floating(X const& x) {
-  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
-}
-} // namespace detail
-
 /// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
 struct approximate {
   static constexpr ints<0> none{};

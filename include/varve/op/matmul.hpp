@@ -135,6 +135,7 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 /// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
   static constexpr auto op_name = "matmul";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
     auto const sa = shape_of(a);

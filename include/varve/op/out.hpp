@@ -11,6 +11,17 @@ namespace detail {
                         "arguments requires grad; use the result of the operator, or no_grad")
                            .c_str());
 }
+/// Does an operator write into a tensor of the very dtype of its result only? Elementwise ones convert, `sum` and `cat`
+/// too.
+template <class Op>
+consteval bool keeps_dtype_of_out() {
+  if constexpr (requires { Op::keeps_dtype_of_out; }) return Op::keeps_dtype_of_out;
+  else if constexpr (std::is_same_v<Op, sum_t>) return false;
+  else if constexpr (requires { rules<Op>::kind; })
+    return rules<Op>::kind == op_kind::indexing || rules<Op>::kind == op_kind::reduction ||
+           rules<Op>::kind == op_kind::contraction;
+  else return false;
+}
 /// The tensor that results are written to.
 class out_argument {
 public:
@@ -27,7 +38,7 @@ public:
     T const y = op(x...);
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
-    if (category(y.dtype()) > category(to.dtype()))
+    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype_of_out<Op>() && y.dtype() != to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
                          " cannot be written into " + varve::name(to.dtype()))
                             .c_str());
@@ -49,7 +60,8 @@ private:
 } // namespace detail
 
 /// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b,
-/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators; `autograd_error` when
+/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators, but what
+/// reduces, contracts or gathers wants the very dtype; `autograd_error` when
 /// gradients are recorded and an argument or `y` requires one (AG-17).
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/where.hpp>
 
 namespace varve {
 
-/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
+/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch. Truth values
+/// are refused.
 template <>
-struct rules<relu_t> : rule::pointwise<1> {
+struct rules<relu_t> : detail::no_bool<relu_t, 1> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>

@@ -41,11 +41,13 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   }
 } logsumexp{};
 
-/// exp(x) / sum(exp(x)) along one axis.
+/// exp(x) / sum(exp(x)) along one axis. Integers are refused.
 inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto op_name = "softmax";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<softmax_t>(x);
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
@@ -54,11 +56,13 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   }
 } softmax{};
 
-/// Logarithm of `softmax`, without overflow or loss.
+/// Logarithm of `softmax`, without overflow or loss. Integers are refused.
 inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
   static constexpr auto op_name = "log_softmax";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<log_softmax_t>(x);
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));

@@ -65,6 +65,7 @@ constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class... A>
   static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));

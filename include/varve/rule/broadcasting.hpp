@@ -32,12 +32,18 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
 };
 } // namespace detail
 
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
+/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up.
 inline constexpr struct sum_to_size_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
+    auto const type = on_dims(
+        [](dims const& t) {
+          return category(static_cast<dtype>(t[0])) < 2 ? dims{static_cast<index_t>(dtype::int64)} : t;
+        },
+        type_fact(g));
     return choose(
-        same_fact(shape_of(g), sizes), detail::identity,
+        same_fact(shape_of(g), sizes), [&](auto const& v) { return to(detail::viewed(v), type); },
         [&](auto const& v) {
           return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes);
         },

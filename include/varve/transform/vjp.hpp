@@ -26,6 +26,28 @@ constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] 
 }
 } // namespace detail
 
+namespace detail {
+/// Refuses a function none of whose results has a derivative.
+template <class Y>
+constexpr void require_floating_result(Y const& y) {
+  if constexpr (tree_is_dynamic<Y>()) {
+    bool any = false, floating = false;
+    dtype type{};
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (value<std::remove_cvref_t<decltype(v)>>)
+            any = true, type = dtype_of(v), floating = floating || is_floating(type);
+        },
+        y);
+    if (any && !floating)
+      refuse::dtype_is_not_supported("vjp: the results of the function have no derivative", name(type));
+  } else {
+    static_assert(has_derivative<Y>(), "varve: vjp: the function returns no floating value, so that nothing has a "
+                                       "derivative; convert its result");
+  }
+}
+} // namespace detail
+
 /// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called
 /// many times.
 template <class Scope, class In, class Y>
@@ -41,7 +63,8 @@ struct pullback {
 };
 
 /// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
-/// argument, `g` a tree like the result; of one that is not floating it is `none`. TR-15.
+/// argument, `g` a tree like the result; of one that is not floating it is `none`.
+/// A function without a floating result is refused. TR-15.
 template <class F, class... X>
 constexpr auto vjp(F f, X const&... x) {
   static_assert((detail::has_derivative<X>() || ...),
@@ -52,6 +75,7 @@ constexpr auto vjp(F f, X const&... x) {
   auto in = scope->track(std::tuple<X...>(x...));
   scope->give(detail::captures_of(f));
   auto y = scope->run([&] { return detail::call_with(f, in); });
+  detail::require_floating_result(y);
   auto value = scope->primal(y);
   return std::pair(value,
                    pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
