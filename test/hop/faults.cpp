@@ -184,21 +184,62 @@ TEST_CASE("loops in a branch do not wait for lanes that take the other", "[hop][
   CHECK(elements(vv::vmap(vv::grad(nested))(vector_of({3, 20, 8}))) == doubles({1, 1, 1}));
 }
 
-TEST_CASE("random numbers that a fused program would have to draw again are refused", "[graph][random][fuse]") {
-  tensor const ones = vv::full({3}, 1.0, dtype::float64);
-  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(drawing)))(ones), Catch::Contains("drawn again"));
-  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(in_checkpoint(drawing))))(ones), Catch::Contains("drawn again"));
-  auto const g = vv::make_fx(vv::grad(in_scan(drawing)))(ones);
-  CHECK_THROWS_WITH(vv::fuse(g), Catch::Contains("interpret"));
-  // Not where nothing is drawn again: values alone, and checkpoints of the whole.
-  vv::manual_seed(7);
-  double const plain = element(in_map(drawing)(ones), 0);
-  vv::manual_seed(7);
-  CHECK(element(vv::compile(in_map(drawing))(ones), 0) == Approx(plain));
-  auto const both = vv::compile(vv::value_and_grad(in_checkpoint(drawing)));
-  for (int round : {0, 1}) {
-    INFO(round);
-    auto const [value, gradient] = both(ones);
-    CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
-  }
+TEST_CASE("branches of cond return vectors in every world of tensors", "[hop][cond]") {
+  tensor const x = vector_of({4, 0, -1}), rows = vv::stack(std::vector<tensor>{x, x * -1.0}, 0);
+  auto const f = [](tensor const& v) {
+    std::vector<tensor> const r = vv::cond(
+        vv::sum(v) > 0, [](tensor const& a) { return std::vector<tensor>{a * 2.0, a + 1.0}; },
+        [](tensor const& a) { return std::vector<tensor>{a, a}; }, v);
+    return vv::sum(r.at(0) * r.at(1));
+  };
+  CHECK(f(x).item<double>() == 40);
+  CHECK(vv::compile(f)(x).item<double>() == 40);
+  CHECK(vv::functionalize(f)(x).item<double>() == 40);
+  CHECK(vv::interpret(vv::make_fx(f)(x), vv::boxed_args(x))[0].item<double>() == 40);
+  CHECK(elements(vv::vmap(f)(rows)) == doubles({40, 17}));
+  CHECK(elements(vv::vmap(vv::grad(f))(rows)) == doubles({18, 2, -2, -8, 0, 2}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(rows)) ==
+        doubles({18, 2, -2, -8, 0, 2}));
+  auto const uneven = [](tensor const& v) {
+    return vv::cond(
+               vv::sum(v) > 0, [](tensor const& a) { return std::vector<tensor>{a * 2.0, a + 1.0}; },
+               [](tensor const& a) { return std::vector<tensor>{a}; }, v)
+        .at(0);
+  };
+  auto const refused = ContainsText("cond: both functions must return the same number of values: 2 and 1");
+  CHECK_THROWS_WITH(vv::make_fx(uneven)(x), refused);
+  CHECK_THROWS_WITH(vv::compile(uneven)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(uneven)(rows), ContainsText("number of values"));
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("a branch of cond returns a plain number", "[hop][cond]") {
+  tensor const x = vector_of({4, 0, -1});
+  auto const f = [](auto const& v) {
+    return vv::cond(v > 0, [](auto const& a) { return a * 2.0; }, [](auto const&) { return 0.0; }, v);
+  };
+  auto const total = [&](auto const& v) { return vv::sum(vv::vmap(f)(v)); };
+  CHECK(f(vv::sum(x)).item<double>() == 6);
+  CHECK_FALSE(f(vv::sum(x) * -1.0).is_number());
+  CHECK(elements(vv::vmap(f)(x)) == doubles({8, 0, 0}));
+  CHECK(elements(vv::grad(total)(x)) == doubles({2, 0, 0}));
+  CHECK(elements(vv::vmap(vv::grad(f))(x)) == doubles({2, 0, 0}));
+  CHECK(elements(vv::jvp(vv::vmap(f), std::tuple(x), std::tuple(x)).second) == doubles({8, 0, 0}));
+  CHECK(elements(vv::compile(f)(vv::sum(x) * -1.0)) == doubles({0}));
+  CHECK(elements(vv::compile(vv::vmap(f))(x)) == doubles({8, 0, 0}));
+  CHECK(elements(vv::functionalize(f)(vv::sum(x))) == doubles({6}));
+  CHECK(elements(vv::interpret(vv::make_fx(f)(vv::sum(x)), vv::boxed_args(vv::sum(x) * -1.0))[0]) == doubles({0}));
+  auto const signs = [](tensor const& v) {
+    return vv::cond(v > 0, [](tensor const&) { return 1.0; }, [](tensor const&) { return -1.0; }, v);
+  };
+  CHECK(elements(vv::vmap(signs)(x)) == doubles({1, -1, -1}));
+  auto const pair = [](tensor const& v) {
+    return std::get<1>(vv::cond(
+        v > 0, [](tensor const& a) { return std::tuple(a, 1.0); }, [](tensor const& a) { return std::tuple(0.0, a); },
+        v));
+  };
+  CHECK(elements(vv::vmap(pair)(x)) == doubles({1, 0, -1}));
+  vv::array<double, 3> const s{4, 0, -1};
+  CHECK(vv::equal(vv::vmap(f)(s), vv::array<double, 3>{8, 0, 0}));
+  CHECK(vv::equal(vv::grad(total)(s), vv::array<double, 3>{2, 0, 0}));
 }

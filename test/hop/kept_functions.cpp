@@ -266,3 +266,22 @@ TEST_CASE("random numbers in graphs: value and derivative are of one draw", "[gr
   SECTION("map in checkpoint") { same_draws(in_checkpoint(in_map(drawing))); }
   SECTION("while_loop in cond") { same_draws(in_cond(in_while(drawing))); }
 }
+
+TEST_CASE("random numbers that a fused program would have to draw again are refused", "[graph][random][fuse]") {
+  tensor const ones = vv::full({3}, 1.0, dtype::float64);
+  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(drawing)))(ones), Catch::Contains("drawn again"));
+  CHECK_THROWS_WITH(vv::compile(vv::grad(in_map(in_checkpoint(drawing))))(ones), Catch::Contains("drawn again"));
+  auto const g = vv::make_fx(vv::grad(in_scan(drawing)))(ones);
+  CHECK_THROWS_WITH(vv::fuse(g), Catch::Contains("interpret"));
+  // Not where nothing is drawn again: values alone, and checkpoints of the whole.
+  vv::manual_seed(7);
+  double const plain = element(in_map(drawing)(ones), 0);
+  vv::manual_seed(7);
+  CHECK(element(vv::compile(in_map(drawing))(ones), 0) == Approx(plain));
+  auto const both = vv::compile(vv::value_and_grad(in_checkpoint(drawing)));
+  for (int round : {0, 1}) {
+    INFO(round);
+    auto const [value, gradient] = both(ones);
+    CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
+  }
+}

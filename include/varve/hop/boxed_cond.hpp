@@ -137,6 +137,18 @@ inline bool only_transforms_watch() {
   return this_thread_state.excluded.empty() &&
          (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
 }
+/// A plain number that is a result is a value as others are.
+inline tensor no_number(tensor const& t) { return t.defined() && t.is_number() && !t.is_wrapped() ? t.alias() : t; }
+/// The tree of tensors that a branch returns, plain numbers among them as tensors.
+template <class Y>
+auto tensors_of(Y const& y) {
+  return tree_map(
+      []<class V>(V const& v) {
+        if constexpr (std::is_same_v<V, tensor>) return v;
+        else return tensor(as_tensor(plain(v)));
+      },
+      y);
+}
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   constexpr bool seen_statically = ((level_of<X> > 0) || ...);
@@ -145,24 +157,27 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
   };
   (look(x), ...);
-  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass))
-    return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
   if constexpr (seen_statically) {
-    return true_fn(x...);
+    return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
   } else {
-    using Y = decltype(true_fn(as_tensor(plain(x))...));
-    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>,
+    using Y = decltype(tensors_of(true_fn(as_tensor(plain(x))...)));
+    static_assert(std::is_same_v<Y, decltype(tensors_of(false_fn(as_tensor(plain(x))...)))>,
                   "varve: cond: both functions must return the same tree of values");
-    auto const box = []<class G>(G const& f) -> boxed_function {
-      return [&f](boxed_args const& a) {
+    if (only_transforms_watch() && is_decided(pred) && !subclass)
+      return tree_map(no_number,
+                      static_cast<bool>(pred) ? Y(tensors_of(true_fn(x...))) : Y(tensors_of(false_fn(x...))));
+    Y last{}; // the structure of the results: of a vector the functions alone know it
+    auto const box = [&last]<class G>(G const& f) -> boxed_function {
+      return [&f, &last](boxed_args const& a) {
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
-          return flatten(f(a[static_cast<int>(K)]...));
+          last = tensors_of(f(a[static_cast<int>(K)]...));
+          return flatten(last);
         }(std::index_sequence_for<X...>{});
       };
     };
     boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
     int k = 0;
-    return tree_map([&](auto const&) { return y[k++]; }, Y{});
+    return tree_map([&](auto const&) { return no_number(y[k++]); }, last);
   }
 }
 } // namespace detail

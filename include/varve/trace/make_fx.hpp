@@ -162,6 +162,11 @@ struct trace_layer : layer {
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
+    if (!one && values[0].size() != values[1].size())
+      throw shape_error((std::string("varve: ") + handle->name +
+                         ": both functions must return the same number of values: " + std::to_string(values[0].size()) +
+                         " and " + std::to_string(values[1].size()))
+                            .c_str());
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
                                             one ? nullptr : &on_false.builder);
     called(node, this_thread_state.grad_mode);
