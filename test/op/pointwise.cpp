@@ -72,7 +72,7 @@ TEST_CASE("pointwise: two operands of any dtypes, shapes and layouts agree with 
                        y = uniform(sb, draw, 1, 4, b, all_memory[seed / 3 % 3]);
           dtype t = vv::result_type(vv::meta_of(x), vv::meta_of(y));
           INFO(f.name << " " << vv::name(a) << vv::to_string(sa) << " " << vv::name(b) << vv::to_string(sb));
-          if (f.no_bool && t == dtype::bool_) {
+          if (f.no_bool && (a == dtype::bool_ || b == dtype::bool_)) {
             CHECK_THROWS_AS(f.op(x, y), vv::dtype_error);
             continue;
           }
@@ -150,6 +150,11 @@ TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op]
       for (dims const& s : {dims{}, dims{0, 2}, dims{3, 2}, dims{65}}) {
         INFO(f.name << " " << vv::name(t) << vv::to_string(s));
         numbers draw(++seed);
+        bool const no_bool = std::string(f.name) == "abs" || std::string(f.name) == "relu";
+        if (no_bool && t == dtype::bool_) {
+          CHECK_THROWS_AS(f.op(tensor::empty(s, t)), vv::dtype_error);
+          continue;
+        }
         bool const negative = vv::is_floating(t) && f.plain != static_cast<double (*)(double)>(std::log) &&
                               f.plain != static_cast<double (*)(double)>(std::sqrt);
         tensor const x = uniform(s, draw, negative ? -3 : 0.5, 3.9, t, all_memory[seed % 3]);

@@ -30,4 +30,12 @@ struct attributes {
 /// The attributes of operators that have none.
 inline constexpr attributes no_attributes{};
 
+namespace detail {
+/// Refuses sizes below 0.
+constexpr void require_sizes(char const* op, dims const& sizes) {
+  for (int k = 0; k < sizes.n; ++k)
+    if (sizes[k] < 0) refuse::argument_is_invalid(op, "a size is negative");
+}
+} // namespace detail
+
 } // namespace varve

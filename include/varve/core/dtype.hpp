@@ -69,6 +69,13 @@ constexpr dtype dtype_of_type() {
 }
 
 namespace detail {
+/// Refuses an attribute that is no dtype with kernels.
+constexpr void require_dtype(char const* op, dims const& type) {
+  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::complex128);
+  if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
+  auto const t = static_cast<dtype>(type[0]);
+  if (category(t) == 3 || t == dtype::float16 || t == dtype::bfloat16) refuse::dtype_is_not_supported(op, name(t));
+}
 template <dtype D>
 struct dtype_element;
 template <>

@@ -139,6 +139,9 @@ struct op_table {
   detail::pointwise_info const* pointwise = nullptr;
   /// Of an in-place operator: the one that computes what it writes.
   op_table const* functional = nullptr;
+  /// The attributes of a call that was written by hand, checked and completed as the public function does (negative
+  /// axes, sizes of -1, what may be left out): kernels trust them. Null of operators of a `library`.
+  attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
@@ -161,7 +164,7 @@ struct ops {
   /// as `library::name`.
   static op_table const* find(char const* name);
   /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
-  /// are `dispatch_error`.
+  /// are `dispatch_error`; attributes are checked as by the public function.
   template <class... X>
   static tensor call(char const* name, X const&... x);
 };

@@ -45,6 +45,8 @@ struct op_handle {
   std::int64_t (*lane_i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
   kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
+  /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
+  attributes (*checked)(attributes const& at, meta const* in) = nullptr;
 };
 
 namespace detail {
@@ -76,6 +78,7 @@ constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
   h.own = declared::by_varve<Tag>();
+  if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;
     h.lane_f64 = &lane<double>::run<R, double>;

@@ -210,7 +210,8 @@ tensor ops::call(char const* name, X const&... x) {
     throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " +
                           std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
                              .c_str());
-  return boxed_op{t, &at}(args);
+  attributes const checked = t->checked ? t->checked(at, args) : at;
+  return boxed_op{t, &checked}(args);
 }
 
 } // namespace varve

@@ -22,6 +22,28 @@ auto rebound(attributes const& at) {
                          .c_str());
 }
 
+template <class R>
+constexpr char const* schema_of() {
+  if constexpr (requires { R::schema; }) return R::schema;
+  else return "";
+}
+/// The attributes of a call by name, or of a node, as `rules<Tag>::checked` has them; `dispatch_error` for a wrong
+/// number of them.
+template <class Tag>
+attributes checked_attributes(attributes const& at, meta const* in, int count) {
+  attributes r = at;
+  bool fits = true;
+  if constexpr (requires { rules<Tag>::checked(at, in); }) {
+    if constexpr (requires { rules<Tag>::least_attributes; }) fits = at.count >= rules<Tag>::least_attributes;
+    else fits = at.count == count;
+    if (fits && at.count <= count) r = rules<Tag>::checked(at, in);
+  }
+  if (!fits || r.count != count)
+    throw dispatch_error((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() + " was called with " +
+                          std::to_string(at.count) + " attributes; it takes " + std::to_string(count))
+                             .c_str());
+  return r;
+}
 /// The rules of an operator instantiated on tensors: the same text as for static values.
 template <class Tag, int Facts>
 struct erased {
@@ -98,17 +120,23 @@ struct erased {
     }
   }
   static op_handle const* handle_of() { return &handle<Tag>; }
+  VARVE_COLD static attributes checked(attributes const& at, boxed_args const& x) {
+    constexpr int most = 8;
+    meta in[most];
+    for (int k = 0; k < x.size() && k < most; ++k) {
+      if (!x[k].defined()) refuse_undefined(Tag::op_name);
+      in[k] = meta_of(x[k]);
+    }
+    attributes const r = checked_attributes<Tag>(at, in, Facts);
+    if constexpr (R::kind != op_kind::mutation) (void)R::shape(r, in, x.size());
+    return r;
+  }
 };
 
 template <class R>
 constexpr saved_values saved_of() {
   if constexpr (requires { R::saved; }) return R::saved;
   else return {};
-}
-template <class R>
-constexpr char const* schema_of() {
-  if constexpr (requires { R::schema; }) return R::schema;
-  else return "";
 }
 
 template <class Tag, int Facts>
@@ -160,7 +188,8 @@ inline constexpr op_table table{Tag::op_name,
                                 detail::saved_of<rules<Tag>>(),
                                 rules<Tag>::kind,
                                 detail::pointwise_of<Tag>(),
-                                detail::functional_of<Tag, Facts>()};
+                                detail::functional_of<Tag, Facts>(),
+                                &detail::erased<Tag, Facts>::checked};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;

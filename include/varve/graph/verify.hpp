@@ -18,7 +18,8 @@ enum class flaw : unsigned char {
   region_out_of_range,
   function_out_of_range,
   constant_out_of_range,
-  size_out_of_range
+  size_out_of_range,
+  attributes_malformed
 };
 
 /// Verdict on a graph: the flaw and the node it was found at.
@@ -58,6 +59,7 @@ struct checked_sizes {
 } // namespace detail
 
 /// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
+/// attributes are as operators write them, every
 /// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
 /// constants have elements, symbolic sizes are expressions of the graph's table. `static_assert(verify(g))` is an
 /// ordinary test.
@@ -99,6 +101,11 @@ constexpr verdict verify(graph_view g) {
       if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
                                                           static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};
+      bool symbolic = false;
+      for (int f = 0; f < nd.at.count; ++f)
+        for (index_t v : nd.at[f]) symbolic = symbolic || is_symbol(v);
+      if (nd.op->checked && !symbolic && !(nd.op->checked(nd.at, in.data()) == nd.at))
+        return {flaw::attributes_malformed, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
           nd.op != &sym_numel_handle && !sizes.fits(nd, in))

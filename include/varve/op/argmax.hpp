@@ -10,6 +10,11 @@ namespace varve {
 template <>
 struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
+  static constexpr int least_attributes = 1;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1) refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
+    return reduction::checked(at, in);
+  }
   static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
   template <class T>
   using result = std::int64_t;

@@ -46,6 +46,11 @@ constexpr bool is_row_by_row(attributes const& at, layout const& in) {
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
+  static constexpr int least_attributes = 2;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    dims const offset = at.count > 2 && at[2].n > 0 ? at[2] : dims{0};
+    return attributes(detail::check_region(at[0], at[1], offset, in[0].sizes), at[1], offset);
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
@@ -68,6 +73,11 @@ template <>
 struct rules<as_strided_backward_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_sizes("as_strided_backward", at[0]);
+    if (at[2].n != 1) refuse::argument_is_invalid("as_strided_backward", "the offset is one number");
+    return detail::check_region(in[0].sizes, at[1], at[2], at[0]), at;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
@@ -93,6 +103,11 @@ template <>
 struct rules<as_strided_scatter_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[1].n != 1) refuse::argument_is_invalid("as_strided_scatter", "the offset is one number");
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }

@@ -21,6 +21,12 @@ struct rules<cat_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
+    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : 0, in[0].sizes.n)});
+  }
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     int const a = static_cast<int>(at[0][0]);

@@ -64,6 +64,15 @@ struct rules<convolution_t> : rule::bilinear {
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "
                                  "dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    int const n = in[0].sizes.n - 2;
+    bool fits = n >= 1 && at[0].n == n && at[1].n == n && at[2].n == 2 * n + 2;
+    for (int k = 0; fits && k < n; ++k) fits = at[0][k] >= 1 && at[1][k] >= 0 && at[2][k] >= 1 && at[2][n + 2 + k] >= 0;
+    if (!fits || at[2][n + 1] < 1)
+      refuse::argument_is_invalid("convolution", "stride, padding, or {dilation..., is it transposed?, groups, output "
+                                                 "padding...} do not fit the input");
+    return at;
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));

@@ -36,6 +36,11 @@ struct factory {
   static constexpr op_kind kind = op_kind::factory;
   static constexpr int arity = 0;
   static constexpr bool differentiable = false;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    require_sizes("factory", at[0]);
+    require_dtype("factory", at[1]);
+    return at;
+  }
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
 };
 /// Calls a factory through the thread's stack, though no operand brings it there.
@@ -61,6 +66,7 @@ struct rules<arange_t> : detail::factory {
 };
 template <>
 struct rules<full_t> : rule::linear {
+  static constexpr attributes checked(attributes const& at, meta const* in) { return detail::factory::checked(at, in); }
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }

@@ -24,6 +24,9 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
 template <>
 struct rules<expand_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::resolve_expand(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true};

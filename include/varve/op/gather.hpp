@@ -28,6 +28,11 @@ template <>
 struct rules<gather_t> {
   static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || in[0].sizes.n == 0)
+      refuse::argument_is_invalid("gather", "one axis of a value with dimensions is needed");
+    return attributes(detail::one_axis(at[0], in[0].sizes));
+  }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -67,6 +72,7 @@ template <>
 struct rules<scatter_add_t> {
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;
   static constexpr meta shape(attributes const& at, meta const* in, int) {

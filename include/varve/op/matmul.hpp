@@ -16,6 +16,12 @@ struct rules<mm_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at.count == 0) return attributes(dims{0, 0});
+    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
+    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||

@@ -9,6 +9,10 @@ namespace varve {
 template <>
 struct rules<one_hot_t> {
   static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at[0].n != 1) refuse::argument_is_invalid("one_hot", "the number of classes is one number");
+    return detail::require_sizes("one_hot", at[0]), at;
+  }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 1;
   static constexpr bool differentiable = false;

@@ -33,6 +33,9 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 template <>
 struct rules<permute_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::normalize_permutation(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r = in;

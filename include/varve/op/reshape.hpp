@@ -56,6 +56,9 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 template <>
 struct rules<reshape_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::resolve_shape(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
   template <class Op>

@@ -32,6 +32,10 @@ inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1]
 template <>
 struct rules<slice_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
+    return attributes(detail::normalize_slice(dims{at[0][0]}, at[0].sub(1, at[0].n), in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
@@ -57,6 +61,15 @@ template <>
 struct rules<slice_backward_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_sizes("slice_backward", at[0]);
+    meta const whole{in[0].type, at[0]};
+    attributes const r(at[0], rules<slice_t>::checked(attributes(at[1]), &whole)[0]);
+    dims part = r[0];
+    part[static_cast<int>(r[1][0])] = detail::slice_count(r[1]);
+    if (!(part == in[0].sizes)) refuse::shapes_do_not_match("slice_backward", in[0].sizes, part);
+    return r;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>

@@ -10,6 +10,10 @@ struct rules<to_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::convert;
   static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    detail::require_dtype("to", at[0]);
+    return at;
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number};
   }

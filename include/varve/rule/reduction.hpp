@@ -55,6 +55,12 @@ struct reduction {
   static constexpr op_kind kind = op_kind::reduction;
   static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   static constexpr int arity = 1;
+  /// No axes mean all of them; keepdim may be left out.
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::normalize_axes(at.count > 0 ? at[0] : dims{}, in[0].sizes),
+                      dims{at.count > 1 && at[1].n > 0 && at[1][0] != 0});
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number};
   }
