@@ -143,7 +143,7 @@ struct traced_function {
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
 /// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`.
-template <class = void>
+template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
                        tensor const& lanes = {}) {
   generator_guard const as_before(default_generator);
@@ -155,6 +155,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     l.hidden = hidden;
     l.apart = true;
     l.copies = copies;
+    l.copy = &copy_as_laid_out<dependent<tensor, On>>;
     boxed_args in;
     for (auto const& t : x) in.push_back(l.input(t));
     l.trace_function([&] { return f(in); });

@@ -123,7 +123,7 @@ private:
     if (!in.mine(state)) return state;
     if (state.dim() == state.inner().dim()) return state.inner();
     lowered const off;
-    return select(state.inner(), 0, 0);
+    return select(static_cast<dependent<tensor, In> const&>(state.inner()), 0, 0);
   }
   template <class R>
   void shared(char const* kind, R r) {

@@ -17,6 +17,37 @@
 /// tensors.
 namespace varve {
 
+namespace detail {
+/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+VARVE_COLD inline index_t span_of(dims const& sizes, dims const& strides) {
+  index_t span = 1, count = 1;
+  for (int k = 0; k < sizes.n; ++k) {
+    index_t inside = 0; // of the dimensions with smaller strides
+    for (int q = 0; q < sizes.n; ++q)
+      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+        inside += (sizes[q] - 1) * strides[q];
+    if (sizes[k] > 1 && strides[k] <= inside) return 0;
+    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+  }
+  return span > 2 * count ? 0 : span;
+}
+/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+template <class T>
+T copy_as_laid_out(T const& t) {
+  if (t.is_wrapped()) return clone(t);
+  no_grad const off;
+  T r;
+  if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+    r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
+    copy_(r, t);
+  } else {
+    r = clone(t);
+  }
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
+} // namespace detail
+
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
 /// counterpart of calling operators on proxies; both write by the same `graph_builder`.
 struct trace_layer : layer {
@@ -40,6 +71,8 @@ struct trace_layer : layer {
   /// would throws `write_met`, and is to be traced again on copies.
   bool copies = true;
   struct write_met {};
+  /// How copies are made: `detail::copy_as_laid_out`. (A pointer, so that the header alone instantiates no operator.)
+  tensor (*copy)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -53,6 +86,7 @@ struct trace_layer : layer {
     apart = true;
     lanes = around.lanes;
     copies = !around.apart || around.copies;
+    copy = around.copy;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
   explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
@@ -69,7 +103,7 @@ struct trace_layer : layer {
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t) const {
     if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-    return below([&] { return copy_of(t); });
+    return below([&] { return copy(t); });
   }
   /// What a thread's trace cannot keep: refused by name.
   void require_kept() const {
@@ -205,33 +239,6 @@ struct trace_layer : layer {
   }
 
 private:
-  /// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
-  static tensor copy_of(tensor const& t) {
-    if (t.is_wrapped()) return clone(t);
-    no_grad const off;
-    tensor copy;
-    if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
-      copy = tensor::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
-      copy_(copy, t);
-    } else {
-      copy = clone(t);
-    }
-    if (t.requires_grad()) copy.set_history(t.history());
-    return copy;
-  }
-  /// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
-  static index_t span_of(dims const& sizes, dims const& strides) {
-    index_t span = 1, count = 1;
-    for (int k = 0; k < sizes.n; ++k) {
-      index_t inside = 0; // of the dimensions with smaller strides
-      for (int q = 0; q < sizes.n; ++q)
-        if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
-          inside += (sizes[q] - 1) * strides[q];
-      if (sizes[k] > 1 && strides[k] <= inside) return 0;
-      span += (sizes[k] - 1) * strides[k], count *= sizes[k];
-    }
-    return span > 2 * count ? 0 : span;
-  }
   /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
   struct scaffolding {
     bool on;
@@ -345,6 +352,7 @@ struct make_fx_function {
 private:
   template <class R, class... X>
   graph trace(trace_layer& l, R const& returned, X const&... x) const {
+    l.copy = &detail::copy_as_laid_out<dependent<tensor, R>>;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;
