@@ -212,6 +212,32 @@ TEST_CASE("undefined tensors in traced functions are refused", "[graph]") { // B
   CHECK(vv::this_thread_state.quiet());
 }
 
+TEST_CASE("eager autograd and its hooks in a traced function are refused", "[graph][autograd]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const hooked = [](tensor const& v) {
+    auto const pack = [](tensor const& t) { return t; };
+    vv::saved_tensors_hooks const hooks(pack, pack);
+    return vv::sum(v * v);
+  };
+  CHECK_THROWS_WITH(vv::make_fx(hooked)(x), ContainsText("saved tensor hooks"));
+  CHECK_THROWS_WITH(vv::compile(hooked)(x), ContainsText("saved tensor hooks"));
+  auto const records = [](tensor const& v) {
+    tensor const u = vv::detach(v * 1.0);
+    u.requires_grad_();
+    vv::sum(u * u).backward();
+    return u.grad();
+  };
+  CHECK_THROWS_WITH(vv::make_fx(records)(x), ContainsText("requires_grad_"));
+  CHECK_THROWS_WITH(vv::compile(records)(x), ContainsText("requires_grad_"));
+  vv::library lib("faults");
+  lib.def("twice(Tensor x) -> Tensor");
+  lib.impl("twice", vv::dispatch_key::cpu, [](tensor const& t) { return t * 2.0; });
+  auto const calls = [](tensor const& v) { return vv::ops::call("faults::twice", v); };
+  CHECK(elements(calls(x)) == doubles({2, 4, 6}));
+  CHECK_THROWS_WITH(vv::make_fx(calls)(x), ContainsText("faults::twice") && ContainsText("trace"));
+  CHECK_THROWS_WITH(vv::compile(calls)(x), ContainsText("faults::twice"));
+}
+
 TEST_CASE("the generator may not be set in a traced function", "[graph][random]") {
   tensor const x = vector_of({1, 2, 3});
   auto const seeds = [](tensor const& v) {
