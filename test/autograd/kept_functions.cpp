@@ -199,6 +199,45 @@ TEST_CASE("a traced value hidden in an argument of a custom function is refused"
   CHECK(elements(captures(x)) == doubles({1, 4, 9}));
 }
 
+namespace {
+/// x², of which 5 is said to be the derivative: for static values.
+struct five : vv::function<five> {
+  static constexpr auto forward(auto const& x) { return x * x; }
+  static constexpr auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static constexpr auto backward(auto&, auto const& g) { return g * 5.0; }
+  static constexpr auto jvp(auto&, auto const& t) { return t * 5.0; }
+};
+} // namespace
+
+TEST_CASE("a graph of the compiler has the text of custom functions, and refuses its derivative", "[function][graph]") {
+  constexpr auto traced = vv::trace([](auto const& x) { return vv::sum(five::apply(x) + x); }, vv::spec<double, 3>);
+  vv::graph const g = traced.thaw();
+  tensor const x = vector_of({1, 2, 3});
+  auto const run = [&](tensor const& v) { return tensor(vv::interpret(g, boxed_args(v))[0]); };
+  CHECK(elements(run(x)) == doubles({20}));
+  CHECK_THROWS_WITH(vv::grad(run)(x), Catch::Contains("custom function") && Catch::Contains("make_fx"));
+  CHECK_THROWS_WITH(vv::jvp(run, std::tuple(x), std::tuple(x)), Catch::Contains("custom function"));
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  CHECK_THROWS_WITH(run(leaf), Catch::Contains("custom function"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(run)(vv::reshape(v, dims{1, 3}))); })(x),
+                    Catch::Contains("custom function"));
+  vv::graph const again = vv::make_fx(run)(x);
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return tensor(vv::interpret(again, boxed_args(v))[0]); })(x),
+                    Catch::Contains("custom function"));
+  // Differentiated first, it is all there.
+  constexpr auto slope =
+      vv::trace(vv::grad([](auto const& x) { return vv::sum(five::apply(x) + x); }), vv::spec<double, 3>);
+  CHECK(elements(vv::interpret(slope.thaw(), boxed_args(x))[0]) == doubles({6, 6, 6}));
+  // The derivative of a checkpoint is that of its text.
+  constexpr auto kept =
+      vv::trace([](auto const& x) { return vv::sum(vv::checkpoint([](auto const& v) { return v * v; }, x)); },
+                vv::spec<double, 3>);
+  vv::graph const k = kept.thaw();
+  CHECK(elements(vv::grad([&](tensor const& v) { return tensor(vv::interpret(k, boxed_args(v))[0]); })(x)) ==
+        doubles({2, 4, 6}));
+}
+
 TEST_CASE("graphs show custom functions and grad modes, and tell them apart", "[graph][print]") {
   tensor const x = vector_of({1, 2, 3});
   auto const f = [](tensor const& v) { return outer_call::apply(v); };

@@ -285,3 +285,144 @@ TEST_CASE("random numbers that a fused program would have to draw again are refu
     CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
   }
 }
+
+namespace {
+/// As `tripled`, with a vmap of its own.
+struct tripled_by_hand : vv::function<tripled_by_hand> {
+  static tensor forward(tensor x) { return x * 1.0; }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, tensor g) { return g * 3.0; }
+  static auto jvp(auto&, tensor t) { return t * 3.0; }
+  static auto vmap(vv::vmap_info const&, auto const&, tensor x) { return std::pair(tripled_by_hand::apply(x), true); }
+};
+constexpr auto calls_by_hand = [](auto const& r) { return tripled_by_hand::apply(r); };
+constexpr auto tripled_squared = [](auto const& r) { return tripled::apply(r) * tripled::apply(r); };
+template <class Body>
+auto summed_map(Body const& body) {
+  return [body](tensor const& v) { return vv::sum(vv::map(body, v)); };
+}
+} // namespace
+
+TEST_CASE("custom functions in graphs: transforms inside of bodies, and of second order", "[graph][function]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const is = [&](auto const& f, double slope) {
+    CHECK(elements(vv::grad(f)(x)) == doubles({slope, slope, slope}));
+    CHECK(elements(vv::compile(vv::grad(f))(x)) == doubles({slope, slope, slope}));
+  };
+  is(summed_map([](tensor const& r) { return vv::vmap(calls_tripled)(vv::reshape(r, dims{1})); }), 3);
+  is(summed_map([](tensor const& r) { return vv::vmap(calls_by_hand)(vv::reshape(r, dims{1})); }), 3);
+  is(
+      [](tensor const& v) {
+        return vv::sum(vv::vmap([](tensor const& e) { return vv::cond(e > 1.5, calls_tripled, calls_tripled, e); })(v));
+      },
+      3);
+  is(summed_map([](tensor const& r) { return vv::grad(tripled_squared)(r); }), 18);
+  auto const slope = vv::grad(summed_map(tripled_squared));
+  CHECK(elements(vv::jvp(slope, std::tuple(x), std::tuple(vv::full_like(x, 1.0))).second) == doubles({18, 18, 18}));
+  auto const bent = vv::hessian(summed_map(tripled_squared));
+  CHECK(elements(bent(x)) == doubles({18, 0, 0, 0, 18, 0, 0, 0, 18}));
+  CHECK(elements(vv::compile(bent)(x)) == doubles({18, 0, 0, 0, 18, 0, 0, 0, 18}));
+}
+
+TEST_CASE("grad modes in graphs: nested, by other guards, and around the trace", "[graph][grad_mode]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const in_inference = [](tensor const& r) {
+    tensor c;
+    {
+      vv::inference_mode const off;
+      c = r * r;
+    }
+    return r * r * r - c * r;
+  };
+  CHECK(elements(vv::grad(summed_map(in_inference))(x)) == doubles({2, 8, 18}));
+  auto const on_again = [](tensor const& r) {
+    vv::no_grad const off;
+    tensor const c = r * 5.0;
+    vv::enable_grad const on;
+    return r * 3.0 + c;
+  };
+  auto const f = summed_map(on_again);
+  vv::graph const g = vv::make_fx(f)(x);
+  CHECK(elements(vv::grad(f)(x)) == doubles({3, 3, 3}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return tensor(vv::interpret(g, vv::boxed_args(v))[0]); })(x)) ==
+        doubles({3, 3, 3}));
+  // The mode around the trace is not the function's.
+  vv::graph const quiet = [&] {
+    vv::no_grad const off;
+    return vv::make_fx([](tensor const& v) { return vv::sum(v * v); })(x);
+  }();
+  CHECK(elements(vv::grad([&](tensor const& v) { return tensor(vv::interpret(quiet, vv::boxed_args(v))[0]); })(x)) ==
+        doubles({2, 4, 6}));
+  auto const map_without = [](tensor const& v) {
+    tensor c;
+    {
+      vv::no_grad const off;
+      c = vv::map(calls_tripled, v);
+    }
+    return vv::sum(c * v);
+  };
+  CHECK(elements(vv::grad(map_without)(x)) == doubles({1, 2, 3}));
+  CHECK(elements(vv::compile(vv::grad(map_without))(x)) == doubles({1, 2, 3}));
+}
+
+TEST_CASE("random numbers in graphs: every loop, mapped, and of second order", "[graph][random]") {
+  tensor const ones = vv::full({4}, 1.0, dtype::float64), zero = vv::full({}, 0.0, dtype::float64);
+  auto const linear = [&](auto const& f) {
+    vv::manual_seed(7);
+    auto const [value, gradient] = vv::value_and_grad(f)(ones);
+    CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
+    CHECK(element(value, 0) != 0);
+  };
+  auto const step = [](tensor const& c, tensor const& r) { return std::pair(c + drawing(r), vv::none); };
+  linear([&](tensor const& v) { return vv::scan(step, zero, v, true).first; });
+  linear([&](tensor const& v) { return vv::scan<0, 2>(step, zero, v).first; });
+  linear([&](tensor const& v) { // carried noise
+    auto const noisy = [](tensor const& c, tensor const& r) {
+      return std::pair(c * vv::randn({}, dtype::float64) + r * 0.0, vv::none);
+    };
+    return vv::scan(noisy, vv::sum(v), v).first;
+  });
+  auto const few = [](tensor const& k, tensor const&, tensor const&) { return k < 3.0; };
+  auto const add_noise = [](tensor const& k, tensor const& a, tensor const& u) {
+    return std::tuple(k + 1.0, a + drawing(u));
+  };
+  auto const loop = [&](tensor const& v) {
+    return vv::sum(std::get<1>(vv::while_loop(few, add_noise, std::tuple(zero, v * 0.0), v)));
+  };
+  linear(loop);
+  auto const lanes = [&](auto const& f) {
+    linear([f](tensor const& v) { return vv::sum(vv::vmap(f, vv::randomness::different)(v)); });
+    linear([f](tensor const& v) { return vv::sum(vv::vmap(f, vv::randomness::same)(v)); });
+  };
+  lanes([](tensor const& e) { return vv::sum(vv::map(drawing, vv::reshape(e, dims{1}))); });
+  lanes([](tensor const& e) { return vv::cond(e > 0.0, drawing, drawing, e); });
+  lanes([&](tensor const& e) { return std::get<1>(vv::while_loop<4>(few, add_noise, std::tuple(zero, e * 0.0), e)); });
+  CHECK_THROWS_WITH(
+      vv::grad([](tensor const& v) {
+        return vv::sum(vv::vmap([](tensor const& e) { return vv::sum(vv::map(drawing, vv::reshape(e, dims{1}))); })(v));
+      })(ones),
+      Catch::Contains("randn is random"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) {
+                      auto const more = [](tensor const& k, tensor const&) {
+                        return k + vv::randn({}, dtype::float64) < 0.0;
+                      };
+                      auto const twice = [](tensor const& k, tensor const& a) { return std::tuple(k + 1.0, a * 2.0); };
+                      return vv::sum(std::get<1>(vv::while_loop<4>(more, twice, std::tuple(zero, v))));
+                    })(ones),
+                    Catch::Contains("condition draws"));
+  // n² v² has the gradient 2 n² v, which at 1 is its second derivative.
+  auto const f = summed_map([](tensor const& r) {
+    tensor const n = vv::randn({}, dtype::float64);
+    return n * n * r * r;
+  });
+  auto const seeded = [](auto const& run) {
+    vv::manual_seed(3);
+    return elements(run());
+  };
+  auto const want = seeded([&] { return vv::grad(f)(ones); });
+  auto const slope = [&](tensor const& v) { return vv::sum(vv::grad(f)(v)); };
+  auto const along = [&](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(ones)).second; };
+  CHECK(seeded([&] { return vv::grad(slope)(ones); }) == want);
+  CHECK(seeded([&] { return vv::jvp(vv::grad(f), std::tuple(ones), std::tuple(ones)).second; }) == want);
+  CHECK(seeded([&] { return vv::grad(along)(ones); }) == want);
+}

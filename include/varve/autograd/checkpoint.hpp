@@ -58,6 +58,7 @@ struct context_guard<none_t> : context_guard<none_t const> {
 /// its backward runs again.
 template <class F>
 struct recomputed_function {
+  static constexpr bool is_its_text = true;
   [[no_unique_address]] F f;
   constexpr auto forward(auto const&... x) const { return f(x...); }
   static constexpr auto context(auto const& ctx, auto const& inputs, auto const&) {

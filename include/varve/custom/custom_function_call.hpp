@@ -3,6 +3,7 @@
 #include <varve/custom/mapped_function.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/rule/broadcasting.hpp>
+#include <varve/trace/proxy.hpp>
 #include <varve/transform/scope.hpp>
 
 /// @file
@@ -85,6 +86,11 @@ struct function_context {
 };
 
 namespace detail {
+/// Is the derivative of a function that of its text, as of a checkpoint?
+template <class F>
+inline constexpr bool is_its_text = requires { requires F::is_its_text; };
+template <class F, class Batch>
+inline constexpr bool is_its_text<mapped_function<F, Batch>> = is_its_text<F>;
 /// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
 template <class Derived>
 struct written_function {
@@ -219,7 +225,17 @@ struct custom_function_call {
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
+    else if constexpr ((traced_value<X> || ...) && !detail::is_its_text<F>) return traced_forward(x...);
     else return f.forward(x...);
+  }
+  /// The text alone, and marked as such: graphs of the compiler have no place for functions.
+  template <class... X>
+  constexpr auto traced_forward(X const&... x) const {
+    graph_builder* const b = detail::trace_of_all(x...);
+    if (b) b->count_texts(1);
+    auto const y = f.forward(x...);
+    if (b) b->count_texts(-1);
+    return y;
   }
   /// What `setup_context` leaves, told of opened operands and bare results.
   template <class Y, class... O>

@@ -121,6 +121,7 @@ public:
   constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
     nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
     nodes_.back().scaffold = scaffolds_ > 0;
+    nodes_.back().text = root_->texts_ > 0;
     for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -203,9 +204,12 @@ public:
     nodes_[static_cast<std::size_t>(id)].function = static_cast<int>(functions_.size()) - 1;
   }
   /// ... and how it was called.
+  constexpr void is_text(int id) { nodes_[static_cast<std::size_t>(id)].text = true; }
   constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
   /// What is written while the count is not 0 is no part of the program, unless that uses it.
   constexpr void count_scaffolds(int by) { scaffolds_ += by; }
+  /// ... is the text of a custom function.
+  constexpr void count_texts(int by) { root_->texts_ += by; }
   constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
   /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
@@ -255,7 +259,7 @@ private:
   }
 
   index_t least_sample_ = 0; // of the root
-  int inputs_ = 0, several_ = 1, scaffolds_ = 0;
+  int inputs_ = 0, several_ = 1, scaffolds_ = 0, texts_ = 0;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
   list<int> edges_, results_, lifted_;

@@ -38,6 +38,9 @@ struct node {
   recording mode = recording::as_around;
   /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
   bool scaffold = false;
+  /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
+  /// derivative is not that of the text. `interpret` refuses to be differentiated there.
+  bool text = false;
 };
 
 /// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are

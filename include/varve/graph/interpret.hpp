@@ -53,6 +53,34 @@ T constant_of(graph const& g, node const& nd) {
   });
   return c;
 }
+/// Is a node at work that is the text of a custom function? Then what a trace writes of it is so too.
+inline constinit thread_local bool runs_text = false;
+/// Would a derivative pass through a value: eagerly, at a level of `grad`, or by a tangent?
+VARVE_COLD inline bool is_differentiated(tensor const& t) {
+  if (!t.defined()) return false;
+  if (t.requires_grad() && is_grad_enabled()) return true;
+  return t.is_wrapped() && ((t.extra().defined() && !is_traced(t.layer())) || is_differentiated(t.inner()));
+}
+/// What is around a node that is the text of a custom function.
+class text_guard {
+public:
+  text_guard(node const& n, boxed_args const& x) : before_(runs_text) {
+    if (!n.text) return;
+    for (auto const& t : x)
+      if (is_differentiated(t))
+        throw transform_error((std::string("varve: graph: ") + n.op->name +
+                               " is part of the forward of a custom function, whose own derivative a graph that the "
+                               "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
+                                  .c_str());
+    runs_text = true;
+  }
+  text_guard(text_guard const&) = delete;
+  text_guard& operator=(text_guard const&) = delete;
+  ~text_guard() { runs_text = before_; }
+
+private:
+  bool before_;
+};
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
 boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<size_numbers const> const& sizes) {
@@ -69,6 +97,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     boxed_args x;
     int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
     for (int k = 0; k < given; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    text_guard const text(nd, x);
     set_grad_enabled const as_called(nd.mode == recording::as_around ? this_thread_state.grad_mode
                                                                      : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {

@@ -126,6 +126,7 @@ struct trace_layer : layer {
   /// Says how a node was called, which this thread has just done.
   void called(int node, bool grad_mode) {
     settle();
+    if (detail::runs_text) builder.is_text(node);
     bool const now = grad_mode && !this_thread_inference;
     if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
   }
