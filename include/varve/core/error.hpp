@@ -9,7 +9,9 @@ namespace varve {
 struct dims;
 
 /// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as
-/// they were before the refused call.
+/// they were before the refused call. A call that runs a function of the user's (a transform, a higher-order operator,
+/// a custom function, `interpret`) ends this promise where that function has written: what it wrote before the call was
+/// refused stays written. `compile` keeps it: its trace runs on copies, and its program writes when all is computed.
 class error : public std::exception {
 public:
   explicit error(char const* text) noexcept;

@@ -139,8 +139,11 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
 }
 } // namespace detail
 
-/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`). The first argument that
-/// has a symbolic size says what it is; others must agree, and the graph must be one for such sizes (its guards).
+/// Runs a graph on tensors, operator by operator, each in the grad mode it was called in; custom functions are called
+/// with their own rules. Shapes are checked at entry (`shape_error`). The first argument that has a symbolic size says
+/// what it is; others must agree, and the graph must be one for such sizes (its guards). Errors: what operators refuse;
+/// `transform_error` where a derivative would be taken of the text of a custom function, which is all that a graph of
+/// the compiler has of it.
 template <class T = tensor>
 boxed_args interpret(graph const& g, boxed_args const& arguments);
 #if VARVE_DEFINES
