@@ -171,3 +171,41 @@ TEST_CASE("a backward that is once_differentiable is differentiated by nobody", 
   CHECK(vv::grad([](tensor const& v) { return v * vv::grad(cubed)(v).detach(); })(two).item<double>() == 12);
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("backward takes inputs that are no leaves", "[autograd][backward]") {
+  tensor const x = leaf_of(from({1, 2, 3}, {3}, dtype::float64)), y = x * 2.0, z = vv::sum(y * y);
+  vv::autograd::backward<>({z}, {}, {.retain_graph = true}, {y});
+  CHECK(elements(y.grad()) == doubles({4, 8, 12}));
+  CHECK_FALSE(x.grad().defined());
+  vv::autograd::backward<>({z}, {}, {.retain_graph = true}, {y, x, y}); // added up, once
+  CHECK(elements(y.grad()) == doubles({8, 16, 24}));
+  CHECK(elements(x.grad()) == doubles({8, 16, 24}));
+  z.backward(); // retains nothing of its own
+  CHECK(elements(y.grad()) == doubles({8, 16, 24}));
+  CHECK(elements(x.grad()) == doubles({16, 32, 48}));
+}
+
+TEST_CASE("small faults of eager autograd", "[autograd]") {
+  tensor const x = leaf_of(number(2)), other = leaf_of(number(3));
+  auto const zero = vv::autograd::grad<>({x * x}, {other}, {}, {}, vv::autograd::unused::zeros)[0];
+  CHECK(zero.requires_grad());
+  CHECK(zero.is_leaf());
+  CHECK(zero.item<double>() == 0);
+  tensor made;
+  {
+    vv::inference_mode const on;
+    made = vv::zeros({2});
+    made.requires_grad_();
+    CHECK(made.requires_grad());
+    made = vv::zeros({2});
+  }
+  CHECK_THROWS_WITH(made.requires_grad_(), ContainsText("made in inference mode"));
+  tensor escaped;
+  (void)vv::grad([&](tensor const& v) {
+    escaped = v * 2.0;
+    CHECK(escaped.level() == 1);
+    return v * 1.0;
+  })(number(2));
+  CHECK(escaped.level() == -1);
+  CHECK(number(2).level() == 0);
+}

@@ -243,3 +243,36 @@ TEST_CASE("a branch of cond returns a plain number", "[hop][cond]") {
   CHECK(vv::equal(vv::vmap(f)(s), vv::array<double, 3>{8, 0, 0}));
   CHECK(vv::equal(vv::grad(total)(s), vv::array<double, 3>{2, 0, 0}));
 }
+
+TEST_CASE("loops over rows of length 0 give what they began with", "[hop][scan]") {
+  tensor const none = vv::zeros({0, 2}, dtype::float64), some = vv::ones({2, 2}, dtype::float64);
+  auto const step = [](tensor const& c, tensor const& r) {
+    tensor const y = c + vv::sum(r);
+    return std::pair(y, tensor(y * 2.0));
+  };
+  auto const f = [&](tensor const& rows) {
+    auto const [c, o] = vv::scan(step, vv::sum(rows) + 1.0, rows);
+    return vv::cat(std::vector<tensor>{vv::reshape(c, dims{1}), o}, 0);
+  };
+  CHECK(elements(f(some)) == doubles({9, 14, 18}));
+  CHECK(elements(f(none)) == doubles({1}));
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(none).sizes() == dims{0, 2});
+  CHECK(elements(vv::vmap(f)(vv::zeros({3, 0, 2}, dtype::float64))) == doubles({1, 1, 1}));
+  CHECK(elements(vv::jvp(f, std::tuple(none), std::tuple(none)).second) == doubles({0}));
+  CHECK(elements(vv::functionalize(f)(none)) == doubles({1}));
+  CHECK(elements(vv::compile(f)(none)) == doubles({1}));
+  CHECK(elements(vv::interpret(vv::make_fx(f)(none), vv::boxed_args(none))[0]) == doubles({1}));
+  auto const of_start = [&](tensor const& start) {
+    auto const [c, o] = vv::scan(step, start, none);
+    return c * c + vv::sum(o);
+  };
+  tensor const three = vv::full({}, 3.0, dtype::float64);
+  CHECK(vv::grad(of_start)(three).item<double>() == 6);
+  CHECK(vv::grad(vv::grad(of_start))(three).item<double>() == 2);
+  CHECK(vv::compile([&](tensor const& v) { return vv::grad(of_start)(v); })(three).item<double>() == 6);
+  auto const doubled = [](tensor const& rows) { return vv::map([](tensor const& r) { return r * 2.0; }, rows); };
+  CHECK(doubled(none).sizes() == dims{0, 2});
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(doubled(v)); })(none).sizes() == dims{0, 2});
+  CHECK(vv::vmap(doubled)(vv::zeros({3, 0, 2}, dtype::float64)).sizes() == dims{3, 0, 2});
+  CHECK(vv::compile(doubled)(none).sizes() == dims{0, 2});
+}

@@ -101,7 +101,7 @@ struct options {
   /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
   bool is_grads_batched = false;
 };
-/// What `grad` gives for inputs the outputs do not depend on.
+/// What `grad` gives for inputs the outputs do not depend on; zeros require grad, as in PyTorch.
 enum class unused { error, undefined, zeros };
 
 } // namespace autograd
@@ -116,16 +116,23 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
     if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
-    if (!leaf_of(x)) refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
     run.capture(gradient_edge_of(x));
   }
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
     auto* const leaf = leaf_of(inputs[k]);
+    edge const e = gradient_edge_of(inputs[k]);
     bool again = false;
-    for (std::size_t i = 0; i < k; ++i) again = again || leaf_of(inputs[i]) == leaf;
+    for (std::size_t i = 0; i < k; ++i) {
+      edge const other = gradient_edge_of(inputs[i]);
+      again = again || (other.to() == e.to() && other.nr() == e.nr());
+    }
     if (!g.defined() || again) continue;
+    if (!leaf) {
+      node_extra<T>::of(*e.to()).collect(e.nr(), g);
+      continue;
+    }
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
@@ -136,7 +143,8 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
 namespace autograd {
 
 /// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves
-/// they were made of: `torch.autograd.backward`. With `inputs`, only to those. Cost: a small multiple of the recorded
+/// they were made of: `torch.autograd.backward`. With `inputs`, only to those, which need not be
+/// leaves. Cost: a small multiple of the recorded
 /// operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was freed, or when a
 /// saved value was overtaken; then some leaves may have their gradient already.
 template <class T = tensor>
@@ -187,7 +195,8 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined())
         detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = detail::constant_zeros(T(inputs[k].value.detach()));
+      g = T(clone(T(detail::constant_zeros(T(inputs[k].value.detach())))));
+      if (!inside_transform()) g.requires_grad_();
     }
     r.push_back(static_cast<T&&>(g));
   }

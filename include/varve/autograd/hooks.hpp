@@ -75,6 +75,7 @@ struct node_extra : grad_node_extra {
   std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
   std::vector<T> retained; // by result
   std::vector<dependent<bool, T>> retains;
+  std::vector<T> collected; // by result: what backward passes that were given it as an input added up
   std::string where;
 
   static node_extra& of(grad_node& n) {
@@ -119,7 +120,12 @@ struct node_extra : grad_node_extra {
     }
     retains[nr] = true;
   }
+  void collect(std::uint32_t nr, T const& g) {
+    if (collected.size() <= nr) collected.resize(nr + 1);
+    collected[nr] = collected[nr].defined() ? T(add(collected[nr], g)) : g;
+  }
   bool release_retained(std::uint32_t nr) override {
+    if (nr < collected.size()) collected[nr] = tensor();
     bool const was = nr < retains.size() && retains[nr];
     if (was) {
       retains[nr] = false;
@@ -128,7 +134,8 @@ struct node_extra : grad_node_extra {
     return was;
   }
   tensor const* retained_at(std::uint32_t nr) const override {
-    return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr;
+    if (nr < retains.size() && retains[nr]) return &retained[nr];
+    return nr < collected.size() && collected[nr].defined() ? &collected[nr] : nullptr;
   }
   char const* call() const override { return where.c_str(); }
 };

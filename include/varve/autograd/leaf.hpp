@@ -154,6 +154,9 @@ hook_handle tensor::register_hook(F f) const {
 }
 template <class F>
 hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
+  static_assert(std::is_void_v<decltype(f(*this))>,
+                "varve: register_post_accumulate_grad_hook: the hook returns something, which nobody would use; let it "
+                "return nothing, and write with set_grad");
   auto* const leaf = detail::leaf_of(*this);
   if (!leaf)
     detail::refuse_autograd("register_post_accumulate_grad_hook",
@@ -250,8 +253,8 @@ void detail::require_grad(tensor const& t, bool on) {
   if (on && !is_floating(t.dtype()))
     throw dtype_error(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
-  if (on && t.is_inference())
-    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on && t.is_inference() && !this_thread_inference)
+    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first, or ask for it there");
   if (on) t.set_history(edge_to(new accumulate_grad));
   else t.set_history({});
   // Its own views are, as it is, views of a base that knows nothing of the leaf: a write through one would take the

@@ -67,6 +67,7 @@ private:
         return around.below(body);
       };
       around.require_kept();
+      if (!op.condition && !op.counted && op.rows(real) == 0) return of_no_step(op, x, below([&] { return op(real); }));
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
@@ -110,6 +111,15 @@ private:
       return r;
     }
   };
+  /// What a loop over no rows gives, without one: a program has these lengths only.
+  template <class P>
+  static P of_no_step(boxed_scan const& op, P const& x, P const& like) {
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    P r;
+    for (int k = 0; k < like.size(); ++k)
+      r.push_back(k < op.carried ? T(clone(x[k])) : T(varve::full(dims(like[k].sizes()), 0, like[k].dtype())));
+    return r;
+  }
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
@@ -192,7 +202,8 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   for (int k = c; k < x.size(); ++k)
     if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
   if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
-  if (length <= 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  if (length < 0 || (length == 0 && w == 0))
+    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);

@@ -34,8 +34,8 @@ struct map_step {
 /// leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the
 /// memory of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the
 /// gradients of args. Values of transforms that f captures come in as args or by `closure(f, captured...)`. Traced, it
-/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors also an f
-/// that writes into its operands. (MP-1..4)
+/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ, on static values also 0, on
+/// tensors also an f that writes into its operands. (MP-1..4)
 ///
 ///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
 template <class F, class Xs, class... A>

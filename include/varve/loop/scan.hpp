@@ -172,7 +172,7 @@ inline constexpr index_t sqrt_segments = -1;
 /// only, and each segment is run again when the gradient comes to it: n / k + k of them at once; `sqrt_segments`
 /// chooses k = √n. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is one node
 /// with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
-/// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+/// took, lengths that differ, on static values also 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   static_assert(!std::is_same_v<Init, std::tuple<>>,

@@ -166,6 +166,7 @@ public:
   bool is_wrapped() const noexcept;
   static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
   std::uint64_t layer() const;
+  /// From 1; 0 of what no transform sees, -1 where the transform has ended, as in PyTorch.
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;

@@ -135,7 +135,10 @@ inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
 inline bool tensor::is_wrapped() const noexcept { return block_ && block_->kind == detail::payload::seen; }
 inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
-inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
+inline int tensor::level() const {
+  if (!is_wrapped()) return 0;
+  return detail::is_at_work(layer()) ? block_->seen.level : -1;
+}
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
