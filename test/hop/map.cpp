@@ -133,7 +133,7 @@ TEST_CASE("map: what is wrong is said, and leaves every stack as it was", "[hop]
   tensor const x = boxed(rows);
   auto const same = [](tensor const& v) { return v; };
   CHECK_THROWS_WITH(vv::map(same, vv::full({}, 1.0)), ContainsText("no dimension to walk through"));
-  CHECK_THROWS_WITH(vv::map(same, vv::zeros({0, 2})), ContainsText("map") && ContainsText("nothing to walk through"));
+  CHECK(vv::map(same, vv::zeros({0, 2})).sizes() == dims{0, 2});
   CHECK_THROWS_AS(vv::map([](std::pair<tensor, tensor> const& v) { return v.first; },
                           std::pair{vv::zeros({3, 2}), vv::zeros({4, 2})}),
                   vv::shape_error);

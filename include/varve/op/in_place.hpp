@@ -21,7 +21,8 @@ namespace varve {
 /// the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that require
 /// grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap`
 /// what is mapped (FS-7, TR-5). Traced values are written into like tensors, views included; the finished graph has
-/// none of it (`functionalize`).
+/// none of it (`functionalize`). Static values, and
+/// values seen through static transforms, are refused.
 template <class Tag>
 struct in_place {
   template <value... Y>
@@ -33,6 +34,14 @@ struct in_place {
     requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
   constexpr X& operator()(X&& x, Y const&... y) const {
     backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
+    return x;
+  }
+  /// What is neither: static values have no memory that views could share.
+  template <class X, value... Y>
+    requires(value<X> && !std::is_same_v<std::remove_cvref_t<X>, tensor> && !is_proxy_base<std::remove_cvref_t<X>>)
+  constexpr X& operator()(X&& x, Y const&...) const {
+    static_assert(never<X>, "varve: an in-place operator was called on a static value, or on one seen through a static "
+                            "transform; assign what the operator without underscore gives: x = mul(x, y)");
     return x;
   }
 };
