@@ -71,6 +71,22 @@ constexpr auto required_like(T const& a, Y const& y) {
       },
       a, y);
 }
+/// Static values as what combining makes of them, whatever it makes: seen through every transform that sees one of them
+/// or of what the function declares to capture, and in the trace that one is in.
+template <class Tower, class All>
+struct lifted_to_all {
+  Tower tower;
+  All const& all;
+  template <class V>
+  constexpr auto operator()(V const& v) const {
+    return lift_to_all(tower, call_with([&](auto const&... o) { return all_traced(v, o...); }, all));
+  }
+};
+template <class All>
+constexpr auto lift_of(All const& all) {
+  auto const tower = call_with([](auto const&... v) { return tower_of<1 + leaf_level<All>()>(v...); }, all);
+  return lifted_to_all<std::remove_const_t<decltype(tower)>, All>{tower, all};
+}
 /// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those
 /// of the value beside it.
 template <class B, class T, class... O>
@@ -100,9 +116,10 @@ inline constexpr auto interleaved = [](auto const& a, auto const& b) {
 
 /// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its
 /// neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of their number.
-template <bool Reverse, combine_mode Mode, class F>
+template <bool Reverse, combine_mode Mode, class F, class Lift>
 struct tree_scan {
   F const& f;
+  Lift const& lift;
   template <class T>
   constexpr auto operator()(T const& x) const {
     if constexpr (!lengths_are_types<T>) return of_any_length(x);
@@ -130,7 +147,7 @@ private:
       if constexpr (Mode == combine_mode::pointwise) return f(a, b);
       else return vmap(f)(a, b);
     }();
-    return required_like(a, y);
+    return required_like(a, tree_map(lift, y));
   }
   template <class T>
   constexpr auto level(T const& x) const {
@@ -183,7 +200,7 @@ private:
 ///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
 template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>
 constexpr auto associative_scan(F const& combine, Xs const& xs) {
-  auto const run = [&](auto const& values) {
+  auto const run = [&](auto const& values, auto const& lift) {
     auto const front = tree_map(
         [](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
     bool any = false;
@@ -202,7 +219,7 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
         front);
     if (!any) refuse::argument_is_invalid("associative_scan", "there is no value to walk through");
     if constexpr (Mode == combine_mode::pointwise) detail::require_pointwise(combine, front);
-    auto const y = detail::tree_scan<Reverse, Mode, F>{combine}(front);
+    auto const y = detail::tree_scan<Reverse, Mode, F, std::remove_cvref_t<decltype(lift)>>{combine, lift}(front);
     return tree_map(
         [](auto const& v) {
           constexpr auto back = [](dims const& s, dims const& axis) {
@@ -214,9 +231,16 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
         },
         y);
   };
-  if constexpr (detail::tree_is_dynamic<Xs>())
-    return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
-  else return run(tree_map([](auto const& v) { return detail::plain(v); }, xs));
+  if constexpr (detail::tree_is_dynamic<Xs>()) {
+    return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs),
+               [](auto const& v) { return v; });
+  } else {
+    auto const values = tree_map([](auto const& v) { return detail::plain(v); }, xs);
+    auto const captured = detail::captures_of(combine);
+    auto const all = std::tuple_cat(tree_leaves(values), tree_leaves(captured));
+    auto const lift = detail::lift_of(all);
+    return run(tree_map(lift, values), lift);
+  }
 }
 
 } // namespace varve
