@@ -117,7 +117,9 @@ namespace varve {
 struct dims;
 
 /// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as
-/// they were before the refused call.
+/// they were before the refused call. A call that runs a function of the user's (a transform, a higher-order operator,
+/// a custom function, `interpret`) ends this promise where that function has written: what it wrote before the call was
+/// refused stays written. `compile` keeps it: its trace runs on copies, and its program writes when all is computed.
 class error : public std::exception {
 public:
   explicit error(char const* text) noexcept;
@@ -277,15 +279,15 @@ constexpr double numel_per(dims const& from, dims const& to) {
   return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1;
 }
 
-/// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real
-/// size.
+/// The name of a symbolic size, as `dim<"n">` in a spec: up to 7 characters, which lie in the number itself
+/// (`extent::is_name`).
 constexpr index_t symbol(char const* name) {
-  std::uint64_t r = 1;
-  for (int k = 0; k < 7 && *name; ++k, ++name) r = (r << 8) | static_cast<unsigned char>(*name);
-  while (r < (std::uint64_t{1} << 56)) r <<= 8;
-  return static_cast<index_t>((std::uint64_t{1} << 62) | (r & ((std::uint64_t{1} << 56) - 1)));
+  std::uint64_t r = 0;
+  for (int k = 0; k < 7; ++k) r = (r << 8) | static_cast<unsigned char>(*name ? *name++ : 0);
+  return static_cast<index_t>((std::uint64_t{3} << 61) | r);
 }
-constexpr bool is_symbol(index_t size) { return size >= (index_t{1} << 62); }
+/// Is a size no number: the name of a symbol, or in a graph an expression of symbols (`extent`)? `INT64_MAX` is one.
+constexpr bool is_symbol(index_t size) { return size >= (index_t{1} << 62) && size != INT64_MAX; }
 
 /// Row-major strides, in elements, of a shape.
 constexpr dims contiguous_strides(dims const& s) {
@@ -430,6 +432,14 @@ struct attributes {
 /// The attributes of operators that have none.
 inline constexpr attributes no_attributes{};
 
+namespace detail {
+/// Refuses sizes below 0.
+constexpr void require_sizes(char const* op, dims const& sizes) {
+  for (int k = 0; k < sizes.n; ++k)
+    if (sizes[k] < 0) refuse::argument_is_invalid(op, "a size is negative");
+}
+} // namespace detail
+
 } // namespace varve
 
 // ---- varve/core/dtype.hpp
@@ -497,6 +507,13 @@ constexpr dtype dtype_of_type() {
 }
 
 namespace detail {
+/// Refuses an attribute that is no dtype with kernels.
+constexpr void require_dtype(char const* op, dims const& type) {
+  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::complex128);
+  if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
+  auto const t = static_cast<dtype>(type[0]);
+  if (category(t) == 3 || t == dtype::float16 || t == dtype::bfloat16) refuse::dtype_is_not_supported(op, name(t));
+}
 template <dtype D>
 struct dtype_element;
 template <>
@@ -2621,6 +2638,129 @@ void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
 
 } // namespace varve::kernel
 
+// ---- varve/core/list.hpp
+#include <memory>
+namespace varve {
+
+/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every
+/// call counts, and an element of a vector is made by a chain of six. An index may be any integer. Loops over nodes and
+/// instances take plain pointers to the elements: each call saved there is saved a thousand times.
+template <class T>
+class list {
+public:
+  constexpr list() = default;
+  constexpr list(std::size_t n, T const& x) { assign(n, x); }
+  constexpr list(T const* from, T const* to) {
+    reserve(static_cast<std::size_t>(to - from));
+    for (; from != to; ++from) push_back(*from);
+  }
+  constexpr list(list const& o) : list(o.data_, o.data_ + o.size_) {}
+  constexpr list(list&& o) noexcept : data_(o.data_), size_(o.size_), room_(o.room_) {
+    o.data_ = nullptr;
+    o.size_ = o.room_ = 0;
+  }
+  constexpr list& operator=(list const& o) {
+    if (this != &o) {
+      clear();
+      reserve(o.size_);
+      for (T const& x : o) push_back(x);
+    }
+    return *this;
+  }
+  constexpr list& operator=(list&& o) noexcept {
+    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
+    return *this;
+  }
+  constexpr ~list() { release(); }
+
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() { return data_; }
+  constexpr T const* data() const { return data_; }
+  constexpr T* begin() { return data_; }
+  constexpr T const* begin() const { return data_; }
+  constexpr T* end() { return data_ + size_; }
+  constexpr T const* end() const { return data_ + size_; }
+  constexpr T& operator[](std::ptrdiff_t k) { return data_[k]; }
+  constexpr T const& operator[](std::ptrdiff_t k) const { return data_[k]; }
+  constexpr T& back() { return data_[size_ - 1]; }
+  constexpr T const& back() const { return data_[size_ - 1]; }
+
+  constexpr void push_back(T const& x) {
+    if (size_ == room_) {
+      T const copy = x;                                                     // may lie in this list
+      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
+      put(copy);
+    } else if constexpr (plain) {
+      data_[size_++] = x; // not by `put`: it is a call
+    } else {
+      std::construct_at(data_ + size_, x);
+      ++size_;
+    }
+  }
+  constexpr void pop_back() {
+    --size_;
+    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
+  }
+  constexpr void clear() {
+    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
+    else
+      while (size_) pop_back();
+  }
+  constexpr void assign(std::size_t n, T const& x) {
+    clear();
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+      if (!room_ && n && x == T()) { // zeroed memory costs clang nothing
+        data_ = new T[n]{}, size_ = room_ = n;
+        return;
+      }
+    reserve(n);
+    if constexpr (plain)
+      while (size_ < n) data_[size_++] = x;
+    else
+      while (size_ < n) put(x);
+  }
+  constexpr void resize(std::size_t n) {
+    while (size_ > n) pop_back();
+    reserve(n);
+    while (size_ < n) put(T());
+  }
+  constexpr void reserve(std::size_t n) {
+    if (n <= room_) return;
+    T* p = nullptr;
+    if constexpr (plain) p = new T[n]; // g++ takes its time over each element of `new T[n]{}`
+    else p = std::allocator<T>().allocate(n);
+    for (std::size_t k = 0; k < size_; ++k) {
+      if constexpr (plain) p[k] = data_[k];
+      else std::construct_at(p + k, static_cast<T&&>(data_[k]));
+    }
+    std::size_t const size = size_;
+    release();
+    data_ = p, size_ = size, room_ = n;
+  }
+
+private:
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
+  T* data_ = nullptr;
+  std::size_t size_ = 0, room_ = 0;
+
+  constexpr void put(T const& x) {
+    if constexpr (plain) data_[size_] = x;
+    else std::construct_at(data_ + size_, x);
+    ++size_;
+  }
+  constexpr void release() {
+    if constexpr (plain) {
+      delete[] data_;
+    } else if (data_) {
+      clear();
+      std::allocator<T>().deallocate(data_, room_);
+    }
+  }
+};
+
+} // namespace varve
+
 // ---- varve/value/strided.hpp
 namespace varve {
 
@@ -2676,6 +2816,42 @@ constexpr void for_each_index(dims const& sizes, F&& f) {
     }
     if (k < 0) return;
   }
+}
+
+namespace detail {
+/// Do elements of a shape with these strides lie in the same place? Looked up one by one.
+constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
+  if (numel(sizes) > span) return true;
+  list<char> taken(static_cast<std::size_t>(span), 0);
+  bool met = false;
+  for_each_index(sizes, [&](dims const& i) {
+    index_t o = 0;
+    for (int k = 0; k < sizes.n; ++k) o += i[k] * strides[k];
+    char& there = taken[static_cast<std::size_t>(o)];
+    met = met || there;
+    there = 1;
+  });
+  return met;
+}
+} // namespace detail
+/// Does a layout show an element of its memory more than once? Constant where the strides tell, as they do of all but
+/// strange `as_strided`s: each is longer than what the shorter ones reach.
+constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
+  if (numel(sizes) == 0) return false;
+  bool done[max_rank]{};
+  for (index_t reach = 0;;) {
+    int shortest = -1;
+    for (int k = 0; k < sizes.n; ++k)
+      if (!done[k] && sizes[k] > 1 && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
+    if (shortest < 0) return false;
+    if (strides[shortest] == 0) return true;
+    if (strides[shortest] <= reach) break;
+    reach += (sizes[shortest] - 1) * strides[shortest];
+    done[shortest] = true;
+  }
+  index_t span = 1;
+  for (int k = 0; k < sizes.n; ++k) span += (sizes[k] - 1) * strides[k];
+  return detail::some_meet(sizes, strides, span);
 }
 
 /// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
@@ -3016,6 +3192,40 @@ struct backend<detail::static_base> {
 
 } // namespace varve
 
+// ---- varve/core/extent.hpp
+namespace varve {
+
+/// A size: a number, an expression of symbols, or the name of a symbol. An expression is named by its place, entry `k`
+/// of the table of an environment (environment 0: of the graph at hand); names stand in specs only. Eight bytes, so
+/// that it fits where a number does; the highest bits tell the three apart, 010 for an entry and 011 for a name.
+/// `INT64_MAX`, which `slice` takes for "the end", stays a number.
+class extent {
+public:
+  constexpr extent() = default;
+  constexpr extent(index_t number) : n_(number) {}
+  static constexpr extent entry(index_t k, index_t environment = 0) { return mark | (environment << entry_bits) | k; }
+  constexpr bool is_number() const { return (n_ & highest) != mark || n_ == all_but_sign; }
+  constexpr bool is_entry() const { return (n_ & highest_of_names) == mark; }
+  constexpr bool is_name() const { return (n_ & highest_of_names) == mark_of_names && n_ != all_but_sign; }
+  /// The number; only where `is_number()`. Otherwise what stands for the expression or name in its place.
+  constexpr index_t number() const { return n_; }
+  /// The place of its expression, and whose table that is in; only where `is_entry()`.
+  constexpr index_t entry() const { return n_ & ((index_t{1} << entry_bits) - 1); }
+  constexpr index_t environment() const { return (n_ & ~highest) >> entry_bits; }
+  /// The same number, name or entry: structural, and asks nobody. Two entries of one table are the same exactly if
+  /// their normal forms are.
+  friend constexpr bool known_equal(extent a, extent b) { return a.n_ == b.n_; }
+
+private:
+  static constexpr int entry_bits = 40;
+  static constexpr index_t all_but_sign = ~(index_t{1} << 63), mark = index_t{1} << 62,
+                           highest = static_cast<index_t>(3ull << 62), mark_of_names = index_t{3} << 61,
+                           highest_of_names = static_cast<index_t>(7ull << 61);
+  index_t n_ = 0;
+};
+
+} // namespace varve
+
 // ---- varve/core/message.hpp
 #include <cstdlib>
 #include <string>
@@ -3024,7 +3234,7 @@ struct backend<detail::static_base> {
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
 
-/// A size, or the name of a symbolic one.
+/// A size, or the name of a symbolic one. An expression is known to the table that has it, not here: its number.
 std::string text_of_size(index_t size);
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 std::string to_string(dims const& d);
@@ -3053,7 +3263,9 @@ VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
 VARVE_LIBRARY error::~error() { std::free(text_); }
 
 VARVE_COLD VARVE_LIBRARY std::string text_of_size(index_t size) {
-  if (!is_symbol(size)) return std::to_string(size);
+  extent const e = size;
+  if (e.is_number()) return std::to_string(size);
+  if (e.is_entry()) return "expression " + std::to_string(e.entry());
   std::string s;
   for (int k = 48; k >= 0; k -= 8)
     if (char const c = static_cast<char>(size >> k & 255)) s += c;
@@ -3273,6 +3485,9 @@ inline constinit thread_local storage_observer* this_thread_storage_observer = n
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
 inline constinit thread_local bool this_thread_inference = false;
 
+/// Counts the transforms that this thread began: what was made before one is told from what is made while it runs.
+inline constinit thread_local std::uint32_t this_thread_epoch = 0;
+
 /// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
   detail::reference_count refs;
@@ -3283,6 +3498,8 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
+  /// When it was made, on the thread that did.
+  std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
 
@@ -3471,7 +3688,7 @@ struct tensor_block;
 /// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
@@ -3489,6 +3706,15 @@ bool is_traced(std::uint64_t layer);
     throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
+/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
+struct read_watcher {
+  virtual void number(tensor const& t) = 0;
+  virtual void memory(tensor const& t) = 0;
+
+protected:
+  ~read_watcher() = default;
+};
+inline constinit thread_local read_watcher* watches_reads = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -3552,6 +3778,8 @@ public:
   bool is_inference() const;
   /// Does nobody else hold it or its memory?
   bool is_unique() const;
+  /// Was its memory made in this epoch of the thread (`this_thread_epoch`), or a later one?
+  bool is_made_since(std::uint32_t epoch) const;
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
@@ -3601,6 +3829,7 @@ public:
   bool is_wrapped() const noexcept;
   static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
   std::uint64_t layer() const;
+  /// From 1; 0 of what no transform sees, -1 where the transform has ended, as in PyTorch.
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
@@ -3927,7 +4156,10 @@ inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
 inline bool tensor::is_wrapped() const noexcept { return block_ && block_->kind == detail::payload::seen; }
 inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
-inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
+inline int tensor::level() const {
+  if (!is_wrapped()) return 0;
+  return detail::is_at_work(layer()) ? block_->seen.level : -1;
+}
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
@@ -3942,6 +4174,8 @@ T* tensor::data() const {
     throw dtype_error(
         (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
             .c_str());
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->memory(*this);
   return static_cast<T*>(raw());
 }
 template <number T>
@@ -3963,6 +4197,8 @@ T tensor::item() const {
     detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->number(*this);
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
@@ -4063,6 +4299,10 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
   return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline bool tensor::is_made_since(std::uint32_t epoch) const {
+  if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
+  return static_cast<std::int32_t>(block_->store->epoch - epoch) >= 0;
 }
 inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
@@ -4385,6 +4625,9 @@ struct op_table {
   detail::pointwise_info const* pointwise = nullptr;
   /// Of an in-place operator: the one that computes what it writes.
   op_table const* functional = nullptr;
+  /// The attributes of a call that was written by hand, checked and completed as the public function does (negative
+  /// axes, sizes of -1, what may be left out): kernels trust them. Null of operators of a `library`.
+  attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
@@ -4407,7 +4650,7 @@ struct ops {
   /// as `library::name`.
   static op_table const* find(char const* name);
   /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
-  /// are `dispatch_error`.
+  /// are `dispatch_error`; attributes are checked as by the public function.
   template <class... X>
   static tensor call(char const* name, X const&... x);
 };
@@ -4434,8 +4677,9 @@ struct randomness {
 struct layer;
 struct boxed_hop;
 
-/// What a layer is of, where that is asked for: a mode, whatever its type, or one of the transforms.
-enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace };
+/// What a layer is of, where that is asked for: a mode, whatever its type, or one of the transforms; `lanes` stand
+/// above a `vmap` while a function runs that only some of its lanes are to run.
+enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace, lanes };
 
 /// What the layers of one kind do: one constant per kind, beside the class of its layers (`grad_kind`, `jvp_kind`,
 /// `vmap_kind`, `functionalize_kind`, `dual_level_kind`, `trace_layer::own_kind`, `mode_layer<M>::own_kind`).
@@ -4481,6 +4725,8 @@ struct layer {
   std::uint64_t id = 0;
   /// Position in its stack, from 1.
   int level = 0;
+  /// When it began: memory of this epoch or a later one is made while it runs.
+  std::uint32_t epoch = 0;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8). This and
   /// the next are here and not with the object, since `popped` reads them at every call of every transform and mode.
   bool outer_grad_mode = true;
@@ -4900,6 +5146,8 @@ struct op_handle {
   std::int64_t (*lane_i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
   kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
+  /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
+  attributes (*checked)(attributes const& at, meta const* in) = nullptr;
 };
 
 namespace detail {
@@ -4931,6 +5179,7 @@ constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
   h.own = declared::by_varve<Tag>();
+  if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;
     h.lane_f64 = &lane<double>::run<R, double>;
@@ -4982,7 +5231,7 @@ struct pointwise_info {
   char const* name;
   int arity;
   int conditions;
-  bool floating, comparison;
+  bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
   kernel::loop loops[10];
 };
@@ -4994,11 +5243,13 @@ struct pointwise_functor {
     return rules<Tag>::kernel(v...);
   }
 };
+template <class R>
+inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
 template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
   if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
-  else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
+  else if constexpr (std::is_same_v<T, bool> && !accepts_bool<R>) return nullptr;
   else if constexpr (R::promote == promotion::comparison)
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
@@ -5009,6 +5260,7 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::conditions,
                                         rules<Tag>::promote == promotion::floating,
                                         rules<Tag>::promote == promotion::comparison,
+                                        accepts_bool<rules<Tag>>,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
@@ -5028,6 +5280,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   for (int k = 0; k < f.arity; ++k) {
     in[k] = x[k];
     number = number && x[k]->is_number();
+    if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (x[k]->dtype() != t) {
       copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
                             t); // a condition of 0.5 holds among integers as well
@@ -5065,7 +5318,7 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
     tensor const &one = *x[at], &other = *x[1 - at];
     dtype const t = other.dtype();
     if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() ||
-        !repeats_one_element(one, other))
+        !repeats_one_element(one, other) || (one.dtype() == dtype::bool_ && !f.takes_bool))
       continue;
     index_t const n = other.numel();
     kernel::loop const loop = f.loops[static_cast<int>(t)];
@@ -5216,6 +5469,28 @@ auto rebound(attributes const& at) {
                          .c_str());
 }
 
+template <class R>
+constexpr char const* schema_of() {
+  if constexpr (requires { R::schema; }) return R::schema;
+  else return "";
+}
+/// The attributes of a call by name, or of a node, as `rules<Tag>::checked` has them; `dispatch_error` for a wrong
+/// number of them.
+template <class Tag>
+attributes checked_attributes(attributes const& at, meta const* in, int count) {
+  attributes r = at;
+  bool fits = true;
+  if constexpr (requires { rules<Tag>::checked(at, in); }) {
+    if constexpr (requires { rules<Tag>::least_attributes; }) fits = at.count >= rules<Tag>::least_attributes;
+    else fits = at.count == count;
+    if (fits && at.count <= count) r = rules<Tag>::checked(at, in);
+  }
+  if (!fits || r.count != count)
+    throw dispatch_error((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() + " was called with " +
+                          std::to_string(at.count) + " attributes; it takes " + std::to_string(count))
+                             .c_str());
+  return r;
+}
 /// The rules of an operator instantiated on tensors: the same text as for static values.
 template <class Tag, int Facts>
 struct erased {
@@ -5292,17 +5567,23 @@ struct erased {
     }
   }
   static op_handle const* handle_of() { return &handle<Tag>; }
+  VARVE_COLD static attributes checked(attributes const& at, boxed_args const& x) {
+    constexpr int most = 8;
+    meta in[most];
+    for (int k = 0; k < x.size() && k < most; ++k) {
+      if (!x[k].defined()) refuse_undefined(Tag::op_name);
+      in[k] = meta_of(x[k]);
+    }
+    attributes const r = checked_attributes<Tag>(at, in, Facts);
+    if constexpr (R::kind != op_kind::mutation) (void)R::shape(r, in, x.size());
+    return r;
+  }
 };
 
 template <class R>
 constexpr saved_values saved_of() {
   if constexpr (requires { R::saved; }) return R::saved;
   else return {};
-}
-template <class R>
-constexpr char const* schema_of() {
-  if constexpr (requires { R::schema; }) return R::schema;
-  else return "";
 }
 
 template <class Tag, int Facts>
@@ -5354,7 +5635,8 @@ inline constexpr op_table table{Tag::op_name,
                                 detail::saved_of<rules<Tag>>(),
                                 rules<Tag>::kind,
                                 detail::pointwise_of<Tag>(),
-                                detail::functional_of<Tag, Facts>()};
+                                detail::functional_of<Tag, Facts>(),
+                                &detail::erased<Tag, Facts>::checked};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
@@ -5474,7 +5756,7 @@ public:
   static void name(layer& l, layer_stack const& stack) {
     l.below = stack.top;
     l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
+    if (!l.id) l.id = next_layer_id(), l.epoch = ++this_thread_epoch;
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;
@@ -5885,7 +6167,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, di
       return redispatch(op, at, x);
     }
     if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) {
+    if (!op.table->eval && s.transforms.top->kind->role != layer_role::lanes) {
       lowered const off;
       return call_without_rules(off.top(), op, x);
     }
@@ -6518,27 +6800,29 @@ class shared_function;
 template <class R, class... A>
 class shared_function<R(A...)> {
 public:
-  shared_function() = default;
+  constexpr shared_function() = default;
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> &&
              std::is_invocable_r_v<R, std::decay_t<F>&, A...>)
   shared_function(F&& f) : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
-  shared_function(shared_function const& o) noexcept : body_(o.body_) {
+  constexpr shared_function(shared_function const& o) noexcept : body_(o.body_) {
     if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
   }
-  shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
-  shared_function& operator=(shared_function o) noexcept {
+  constexpr shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
+  constexpr shared_function& operator=(shared_function o) noexcept {
     body* const b = body_;
     body_ = o.body_;
     o.body_ = b;
     return *this;
   }
-  ~shared_function() {
+  constexpr ~shared_function() {
     if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
   }
 
   /// Is there a function?
-  explicit operator bool() const { return body_; }
+  constexpr explicit operator bool() const { return body_; }
+  /// Are both copies of one?
+  constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
 
 private:
@@ -6737,7 +7021,6 @@ std::string to_string(operator_schema const& s) {
 } // namespace varve
 
 // ---- varve/dispatch/registry.hpp
-#include <memory>
 namespace varve::detail {
 
 /// A function that a library registered, erased: kept by the registry.
@@ -6947,67 +7230,70 @@ private:
   }
   dispatch_table table_of_records(entry const& e) const {
     dispatch_table t;
+    int rules = 0;
+    for (auto const& r : e.records)
+      if (r.rule.call) t.rules[rules++] = r.rule;
+    t.kernels = kernels_of_records(e);
+    kernel_inventory const fallbacks = fallbacks_of_all();
+    for (int i = 1; i < dispatch_key_count; ++i) {
+      auto const k = static_cast<dispatch_key>(i);
+      t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
+    }
+    t.at[0] = {&no_kernel};
+    t.stops = stops_of(t.kernels, fallbacks);
+    if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+    return t;
+  }
+  static kernel_inventory kernels_of_records(entry const& e) {
+    kernel_inventory kernels;
+    if (!e.defined) kernels = built_in_kernels;
+    for (auto const& r : e.records) {
+      if (r.rule.call) continue;
+      r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
+    }
+    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+    if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
+      for (int i = 1; i < dispatch_key_count; ++i)
+        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
+    return kernels;
+  }
+  kernel_inventory fallbacks_of_all() const {
     kernel_inventory fallbacks = built_in_fallbacks;
     for (auto const& f : fallbacks_) {
       fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
       fallbacks.direct &= ~kernel_inventory::bit(f.key);
       f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
     }
-    if (!e.defined) t.kernels = built_in_kernels;
-    int rules = 0;
-    for (auto const& r : e.records) {
-      if (r.rule.call) t.rules[rules++] = r.rule;
-      else if (r.kernel.call) t.kernels.add(r.key);
-      else t.kernels.skip(r.key);
-    }
-    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
-    if (!e.defined && !t.kernels.autograd && !t.kernels.composite_implicit)
-      for (int i = 1; i < dispatch_key_count; ++i)
-        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !t.kernels.has(k)) t.kernels.skip(k);
-    auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
-      for (auto const& r : e.records)
-        if (r.key == k && r.kernel.call) return &r.kernel;
-      return nullptr;
-    };
-    auto const fallback_for = [&](dispatch_key k) {
+    return fallbacks;
+  }
+  static boxed_kernel const* registered(entry const& e, dispatch_key k) {
+    for (auto const& r : e.records)
+      if (r.key == k && r.kernel.call) return &r.kernel;
+    return nullptr;
+  }
+  /// What stands at a key for which `resolve` decided so.
+  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const {
+    switch (where) {
+    case resolution::direct:
+      if (boxed_kernel const* own = registered(e, k)) return *own;
+      return unregistered.at[static_cast<int>(k)];
+    case resolution::composite_explicit_non_functional:
+      return *registered(e, dispatch_key::composite_explicit_non_functional);
+    case resolution::composite_explicit:
+      return *registered(e, dispatch_key::composite_explicit);
+    case resolution::composite_implicit:
+      return *registered(e, dispatch_key::composite_implicit);
+    case resolution::autograd:
+      return *registered(e, dispatch_key::autograd);
+    case resolution::fallback:
       for (auto const& f : fallbacks_)
         if (f.key == k) return f.kernel;
       return unregistered.at[static_cast<int>(k)];
-    };
-    for (int i = 1; i < dispatch_key_count; ++i) {
-      auto const k = static_cast<dispatch_key>(i);
-      boxed_kernel& f = t.at[i];
-      switch (resolve(t.kernels, fallbacks, k)) {
-      case resolution::direct:
-        f = registered_for(k) ? *registered_for(k) : unregistered.at[i];
-        break;
-      case resolution::composite_explicit_non_functional:
-        f = *registered_for(dispatch_key::composite_explicit_non_functional);
-        break;
-      case resolution::composite_explicit:
-        f = *registered_for(dispatch_key::composite_explicit);
-        break;
-      case resolution::composite_implicit:
-        f = *registered_for(dispatch_key::composite_implicit);
-        break;
-      case resolution::autograd:
-        f = *registered_for(dispatch_key::autograd);
-        break;
-      case resolution::fallback:
-        f = fallback_for(k);
-        break;
-      case resolution::fallthrough:
-        f = {};
-        break;
-      default:
-        f = {&no_kernel};
-        break;
-      }
+    case resolution::fallthrough:
+      return {};
+    default:
+      return {&no_kernel};
     }
-    t.at[0] = {&no_kernel};
-    t.stops = stops_of(t.kernels, fallbacks);
-    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
-    return t;
   }
 
   many<std::unique_ptr<entry>> entries_;
@@ -7228,7 +7514,8 @@ tensor ops::call(char const* name, X const&... x) {
     throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " +
                           std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
                              .c_str());
-  return boxed_op{t, &at}(args);
+  attributes const checked = t->checked ? t->checked(at, args) : at;
+  return boxed_op{t, &checked}(args);
 }
 
 } // namespace varve
@@ -7447,6 +7734,7 @@ boxed_args boxed_hop::operator()(boxed_args const& x) const {
   return op->call(*this, x);
 }
 
+#if VARVE_DEFINES
 template <class>
 boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
   layer& top = *this_thread_state.transforms.top;
@@ -7541,6 +7829,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     keys = keys.below(k);
   }
 }
+#endif
 
 } // namespace varve
 
@@ -7805,6 +8094,149 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 #pragma GCC diagnostic pop
 #endif
 
+// ---- varve/dispatch/integer_range.hpp
+/// @file
+/// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
+/// dimensions, has no part in the dtype that an operator computes in; where that dtype cannot hold it, it must not wrap
+/// around before it is compared. (Arithmetic wraps.)
+namespace varve {
+
+struct to_t;
+struct maximum_t;
+struct minimum_t;
+
+namespace detail {
+/// The range of an integer dtype.
+constexpr std::int64_t least_of(dtype t) {
+  return t == dtype::uint8   ? 0
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
+                             : std::numeric_limits<std::int64_t>::min();
+}
+constexpr std::int64_t greatest_of(dtype t) {
+  return t == dtype::uint8   ? 255
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
+                             : std::numeric_limits<std::int64_t>::max();
+}
+/// A plain integer as one of 64 bits; what is greater is refused.
+template <class N>
+constexpr std::int64_t long_number(char const* op, N n) {
+  if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
+    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+      refuse::argument_is_invalid(op, "the number is greater than int64 holds");
+  return static_cast<std::int64_t>(n);
+}
+template <class N>
+concept integer = number<N> && std::is_integral_v<N> && !std::is_same_v<N, bool>;
+/// Could a number of type `N` lie outside of the dtype of `V`, which is integer? True where only a call tells.
+template <class N, class V>
+consteval bool may_exceed() {
+  if constexpr (!integer<N> || number<V>) {
+    return false;
+  } else if constexpr (is_ints<decltype(type_fact(std::declval<V const&>()))>) {
+    constexpr auto t = static_cast<dtype>(decltype(type_fact(std::declval<V const&>()))::to_dims()[0]);
+    return category(t) == 1 && (std::is_unsigned_v<N> ? t != dtype::uint8 || sizeof(N) > 1 : t != dtype_of_type<N>());
+  } else return true;
+}
+template <class V>
+constexpr auto as_int64(V const& v) {
+  return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
+}
+/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
+template <class V, class O>
+constexpr auto exact_beside(V const& v, O const& o) {
+  auto const type = on_dims(
+      [](dims const& t, dims const& s, dims const& u, dims const& r) {
+        auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
+        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
+        return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
+      },
+      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
+  return dependent<to_t, V>{}(v, type);
+}
+} // namespace detail
+
+/// Base of the comparisons `lt` ... `ne`: of integers they are exact, whatever their dtypes.
+template <class Tag>
+struct comparing_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    if constexpr (detail::may_exceed<A, B>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, a); exceeds(n, dtype_of(b)))
+        return bound<Tag>{}(n, detail::as_int64(b));
+      else return beside(n, b);
+    } else if constexpr (detail::may_exceed<B, A>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, b); exceeds(n, dtype_of(a)))
+        return bound<Tag>{}(detail::as_int64(a), n);
+      else return beside(a, n);
+    } else if constexpr (varve_value<A> && varve_value<B> && !(detail::memory_ref<A> || detail::memory_ref<B>)) {
+      if constexpr (std::is_same_v<A, B>)
+        if constexpr (!is_ints<decltype(type_fact(a))>)
+          if (dtype_of(a) == dtype_of(b)) return bound<Tag>{}(a, b);
+      return bound<Tag>{}(detail::exact_beside(a, b), detail::exact_beside(b, a));
+    } else {
+      return beside(a, b);
+    }
+  }
+
+private:
+  static constexpr bool exceeds(std::int64_t n, dtype t) {
+    return category(t) == 1 && (n < detail::least_of(t) || n > detail::greatest_of(t));
+  }
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+namespace detail {
+template <class N, class R>
+constexpr auto between(N const& n, R const& range) {
+  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
+}
+/// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
+template <class N, class V>
+constexpr auto within_range_of(char const* op, V const& v, N const& n) {
+  if constexpr (may_exceed<N, V>()) {
+    std::int64_t const all = long_number(op, n);
+    if (dtype const t = dtype_of(v); category(t) == 1)
+      return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
+    return all;
+  } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
+    auto const range = on_dims( // of rank 0 beside a value with dimensions
+        [](dims const& t, dims const& s, dims const& u, dims const& r) {
+          auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
+          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
+          return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
+        },
+        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
+    if constexpr (is_ints<decltype(range)>) {
+      if constexpr (decltype(range)::to_dims().n == 0) return n;
+      else return between(n, range);
+    } else return range.n == 0 ? n : between(n, range);
+  } else {
+    return n;
+  }
+}
+} // namespace detail
+
+/// Base of `maximum` and `minimum`, which are exact as far as the dtype of the result goes: a number beyond its range
+/// counts as the end of the range.
+template <class Tag>
+struct extreme_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    return beside(detail::within_range_of(Tag::op_name, b, a), detail::within_range_of(Tag::op_name, a, b));
+  }
+
+private:
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+} // namespace varve
+
 // ---- varve/fwd.hpp
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
@@ -7879,31 +8311,31 @@ inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> {
 inline constexpr struct relu_t : promoting_operator<relu_t> {
   static constexpr auto op_name = "relu";
 } relu{};
-inline constexpr struct maximum_t : promoting_operator<maximum_t> {
+inline constexpr struct maximum_t : extreme_operator<maximum_t> {
   static constexpr auto op_name = "maximum";
 } maximum{};
-inline constexpr struct minimum_t : promoting_operator<minimum_t> {
+inline constexpr struct minimum_t : extreme_operator<minimum_t> {
   static constexpr auto op_name = "minimum";
 } minimum{};
 inline constexpr struct where_t : promoting_operator<where_t> {
   static constexpr auto op_name = "where";
 } where{};
-inline constexpr struct lt_t : promoting_operator<lt_t> {
+inline constexpr struct lt_t : comparing_operator<lt_t> {
   static constexpr auto op_name = "lt";
 } lt{};
-inline constexpr struct le_t : promoting_operator<le_t> {
+inline constexpr struct le_t : comparing_operator<le_t> {
   static constexpr auto op_name = "le";
 } le{};
-inline constexpr struct gt_t : promoting_operator<gt_t> {
+inline constexpr struct gt_t : comparing_operator<gt_t> {
   static constexpr auto op_name = "gt";
 } gt{};
-inline constexpr struct ge_t : promoting_operator<ge_t> {
+inline constexpr struct ge_t : comparing_operator<ge_t> {
   static constexpr auto op_name = "ge";
 } ge{};
-inline constexpr struct eq_t : promoting_operator<eq_t> {
+inline constexpr struct eq_t : comparing_operator<eq_t> {
   static constexpr auto op_name = "eq";
 } eq{};
-inline constexpr struct ne_t : promoting_operator<ne_t> {
+inline constexpr struct ne_t : comparing_operator<ne_t> {
   static constexpr auto op_name = "ne";
 } ne{};
 
@@ -8074,12 +8506,18 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
 };
 } // namespace detail
 
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
+/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up.
 inline constexpr struct sum_to_size_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
+    auto const type = on_dims(
+        [](dims const& t) {
+          return category(static_cast<dtype>(t[0])) < 2 ? dims{static_cast<index_t>(dtype::int64)} : t;
+        },
+        type_fact(g));
     return choose(
-        same_fact(shape_of(g), sizes), detail::identity,
+        same_fact(shape_of(g), sizes), [&](auto const& v) { return to(detail::viewed(v), type); },
         [&](auto const& v) {
           return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes);
         },
@@ -8187,6 +8625,45 @@ constexpr auto materialize(operand<V, F> const& o, N const& n) {
 } // namespace varve
 
 // ---- varve/rule/pointwise.hpp
+namespace varve {
+
+namespace detail {
+/// What promotion looks at, of a mapped operand: {dtype, rank in a lane, rank, is it a plain number?}.
+template <class V, class F>
+constexpr auto lane_fact(operand<V, F> const& o) {
+  auto const number_fact = [&] {
+    if constexpr (is_ints<decltype(type_fact(o.value))>) return ints<number<V>>{};
+    else return dims{meta_of(o.value).number};
+  }();
+  return on_dims([](dims const& type, dims const& rank, dims const& sizes,
+                    dims const& n) { return dims{type[0], rank[0], sizes.n, n[0]}; },
+                 type_fact(o.value), logical_rank_fact(o), shape_of(o.value), number_fact);
+}
+/// The dtype that an elementwise operator computes in, in a lane, where that is not the one of all lanes together: a
+/// value of rank 0 in its lane decides no dtype beside one with dimensions, but has dimensions itself when it is
+/// mapped.
+template <class R>
+inline constexpr auto dtype_of_lanes = [](auto const&... o) {
+  auto const seen_as = [](dims const& f, index_t rank) {
+    meta m{static_cast<dtype>(f[0]), {}, f[3] != 0};
+    for (index_t k = 0; k < rank; ++k) m.sizes.push_back(1);
+    return m;
+  };
+  meta const lanes[] = {seen_as(o, o[1])...}, all[] = {seen_as(o, o[2])...};
+  dtype const t = R::compute_type(lanes, sizeof...(o));
+  return t == R::compute_type(all, sizeof...(o)) ? dims{} : dims{static_cast<index_t>(t)};
+};
+template <bool Promotes, class V, class T>
+constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
+  if constexpr (!Promotes || number<V>) return v;
+  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : v;
+  else if constexpr (T::size() == 0) return v;
+  else return to(v, type);
+}
+} // namespace detail
+
+} // namespace varve
+
 namespace varve::rule {
 
 /// Family of operators that compute each element from the elements at the same place. The operator gives
@@ -8251,7 +8728,10 @@ struct pointwise {
           return m;
         },
         logical_rank_fact(o)...);
-    return op(align(o, rank)...);
+    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
+    }(std::index_sequence_for<O...>{});
   }
 };
 
@@ -8275,14 +8755,15 @@ struct rules<add_t> : rule::pointwise<2> {
 };
 
 namespace detail {
-/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
+/// Truth values have no negative, no magnitude, and are not subtracted (as in PyTorch: use `eq`, `ne` or convert
+/// first).
 template <class Tag, int Arity>
 struct no_bool : rule::pointwise<Arity> {
   static constexpr bool accepts_bool = false;
   static constexpr meta shape(attributes const& at, meta const* in, int count) {
-    meta const m = rule::pointwise<Arity>::shape(at, in, count);
-    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
-    return m;
+    for (int k = 0; k < Arity; ++k)
+      if (in[k].type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
+    return rule::pointwise<Arity>::shape(at, in, count);
   }
 };
 } // namespace detail
@@ -8331,6 +8812,11 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
+/// Refuses integers and truth values, of which the function would make floating numbers unasked.
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
+}
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
 /// below them its body runs.
 template <class Tag, class... A>
@@ -8459,6 +8945,10 @@ struct rules<to_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::convert;
   static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    detail::require_dtype("to", at[0]);
+    return at;
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number};
   }
@@ -8533,6 +9023,9 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 template <>
 struct rules<reshape_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::resolve_shape(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
   template <class Op>
@@ -9114,6 +9607,12 @@ struct reduction {
   static constexpr op_kind kind = op_kind::reduction;
   static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   static constexpr int arity = 1;
+  /// No axes mean all of them; keepdim may be left out.
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::normalize_axes(at.count > 0 ? at[0] : dims{}, in[0].sizes),
+                      dims{at.count > 1 && at[1].n > 0 && at[1][0] != 0});
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number};
   }
@@ -9217,6 +9716,7 @@ constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class... A>
   static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
@@ -9249,6 +9749,9 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
 template <>
 struct rules<expand_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::resolve_expand(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true};
@@ -9565,6 +10068,9 @@ struct dynamic_level {
   /// Finds the payload of a view anew; null where values have none.
   void (*refresh)(tensor const& view) = nullptr;
 
+  /// What the function was given without a part in the derivative: it may be written into, unlike what it captures.
+  std::vector<tensor> given;
+
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
   /// A value of this level, with its payload as it is after writes into the memory it is a view of.
   tensor const& fresh(tensor const& t) const {
@@ -9670,7 +10176,12 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (!op.table->differentiable || !is_floating(y.dtype())) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) {
+        // Detached of what was made at this level: its own, though nothing that it shows is told of it.
+        if (is_floating(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
+          y = tracked_value(y, {});
+        return;
+      }
       y = tracked_value(y, {});
       if (!recording) origin = detail::view_origin::no_grad;
     }
@@ -9709,12 +10220,13 @@ struct batch_level : dynamic_level {
 namespace detail {
 /// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
     throw transform_error((std::string("varve: vmap: ") + op.name() +
                            " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
                            "randomness::different")
                               .c_str());
-  if (batch_level::of(*o.of).random == random_policy::same || op.at->count == 0) return {op(o.value), false};
+  if (batch_level::of(*o.of).random == random_policy::same) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);
   return {boxed_op{op.table, &wide}(o.value), true};
@@ -10787,9 +11299,9 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
 // ---- varve/op/abs.hpp
 namespace varve {
 
-/// Magnitude. The derivative at 0 is 0.
+/// Magnitude. The derivative at 0 is 0. Truth values are refused.
 template <>
-struct rules<abs_t> : rule::pointwise<1> {
+struct rules<abs_t> : detail::no_bool<abs_t, 1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
@@ -10890,15 +11402,20 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
 // ---- varve/op/clamp.hpp
 namespace varve {
 
-/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The
-/// derivative passes inside and at the bounds (torch.clamp).
+/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. A
+/// bound beyond the range of an integer dtype counts as the end of the range. The derivative passes inside and at the
+/// bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
-    auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
-    auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };
+    auto raise = [](auto const& v, auto const& lo) {
+      return where(lt(v, lo), detail::within_range_of(op_name, v, lo), v);
+    };
+    auto lower = [](auto const& v, auto const& hi) {
+      return where(gt(v, hi), detail::within_range_of(op_name, v, hi), v);
+    };
     if constexpr (is_none<Lo>) return lower(x, high);
     else if constexpr (is_none<Hi>) return raise(x, low);
     else return lower(raise(x, low), high);
@@ -10931,9 +11448,10 @@ struct rules<log_t> : rule::pointwise<1, promotion::floating> {
 // ---- varve/op/relu.hpp
 namespace varve {
 
-/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
+/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch. Truth values
+/// are refused.
 template <>
-struct rules<relu_t> : rule::pointwise<1> {
+struct rules<relu_t> : detail::no_bool<relu_t, 1> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
@@ -11016,7 +11534,8 @@ namespace varve {
 /// the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that require
 /// grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap`
 /// what is mapped (FS-7, TR-5). Traced values are written into like tensors, views included; the finished graph has
-/// none of it (`functionalize`).
+/// none of it (`functionalize`). Static values, and
+/// values seen through static transforms, are refused.
 template <class Tag>
 struct in_place {
   template <value... Y>
@@ -11028,6 +11547,14 @@ struct in_place {
     requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
   constexpr X& operator()(X&& x, Y const&... y) const {
     backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
+    return x;
+  }
+  /// What is neither: static values have no memory that views could share.
+  template <class X, value... Y>
+    requires(value<X> && !std::is_same_v<std::remove_cvref_t<X>, tensor> && !is_proxy_base<std::remove_cvref_t<X>>)
+  constexpr X& operator()(X&& x, Y const&...) const {
+    static_assert(never<X>, "varve: an in-place operator was called on a static value, or on one seen through a static "
+                            "transform; assign what the operator without underscore gives: x = mul(x, y)");
     return x;
   }
 };
@@ -11091,11 +11618,11 @@ VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims 
     throw autograd_error((std::string("varve: ") + op +
                           ": a tensor made in inference mode cannot be written into outside of it; clone it first")
                              .c_str());
-  dims const& s = x.sizes();
-  for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && strides[k] == 0)
-      throw value_error(
-          (std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+  if (repeats_elements(x.sizes(), strides))
+    throw value_error((std::string("varve: ") + op +
+                       ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
+                       "first")
+                          .c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -11162,7 +11689,8 @@ struct mutation {
   }
   template <class Op, class N, class X, class... O>
   static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
-    return op(x.value, aligned_to_lanes(Tag::op_name, x, o)...);
+    [[maybe_unused]] auto const type = on_dims(dtype_of_lanes<F>, lane_fact(x), lane_fact(o)...);
+    return op(x.value, in_dtype_of_lanes<true>(aligned_to_lanes(Tag::op_name, x, o), type)...);
   }
   template <class... Y>
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
@@ -11682,6 +12210,7 @@ struct node_extra : grad_node_extra {
   std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
   std::vector<T> retained; // by result
   std::vector<dependent<bool, T>> retains;
+  std::vector<T> collected; // by result: what backward passes that were given it as an input added up
   std::string where;
 
   static node_extra& of(grad_node& n) {
@@ -11726,7 +12255,12 @@ struct node_extra : grad_node_extra {
     }
     retains[nr] = true;
   }
+  void collect(std::uint32_t nr, T const& g) {
+    if (collected.size() <= nr) collected.resize(nr + 1);
+    collected[nr] = collected[nr].defined() ? T(add(collected[nr], g)) : g;
+  }
   bool release_retained(std::uint32_t nr) override {
+    if (nr < collected.size()) collected[nr] = tensor();
     bool const was = nr < retains.size() && retains[nr];
     if (was) {
       retains[nr] = false;
@@ -11735,7 +12269,8 @@ struct node_extra : grad_node_extra {
     return was;
   }
   tensor const* retained_at(std::uint32_t nr) const override {
-    return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr;
+    if (nr < retains.size() && retains[nr]) return &retained[nr];
+    return nr < collected.size() && collected[nr].defined() ? &collected[nr] : nullptr;
   }
   char const* call() const override { return where.c_str(); }
 };
@@ -12127,6 +12662,10 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   edge old; // let go outside of the lock: what a graph holds may be the user's
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
+  if (t.history() && t.history().to()->type->is_leaf)
+    throw autograd_error(
+        "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
+        "require grad: it would be no leaf any more, and get no gradient; make the leaf a clone");
   old = t.history();
   change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
 }
@@ -12156,6 +12695,10 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
                      "the functional operator");
   case view_origin::custom:
     refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+  case view_origin::leaf:
+    refuse_write(op,
+                 "a view of a leaf that requires grad, which is a view itself, is used in an in-place operator; write "
+                 "under no_grad, or into a clone");
   default:
     break;
   }
@@ -12163,6 +12706,13 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
   if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+}
+/// A copy, by the operator where there is no memory of its own.
+template <class T>
+T copy_of_value(T const& t) {
+  if (t.has_data()) return contiguous_copy(t);
+  no_grad const off;
+  return clone(t);
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
@@ -12182,8 +12732,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
     if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes
-                                         // on to the history of the original
+      before[i] = copy_of_value(x[i]); // what the gradient needs is about to be written over; its own derivative goes
+                                       // on to the history of the original
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
@@ -12331,6 +12881,11 @@ constexpr bool is_row_by_row(attributes const& at, layout const& in) {
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
+  static constexpr int least_attributes = 2;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    dims const offset = at.count > 2 && at[2].n > 0 ? at[2] : dims{0};
+    return attributes(detail::check_region(at[0], at[1], offset, in[0].sizes), at[1], offset);
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
@@ -12353,6 +12908,11 @@ template <>
 struct rules<as_strided_backward_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_sizes("as_strided_backward", at[0]);
+    if (at[2].n != 1) refuse::argument_is_invalid("as_strided_backward", "the offset is one number");
+    return detail::check_region(in[0].sizes, at[1], at[2], at[0]), at;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
@@ -12378,6 +12938,11 @@ template <>
 struct rules<as_strided_scatter_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[1].n != 1) refuse::argument_is_invalid("as_strided_scatter", "the offset is one number");
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
@@ -12715,6 +13280,9 @@ hook_handle tensor::register_hook(F f) const {
 }
 template <class F>
 hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
+  static_assert(std::is_void_v<decltype(f(*this))>,
+                "varve: register_post_accumulate_grad_hook: the hook returns something, which nobody would use; let it "
+                "return nothing, and write with set_grad");
   auto* const leaf = detail::leaf_of(*this);
   if (!leaf)
     detail::refuse_autograd("register_post_accumulate_grad_hook",
@@ -12811,10 +13379,14 @@ void detail::require_grad(tensor const& t, bool on) {
   if (on && !is_floating(t.dtype()))
     throw dtype_error(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
-  if (on && t.is_inference())
-    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on && t.is_inference() && !this_thread_inference)
+    refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first, or ask for it there");
   if (on) t.set_history(edge_to(new accumulate_grad));
   else t.set_history({});
+  // Its own views are, as it is, views of a base that knows nothing of the leaf: a write through one would take the
+  // leaf's gradient away.
+  if (t.base().defined() && (on ? t.origin() == view_origin::usual : t.origin() == view_origin::leaf))
+    t.set_origin(on ? view_origin::leaf : view_origin::usual);
 }
 #endif
 
@@ -12831,16 +13403,32 @@ namespace varve::detail {
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
   throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
 }
+/// Was a value made by the function that runs at a level of `grad` or `jvp`, or given to it?
+inline bool is_own(layer const& l, tensor const& x) {
+  if (l.kind->is_dual_level || x.is_made_since(l.epoch)) return true;
+  for (tensor const& t : static_cast<dynamic_level const*>(l.object)->given)
+    if (t.shares_storage(x)) return true;
+  return false;
+}
 inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = l.kind->role == layer_role::vmap;
+    if (!maps && !is_floating(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
     refuse_write_at_level(
         op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
   }
+}
+/// A captured tensor may not be written at all (FS-7): the transform would not see what the function does. What the
+/// function was given, or made, may.
+template <class Lv>
+void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
+  if (in.mine(x) || is_own(*in.self, x)) return;
+  refuse_write_at_level(op, in.self->kind->name,
+                        "a captured tensor is written into; pass it as an argument, or use the functional operator");
 }
 /// How the payload of a view is found after its base was written into.
 template <class I>
@@ -12866,9 +13454,10 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
-  if (!t.any && !in.mine(x[0])) return op(t.primal), x[0]; // constants of the level may go where its values may not
+  if (!t.any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(t.primal), x[0];
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
+  if (!in.mine(self)) return op(t.primal), self;
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
       throw autograd_error((std::string("varve: ") + op.name() +
@@ -12896,8 +13485,9 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   boxed_dual const d = in.open_dual(x);
   bool any = false;
   for (auto const& t : d.tangent) any = any || t.defined();
-  if (!any && !in.mine(x[0])) return op(d.primal), x[0];
+  if (!any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
+  if (!in.mine(x[0])) return op(d.primal), x[0];
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);
@@ -13028,11 +13618,36 @@ constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) 
 }
 } // namespace detail
 
+namespace detail {
+/// A name, so that compilers tell both numbers when they are not the same.
+template <std::size_t A, std::size_t B>
+inline constexpr bool same_number = A == B;
+/// Refuses trees beside `T` that hold another number of values, or are a node where it is none; says whether they fit.
+template <class T, class... R>
+consteval bool fits_tree() {
+  constexpr bool nodes = ((is_tree_node<R> == is_tree_node<T>) && ...) && ((is_vector<R> == is_vector<T>) && ...);
+  static_assert(nodes,
+                "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
+                "has a single value where the other has several");
+  if constexpr (nodes && tuple_node<T> && (tuple_node<R> && ...)) {
+    static_assert((same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...),
+                  "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one has "
+                  "more values than the other");
+    return (same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...);
+  } else {
+    return nodes;
+  }
+}
+} // namespace detail
+
 /// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure;
-/// gives the tree of the results (arrays stay arrays where the results are of one type).
+/// gives the tree of the results (arrays stay arrays where the results are of one type). Trees of other sizes
+/// are refused.
 template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
-  if constexpr (detail::is_vector<T>) {
+  if constexpr (!detail::fits_tree<T, R...>()) {
+    return t; // nothing more is instantiated after the message
+  } else if constexpr (detail::is_vector<T>) {
     std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
     for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));
@@ -13370,6 +13985,16 @@ inline constexpr layer_kind vmap_kind{
     .keys = transform_keys(transform_type::vmap),
     .process = &interpreter_layer<vmap_interpreter<dependent<batch_level, On>, dims>>::process};
 
+/// The tensors of a tree, as given to the function that runs at a level.
+template <class Lv, class T>
+void give_to(Lv& level, T const& t) {
+  tree_for_each(
+      [&]<class V>(V const& v) {
+        if constexpr (std::is_same_v<V, tensor>)
+          if (v.defined()) level.given.push_back(v);
+      },
+      t);
+}
 inline void require_floating(tensor const& t, char const* transform) {
   if (is_floating(t.dtype())) return;
   std::string what(transform);
@@ -13424,6 +14049,11 @@ public:
           }
         },
         t);
+  }
+  /// What the function is given beside what is tracked, or declares to capture.
+  template <class T>
+  void give(T const& t) {
+    detail::give_to(layer_.interpreter, t);
   }
   template <class Body>
   auto run(Body const& body) {
@@ -13506,6 +14136,10 @@ public:
           return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
         },
         p, t);
+  }
+  template <class T>
+  void give(T const& t) {
+    detail::give_to(layer_.interpreter, t);
   }
   template <class Body>
   auto run(Body const& body) {
@@ -13665,7 +14299,7 @@ struct options {
   /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
   bool is_grads_batched = false;
 };
-/// What `grad` gives for inputs the outputs do not depend on.
+/// What `grad` gives for inputs the outputs do not depend on; zeros require grad, as in PyTorch.
 enum class unused { error, undefined, zeros };
 
 } // namespace autograd
@@ -13680,16 +14314,23 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
     if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
-    if (!leaf_of(x)) refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
     run.capture(gradient_edge_of(x));
   }
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
     auto* const leaf = leaf_of(inputs[k]);
+    edge const e = gradient_edge_of(inputs[k]);
     bool again = false;
-    for (std::size_t i = 0; i < k; ++i) again = again || leaf_of(inputs[i]) == leaf;
+    for (std::size_t i = 0; i < k; ++i) {
+      edge const other = gradient_edge_of(inputs[i]);
+      again = again || (other.to() == e.to() && other.nr() == e.nr());
+    }
     if (!g.defined() || again) continue;
+    if (!leaf) {
+      node_extra<T>::of(*e.to()).collect(e.nr(), g);
+      continue;
+    }
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
@@ -13700,7 +14341,8 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
 namespace autograd {
 
 /// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves
-/// they were made of: `torch.autograd.backward`. With `inputs`, only to those. Cost: a small multiple of the recorded
+/// they were made of: `torch.autograd.backward`. With `inputs`, only to those, which need not be
+/// leaves. Cost: a small multiple of the recorded
 /// operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was freed, or when a
 /// saved value was overtaken; then some leaves may have their gradient already.
 template <class T = tensor>
@@ -13751,7 +14393,8 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined())
         detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = detail::constant_zeros(T(inputs[k].value.detach()));
+      g = T(clone(T(detail::constant_zeros(T(inputs[k].value.detach())))));
+      if (!inside_transform()) g.requires_grad_();
     }
     r.push_back(static_cast<T&&>(g));
   }
@@ -14351,6 +14994,32 @@ template <class V, int N>
 concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
 concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
+/// Has an argument, a value or a tree, something to differentiate?
+template <class X>
+consteval bool has_derivative() {
+  if constexpr (memory_ref<X>) return true;
+  else if constexpr (is_vector<X>) return has_derivative<typename X::value_type>();
+  else if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (has_derivative<E>() || ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return differentiable_leaf<X>;
+}
+/// Refuses an argument that a transform cannot differentiate; says whether it can.
+template <class X>
+consteval bool require_derivative() {
+  if constexpr (!has_derivative<X>()) {
+    static_assert(never<X> || is_tree_node<X> || !value<X>,
+                  "varve: an argument that is to be differentiated is an integer or a truth value; write 2.0 for 2, or "
+                  "convert it to a floating dtype");
+    static_assert(never<X> || is_tree_node<X> || value<X>,
+                  "varve: an argument that is to be differentiated is no value and no tree of values; declare its type "
+                  "one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
+    static_assert(never<X> || !is_tree_node<X>,
+                  "varve: an argument that is to be differentiated is a tree without a floating value");
+  }
+  return has_derivative<X>();
+}
 } // namespace detail
 
 /// One run of reverse mode on static values: a tape, and the level its values are seen at.
@@ -14376,6 +15045,8 @@ public:
           },
           t);
   }
+  template <class T>
+  constexpr void give(T const&) const {} // nothing static is written into
   template <class Body>
   constexpr auto run(Body const& body) {
     return body();
@@ -14575,6 +15246,1581 @@ struct static_batch {
 
 } // namespace varve::detail
 
+// ---- varve/shape/size_table.hpp
+/// @file
+/// Sizes as expressions of symbols. A table keeps each expression once, in normal form: sums of products of symbols,
+/// whole numbers multiplied out, and of what no polynomial says (quotients, remainders, least and greatest). So equal
+/// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
+namespace varve {
+
+enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
+/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one; quotients and remainders are
+/// those of division rounded down (Python's `//` and `%`).
+struct size_expression {
+  size_op op;
+  extent a, b;
+};
+
+/// What a size may be, both ends included.
+struct size_range {
+  static constexpr index_t unlimited = INT64_MAX;
+  index_t least = -unlimited, greatest = unlimited;
+  friend constexpr bool operator==(size_range const&, size_range const&) = default;
+};
+
+enum class relation : unsigned char { equal, unequal, less, less_equal };
+enum class truth : unsigned char { no, yes, unknown };
+/// A condition on symbols that a program was made under.
+struct size_guard {
+  relation is;
+  extent left, right;
+  extent unless = 1; // need not hold where this is 0
+};
+
+namespace detail {
+/// Sums and products that stay within what is unlimited.
+constexpr index_t limited_sum(index_t a, index_t b) {
+  constexpr index_t most = size_range::unlimited;
+  if (a == most || a == -most) return a;
+  if (b == most || b == -most) return b;
+  index_t r = 0;
+  if (__builtin_add_overflow(a, b, &r)) return a > 0 ? most : -most;
+  return r;
+}
+constexpr index_t limited_product(index_t a, index_t b) {
+  constexpr index_t most = size_range::unlimited;
+  index_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r) || r > most || r < -most) return (a > 0) == (b > 0) ? most : -most;
+  return r;
+}
+constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
+constexpr bool holds(relation is, index_t a, index_t b) {
+  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
+}
+
+/// A number times a product of entries that are no sums and no products, in their order.
+struct size_monomial {
+  static constexpr int most = 16;
+  index_t times = 0;
+  int count = 0, factor[most]{};
+
+  /// -1, 0, 1: products of more factors first, numbers last; of as many, those of earlier entries.
+  constexpr int compare(size_monomial const& o) const {
+    if (count != o.count) return count > o.count ? -1 : 1;
+    for (int k = 0; k < count; ++k)
+      if (factor[k] != o.factor[k]) return factor[k] < o.factor[k] ? -1 : 1;
+    return 0;
+  }
+  constexpr size_monomial operator*(size_monomial const& o) const {
+    if (count + o.count > most) refuse::argument_is_invalid("size", "a product of more than 16 sizes");
+    size_monomial r;
+    r.times = times * o.times;
+    for (int i = 0, j = 0; i < count || j < o.count;)
+      r.factor[r.count++] = j == o.count || (i < count && factor[i] <= o.factor[j]) ? factor[i++] : o.factor[j++];
+    return r;
+  }
+  /// Divides by `o` if nothing is left over.
+  constexpr bool divide(size_monomial const& o, size_monomial& quotient) const {
+    if (times % o.times != 0) return false;
+    size_monomial q;
+    q.times = times / o.times;
+    int j = 0;
+    for (int i = 0; i < count; ++i)
+      if (j < o.count && factor[i] == o.factor[j]) ++j;
+      else q.factor[q.count++] = factor[i];
+    quotient = q;
+    return j == o.count;
+  }
+};
+/// Monomials in their order, none of them 0, no two of the same factors.
+struct size_polynomial {
+  list<size_monomial> terms{};
+
+  constexpr void add(size_monomial const& m) {
+    if (m.times == 0) return;
+    std::size_t at = 0;
+    while (at < terms.size() && terms[at].compare(m) < 0) ++at;
+    if (at < terms.size() && terms[at].compare(m) == 0) {
+      terms[at].times += m.times;
+      if (terms[at].times == 0) {
+        for (; at + 1 < terms.size(); ++at) terms[at] = terms[at + 1];
+        terms.pop_back();
+      }
+      return;
+    }
+    terms.push_back(m);
+    for (std::size_t k = terms.size() - 1; k > at; --k) terms[k] = terms[k - 1];
+    terms[at] = m;
+  }
+};
+} // namespace detail
+
+/// The expressions of a table, wherever they lie: what they come to, and how they read.
+class size_view {
+  enum class write_as : unsigned char { term, factor, magnitude }; // magnitude: what is negative, without its sign
+
+public:
+  constexpr explicit size_view(size_expression const* all) : all_(all) {}
+  constexpr size_expression const& operator[](extent e) const { return all_[e.entry()]; }
+
+  /// The number at given symbols.
+  constexpr index_t evaluate(extent e, index_t const* symbols) const {
+    if (e.is_number()) return e.number();
+    size_expression const& x = (*this)[e];
+    if (x.op == size_op::symbol) return symbols[x.a.number()];
+    return combine(x.op, evaluate(x.a, symbols), evaluate(x.b, symbols));
+  }
+  /// An operation on numbers.
+  static constexpr index_t combine(size_op op, index_t a, index_t b) {
+    switch (op) {
+    case size_op::sum:
+      return a + b;
+    case size_op::product:
+      return a * b;
+    case size_op::quotient:
+      return detail::floor_div(a, b);
+    case size_op::remainder:
+      return detail::floor_mod(a, b);
+    case size_op::least:
+      return a < b ? a : b;
+    default:
+      return a < b ? b : a;
+    }
+  }
+  /// What it may be where the symbols are within `symbols`; may be wider than need be.
+  constexpr size_range range(extent e, size_range const* symbols) const {
+    if (e.is_number()) return {e.number(), e.number()};
+    size_expression const& x = (*this)[e];
+    if (x.op == size_op::symbol) return symbols[x.a.number()];
+    size_range const a = range(x.a, symbols), b = range(x.b, symbols);
+    switch (x.op) {
+    case size_op::sum:
+      return {detail::limited_sum(a.least, b.least), detail::limited_sum(a.greatest, b.greatest)};
+    case size_op::product:
+      return product_of(a, b);
+    case size_op::quotient:
+      return quotient_of(a, b);
+    case size_op::remainder:
+      if (b.least < 1) return {};
+      if (a.least >= 0 && a.greatest < b.least) return a;
+      return {0, b.greatest == size_range::unlimited ? b.greatest : b.greatest - 1};
+    case size_op::least:
+      return {lesser(a.least, b.least), lesser(a.greatest, b.greatest)};
+    default:
+      return {greater(a.least, b.least), greater(a.greatest, b.greatest)};
+    }
+  }
+  constexpr bool holds(size_guard const& g, index_t const* symbols) const {
+    return evaluate(g.unless, symbols) == 0 ||
+           detail::holds(g.is, evaluate(g.left, symbols), evaluate(g.right, symbols));
+  }
+
+  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`; symbols without a name are `s0`, `s1`.
+  std::string text(extent e) const {
+    std::string s;
+    write(s, e);
+    return s;
+  }
+  std::string text(size_guard const& g) const {
+    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+    return text(g.left) + signs[static_cast<int>(g.is)] + text(g.right);
+  }
+  /// ... appended to letters: a string, or in constant expressions a `list<char>`.
+  template <class Letters>
+  constexpr void write(Letters& to, extent e, write_as how = write_as::term) const {
+    if (how == write_as::factor && !is_whole(e)) {
+      to.push_back('('), write(to, e), to.push_back(')');
+      return;
+    }
+    if (e.is_number()) return write_number(to, how == write_as::magnitude ? -e.number() : e.number());
+    if (e.is_name()) return write_name(to, e);
+    size_expression const& x = (*this)[e];
+    switch (x.op) {
+    case size_op::symbol:
+      if (x.b.is_name()) return write_name(to, x.b);
+      to.push_back('s');
+      return write_number(to, x.a.number());
+    case size_op::sum: {
+      bool const less = is_negative(x.b);
+      write(to, x.a), write_all(to, less ? " - " : " + ");
+      return write(to, x.b, less ? write_as::magnitude : write_as::term);
+    }
+    case size_op::product:
+      if (!x.b.is_number()) return write(to, x.a), write_all(to, "*"), write(to, x.b);
+      if (index_t const times = how == write_as::magnitude ? -x.b.number() : x.b.number(); times == -1)
+        to.push_back('-');
+      else if (times != 1) write_number(to, times), to.push_back('*');
+      return write(to, x.a);
+    case size_op::quotient:
+    case size_op::remainder:
+      write(to, x.a, write_as::factor), write_all(to, x.op == size_op::quotient ? "//" : "%");
+      return write(to, x.b, write_as::factor);
+    default:
+      write_all(to, x.op == size_op::least ? "min(" : "max(");
+      write(to, x.a), write_all(to, ", "), write(to, x.b), write_all(to, ")");
+    }
+  }
+
+private:
+  size_expression const* all_;
+
+  static constexpr index_t lesser(index_t a, index_t b) { return a < b ? a : b; }
+  static constexpr index_t greater(index_t a, index_t b) { return a < b ? b : a; }
+  static constexpr size_range hull(index_t a, index_t b, index_t c, index_t d) {
+    return {lesser(lesser(a, b), lesser(c, d)), greater(greater(a, b), greater(c, d))};
+  }
+  static constexpr size_range product_of(size_range const& a, size_range const& b) {
+    using detail::limited_product;
+    return hull(limited_product(a.least, b.least), limited_product(a.least, b.greatest),
+                limited_product(a.greatest, b.least), limited_product(a.greatest, b.greatest));
+  }
+  static constexpr size_range quotient_of(size_range const& a, size_range const& b) {
+    if (b.least < 1) return {};
+    auto const end = [](index_t x, index_t y) {
+      bool const unlimited = x == size_range::unlimited || x == -size_range::unlimited;
+      return unlimited ? x : detail::floor_div(x, y);
+    };
+    return hull(end(a.least, b.least), end(a.least, b.greatest), end(a.greatest, b.least), end(a.greatest, b.greatest));
+  }
+
+  static constexpr void write_all(auto& to, char const* text) {
+    for (; *text; ++text) to.push_back(*text);
+  }
+  static constexpr void write_number(auto& to, index_t n) {
+    if (n < 0) to.push_back('-');
+    if (n / 10 != 0) write_number(to, n < 0 ? -(n / 10) : n / 10);
+    to.push_back(static_cast<char>('0' + (n < 0 ? -(n % 10) : n % 10)));
+  }
+  static constexpr void write_name(auto& to, extent name) {
+    for (int k = 48; k >= 0; k -= 8)
+      if (char const c = static_cast<char>(name.number() >> k & 255)) to.push_back(c);
+  }
+  constexpr bool is_whole(extent e) const { return e.is_number() ? e.number() >= 0 : (*this)[e].op == size_op::symbol; }
+  constexpr bool is_negative(extent e) const {
+    if (e.is_entry() && (*this)[e].op == size_op::product) e = (*this)[e].b;
+    return e.is_number() && e.number() < 0;
+  }
+};
+
+/// Expressions of symbols, each once. Its functions take numbers and its own entries, and give the normal form.
+class size_table {
+public:
+  constexpr size_table() = default;
+  /// ... with entries that are in normal form: those of another table.
+  constexpr size_table(size_expression const* from, size_expression const* to) : all_(from, to) {}
+  constexpr std::size_t size() const { return all_.size(); }
+  constexpr size_expression const* data() const { return all_.data(); }
+  constexpr size_view view() const { return size_view(all_.data()); }
+  constexpr size_expression const& operator[](extent e) const { return all_[static_cast<std::ptrdiff_t>(e.entry())]; }
+
+  /// Symbol number k; the name is that with which it was first asked for.
+  constexpr extent symbol(int k, extent name = 0) {
+    for (std::size_t s = 0; s < all_.size(); ++s)
+      if (all_[s].op == size_op::symbol && all_[s].a.number() == k) return extent::entry(static_cast<index_t>(s));
+    all_.push_back({size_op::symbol, k, name});
+    return extent::entry(static_cast<index_t>(all_.size()) - 1);
+  }
+  /// An expression of another table with the same symbols.
+  constexpr extent imported(size_view from, extent e) {
+    if (!e.is_entry()) return e;
+    size_expression const& x = from[e];
+    if (x.op == size_op::symbol) return symbol(static_cast<int>(x.a.number()), x.b);
+    extent const a = imported(from, x.a);
+    return combine(x.op, a, imported(from, x.b));
+  }
+  /// An operation on sizes.
+  constexpr extent combine(size_op op, extent a, extent b) {
+    switch (op) {
+    case size_op::sum:
+      return add(a, b);
+    case size_op::product:
+      return multiply(a, b);
+    case size_op::quotient:
+      return divide(a, b);
+    case size_op::remainder:
+      return modulo(a, b);
+    case size_op::least:
+      return least(a, b);
+    default:
+      return greatest(a, b);
+    }
+  }
+  constexpr extent add(extent a, extent b) {
+    if (a.is_number() && b.is_number()) return a.number() + b.number();
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    collect(p, b, 1);
+    return entry_of(p);
+  }
+  constexpr extent subtract(extent a, extent b) {
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    collect(p, b, -1);
+    return entry_of(p);
+  }
+  constexpr extent multiply(extent a, extent b) {
+    if (a.is_number() && b.is_number()) return a.number() * b.number();
+    detail::size_polynomial x, y, p;
+    collect(x, a, 1);
+    collect(y, b, 1);
+    for (auto const& m : x.terms)
+      for (auto const& n : y.terms) p.add(m * n);
+    return entry_of(p);
+  }
+  /// a / b rounded down. What b divides comes out: (4n + 3) / 2 is 2n + 1.
+  constexpr extent divide(extent a, extent b) {
+    detail::size_polynomial whole, rest;
+    if (!split(a, b, whole, rest)) return intern({size_op::quotient, a, b});
+    extent const left = entry_of(rest);
+    if (left.is_number() && b.is_number()) whole.add({detail::floor_div(left.number(), b.number())});
+    else if (!known_equal(left, 0)) collect(whole, intern({size_op::quotient, left, b}), 1);
+    return entry_of(whole);
+  }
+  /// a modulo b, of the sign of b.
+  constexpr extent modulo(extent a, extent b) {
+    detail::size_polynomial whole, rest;
+    if (!split(a, b, whole, rest)) return intern({size_op::remainder, a, b});
+    extent const left = entry_of(rest);
+    if (left.is_number() && b.is_number()) return detail::floor_mod(left.number(), b.number());
+    return known_equal(left, 0) ? extent(0) : intern({size_op::remainder, left, b});
+  }
+  constexpr extent least(extent a, extent b) { return choice(size_op::least, a, b); }
+  constexpr extent greatest(extent a, extent b) { return choice(size_op::greatest, a, b); }
+
+  /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
+  constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
+    extent const apart_by = subtract(a, b);
+    size_range const r = view().range(apart_by, symbols);
+    bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
+    switch (is) {
+    case relation::equal:
+      return equal ? truth::yes : apart ? truth::no : truth::unknown;
+    case relation::unequal:
+      return equal ? truth::no : apart ? truth::yes : truth::unknown;
+    case relation::less:
+      return r.greatest < 0 ? truth::yes : r.least >= 0 ? truth::no : truth::unknown;
+    default:
+      return r.greatest <= 0 ? truth::yes : r.least > 0 ? truth::no : truth::unknown;
+    }
+  }
+
+private:
+  list<size_expression> all_{};
+
+  constexpr extent intern(size_expression const& x) {
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (all_[k].op == x.op && known_equal(all_[k].a, x.a) && known_equal(all_[k].b, x.b))
+        return extent::entry(static_cast<index_t>(k));
+    all_.push_back(x);
+    return extent::entry(static_cast<index_t>(all_.size()) - 1);
+  }
+  /// The monomial that a product, or what is no sum, stands for.
+  constexpr detail::size_monomial monomial(extent e) const {
+    detail::size_monomial m;
+    m.times = e.is_number() ? e.number() : 1;
+    if (e.is_number()) return m;
+    if (size_expression const& x = (*this)[e]; x.op == size_op::product) return monomial(x.a) * monomial(x.b);
+    m.factor[m.count++] = static_cast<int>(e.entry());
+    return m;
+  }
+  /// Adds `times` an expression to a polynomial.
+  constexpr void collect(detail::size_polynomial& p, extent e, index_t times) const {
+    if (!e.is_number() && (*this)[e].op == size_op::sum) {
+      collect(p, (*this)[e].a, times);
+      collect(p, (*this)[e].b, times);
+      return;
+    }
+    detail::size_monomial m = monomial(e);
+    m.times *= times;
+    p.add(m);
+  }
+  constexpr extent entry_of(detail::size_monomial const& m) {
+    if (m.count == 0) return m.times;
+    extent e = extent::entry(m.factor[0]);
+    for (int k = 1; k < m.count; ++k) e = intern({size_op::product, e, extent::entry(m.factor[k])});
+    return m.times == 1 ? e : intern({size_op::product, e, m.times});
+  }
+  constexpr extent entry_of(detail::size_polynomial const& p) {
+    if (p.terms.empty()) return 0;
+    extent e = entry_of(p.terms[0]);
+    for (std::size_t k = 1; k < p.terms.size(); ++k) e = intern({size_op::sum, e, entry_of(p.terms[k])});
+    return e;
+  }
+  /// Parts a into what b divides, as the quotient, and the rest; false where b is a sum, or 0.
+  constexpr bool split(extent a, extent b, detail::size_polynomial& whole, detail::size_polynomial& rest) const {
+    if (known_equal(b, 0) || (!b.is_number() && (*this)[b].op == size_op::sum)) return false;
+    detail::size_monomial const divisor = monomial(b);
+    detail::size_polynomial p;
+    collect(p, a, 1);
+    for (auto const& m : p.terms) {
+      detail::size_monomial q;
+      if (m.divide(divisor, q)) whole.add(q);
+      else if (divisor.count == 0) { // 7n is 2 * 3n + n
+        whole.add(scaled(m, detail::floor_div(m.times, divisor.times)));
+        rest.add(scaled(m, detail::floor_mod(m.times, divisor.times)));
+      } else rest.add(m);
+    }
+    return true;
+  }
+  static constexpr detail::size_monomial scaled(detail::size_monomial m, index_t times) {
+    m.times = times;
+    return m;
+  }
+  constexpr extent choice(size_op op, extent a, extent b) {
+    extent const apart = subtract(a, b);
+    if (apart.is_number()) return (apart.number() < 0) == (op == size_op::least) ? a : b;
+    bool const in_order = !a.is_number() && (b.is_number() || a.entry() < b.entry());
+    return in_order ? intern({op, a, b}) : intern({op, b, a});
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/graph.hpp
+/// @file
+/// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
+/// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
+/// and `freeze` convert. Sizes and attributes are numbers, or entries of the graph's own table of expressions
+/// (`extent`): such a graph has symbolic sizes. Names of arguments and results (`named.hpp`) are a pointer to a
+/// constant table: passes copy it, and only printing and emission look at it.
+namespace varve {
+
+/// Are operators of a node recorded for a gradient: as around it, or, whatever the mode there, as it was called
+/// (`no_grad`, `enable_grad`)? Read by `interpret`.
+enum class recording : unsigned char { as_around, off, on };
+
+/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
+/// the node's own.
+struct node {
+  op_handle const* op = nullptr;
+  attributes at{};
+  meta out{};
+  int first = 0;
+  int count = 0;
+  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the
+  /// number of a `placeholder`.
+  double value = 0;
+  /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
+  int regions_first = 0;
+  int regions_count = 0;
+  /// Of a call of a custom function: which of `graph::functions` it is. Its subgraph is what `forward` computes.
+  int function = -1;
+  recording mode = recording::as_around;
+  /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
+  bool scaffold = false;
+  /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
+  /// derivative is not that of the text. `interpret` refuses to be differentiated there.
+  bool text = false;
+};
+
+/// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are
+/// given to it, what follows is for the subgraph alone.
+struct kept_function {
+  boxed_function call{};
+  char const* name = "";
+  int operands = 0;
+};
+
+/// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
+struct region {
+  int node_first = 0, node_count = 0;
+  int inputs = 0;
+  /// Results are the node numbers `graph::results[result_first .. + result_count)`.
+  int result_first = 0, result_count = 0;
+};
+
+/// Is a node a constant whose elements lie in `graph::constants`?
+constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::constant && n.out.sizes.n > 0; }
+
+/// Array sizes of a graph.
+struct graph_sizes {
+  std::size_t nodes, edges, results, regions, constants, expressions, guards;
+};
+
+/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives
+/// them.
+struct graph_names {
+  char const* const* text = nullptr;
+  int count = 0;
+};
+
+/// A graph of either form, to look at: printing, verifying and comparing are written once.
+struct graph_view {
+  node const* nodes;
+  int const* edges;
+  int const* results;
+  region const* regions;
+  double const* constants;
+  size_expression const* expressions;
+  size_guard const* guards;
+  graph_sizes sizes;
+  graph_names names;
+  kept_function const* functions = nullptr;
+  std::size_t function_count = 0;
+
+  constexpr node const* begin() const { return nodes; }
+  constexpr node const* end() const { return nodes + sizes.nodes; }
+  /// Number of the `k`-th operand of a node.
+  constexpr int operand(node const& n, int k) const { return edges[n.first + k]; }
+};
+
+/// What every form of a graph `G` answers: `for (node const& n : g)`, `g.count(vv::sigmoid)`, `g.operations()`.
+template <class G>
+struct graph_questions {
+  constexpr node const* begin() const { return static_cast<G const&>(*this).view().begin(); }
+  constexpr node const* end() const { return static_cast<G const&>(*this).view().end(); }
+  /// Number of nodes of an operator, all functions included.
+  template <class Op>
+  constexpr int count(Op const&) const {
+    static_assert(
+        requires { sizeof(rules<Op>); },
+        "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and "
+        "sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
+    int n = 0;
+    if constexpr (requires { sizeof(rules<Op>); })
+      for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
+    return n;
+  }
+  /// The symbolic size of this name, as metas and attributes of the graph have it: `g.nodes[k].out.sizes ==
+  /// dims{g.symbol("n"), 3}`. `value_error` where it has none.
+  constexpr index_t symbol(char const* name) const {
+    graph_view const g = static_cast<G const&>(*this).view();
+    for (std::size_t k = 0; k < g.sizes.expressions; ++k)
+      if (g.expressions[k].op == size_op::symbol && known_equal(g.expressions[k].b, varve::symbol(name)))
+        return extent::entry(static_cast<index_t>(k)).number();
+    refuse::argument_is_invalid("graph", "it has no symbolic size of this name");
+  }
+  /// Number of nodes that compute something: neither placeholders nor constants.
+  constexpr int operations() const {
+    int n = 0;
+    for (node const& nd : *this) n += nd.op->kind != op_kind::placeholder && nd.op->kind != op_kind::constant;
+    return n;
+  }
+};
+
+/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order
+/// operators as further regions. Usable in constant expressions; `static_graph` is the form that outlives them.
+struct graph : graph_questions<graph> {
+  list<node> nodes;
+  list<int> edges;
+  list<int> results;
+  list<region> regions;
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place
+  /// here and are refused while tracing.
+  list<double> constants;
+  /// What sizes and attributes that are no numbers are, and what the graph was made under: it is not for other sizes.
+  size_table expressions;
+  list<size_guard> guards;
+  graph_names names{};
+  /// Custom functions that it calls: of graphs made at run time only.
+  list<kept_function> functions{};
+
+  constexpr graph_view view() const {
+    return {nodes.data(),
+            edges.data(),
+            results.data(),
+            regions.data(),
+            constants.data(),
+            expressions.data(),
+            guards.data(),
+            {nodes.size(), edges.size(), results.size(), regions.size(), constants.size(), expressions.size(),
+             guards.size()},
+            names,
+            functions.data(),
+            functions.size()};
+  }
+  constexpr operator graph_view() const { return view(); }
+};
+
+/// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
+template <graph_sizes S>
+struct static_graph : graph_questions<static_graph<S>> {
+  node nodes[S.nodes ? S.nodes : 1]{};
+  int edges[S.edges ? S.edges : 1]{};
+  int results[S.results ? S.results : 1]{};
+  region regions[S.regions ? S.regions : 1]{};
+  double constants[S.constants ? S.constants : 1]{};
+  size_expression expressions[S.expressions ? S.expressions : 1]{};
+  size_guard guards[S.guards ? S.guards : 1]{};
+  graph_names names{};
+  static constexpr graph_sizes sizes = S;
+
+  constexpr static_graph() = default;
+  constexpr explicit static_graph(graph const& g) : names(g.names) {
+    for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
+    for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
+    for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
+    for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
+    for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
+    for (std::size_t k = 0; k < S.expressions; ++k) expressions[k] = g.expressions.data()[k];
+    for (std::size_t k = 0; k < S.guards; ++k) guards[k] = g.guards[k];
+  }
+  constexpr graph_view view() const {
+    return {nodes, edges, results, regions, constants, expressions, guards, S, names};
+  }
+  constexpr operator graph_view() const { return view(); }
+  /// The same graph in the form that passes work on.
+  constexpr graph thaw() const {
+    graph g;
+    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges),
+    g.results = list<int>(results, results + S.results);
+    g.regions = list<region>(regions, regions + S.regions),
+    g.constants = list<double>(constants, constants + S.constants);
+    g.expressions = size_table(expressions, expressions + S.expressions);
+    g.guards = list<size_guard>(guards, guards + S.guards);
+    g.names = names;
+    return g;
+  }
+};
+
+/// Does a graph write into values?
+constexpr bool has_mutation(graph_view g) {
+  for (node const& n : g)
+    if (n.op->kind == op_kind::mutation) return true;
+  return false;
+}
+
+namespace detail {
+template <class Make>
+struct frozen_sizes {
+  static constexpr graph_sizes compute() {
+    graph const g = Make{}();
+    return g.view().sizes;
+  }
+};
+} // namespace detail
+
+/// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
+template <class Make>
+constexpr auto freeze(Make) {
+  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
+    static_assert((detail::frozen_sizes<Make>::compute(), true),
+                  "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
+                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
+    return static_graph<graph_sizes{}>{};
+  } else {
+    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
+    return static_graph<s>(Make{}());
+  }
+}
+
+} // namespace varve
+
+// ---- varve/graph/builder.hpp
+namespace varve {
+
+namespace detail {
+/// The operators that only graphs have.
+constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
+} // namespace detail
+inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
+inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
+
+/// One of several results of a higher-order node; attribute {k}.
+inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
+
+/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
+/// sample sizes, and what is read back of them, have it (`graph/read_sizes.hpp`).
+inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
+
+namespace detail {
+/// A number as a graph holds it. Integers that no double is are refused: they would become others.
+template <class T>
+constexpr double held(T v) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    std::uint64_t n = v < 0 ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    while (n > std::uint64_t{1} << 53 && n % 2 == 0) n /= 2;
+    if (n > std::uint64_t{1} << 53)
+      refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
+  }
+  return static_cast<double>(v);
+}
+/// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
+constexpr void take_constants(graph& into, graph const& from, node& n) {
+  auto const first = static_cast<std::ptrdiff_t>(n.value);
+  n.value = static_cast<double>(into.constants.size());
+  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
+}
+/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
+/// keeps all numbers.
+constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
+  for (int r = from; r < to; ++r) {
+    region g_r = g.regions[static_cast<std::size_t>(r)];
+    int const shift = static_cast<int>(into.nodes.size()) - g_r.node_first;
+    for (int n = g_r.node_first; n < g_r.node_first + g_r.node_count; ++n) {
+      node nd = g.nodes[static_cast<std::size_t>(n)];
+      int const edge = static_cast<int>(into.edges.size());
+      for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
+      nd.first = edge;
+      if (is_array_constant(nd)) take_constants(into, g, nd);
+      if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
+      if (nd.function >= 0) {
+        into.functions.push_back(g.functions[nd.function]);
+        nd.function = static_cast<int>(into.functions.size()) - 1;
+      }
+      into.nodes.push_back(nd);
+    }
+    int const result = static_cast<int>(into.results.size());
+    for (int k = 0; k < g_r.result_count; ++k)
+      into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
+    g_r.node_first += shift;
+    g_r.result_first = result;
+    into.regions.push_back(g_r);
+  }
+}
+} // namespace detail
+
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  out.expressions = g.expressions, out.guards = g.guards;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
+/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a
+/// stack; a value of an outer function used in an inner one becomes an extra input of it, once (lifting, SL-3, SL-4).
+class graph_builder {
+public:
+  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) {
+    root_->current_ = this;
+  }
+  graph_builder(graph_builder const&) = delete;
+  graph_builder& operator=(graph_builder const&) = delete;
+  constexpr ~graph_builder() { root_->current_ = outer_; }
+
+  /// Sizes from this one on are samples that stand for symbolic ones; 0 when there are none.
+  constexpr index_t least_sample() const { return root_->least_sample_; }
+  constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
+
+  /// The function being traced now.
+  constexpr graph_builder& current() { return *root_->current_; }
+
+  constexpr int input(meta const& m) {
+    node n;
+    n.op = &placeholder_handle;
+    n.out = m;
+    n.out.number = false;
+    n.value = static_cast<double>(inputs_);
+    ++inputs_;
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  constexpr int constant(dtype type, double v) {
+    nodes_.push_back({&constant_handle, no_attributes, {type, {}}, 0, 0, v});
+    nodes_.back().scaffold = scaffolds_ > 0;
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  /// A constant of rank > 0 with these elements.
+  template <class T>
+  constexpr int constant(dtype type, dims const& sizes, T const* elements) {
+    node n;
+    n.op = &constant_handle;
+    n.out = {type, sizes};
+    n.value = static_cast<double>(constants_.size());
+    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
+    nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
+    nodes_.back().scaffold = scaffolds_ > 0;
+    nodes_.back().text = root_->texts_ > 0;
+    for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  /// The number here of a node of an outer function: an extra input, made once.
+  constexpr int lift(graph_builder const* owner, int id, meta const& m) {
+    if (owner == this) return id;
+    if (!outer_) refuse::argument_is_invalid("trace", "a value of another trace was used; pass it as an argument");
+    int const outer_id = outer_->lift(owner, id, m);
+    for (std::size_t k = 0; k < lifted_.size(); k += 2)
+      if (lifted_[k] == outer_id) return lifted_[k + 1];
+    int const mine = input(m);
+    lifted_.push_back(outer_id);
+    lifted_.push_back(mine);
+    return mine;
+  }
+  constexpr void result(int id) { results_.push_back(id); }
+  /// A node written so far, and its first operand.
+  constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
+  /// Ends the tracing of an inner function: further operators belong to the function around it.
+  constexpr void close() { root_->current_ = outer_; }
+
+  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the
+  /// union in order of first use. Results are as those of the first.
+  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count,
+                               graph_builder& a, graph_builder* b = nullptr) {
+    list<int> all(operands, operands + count), lifted;
+    int const functions = b ? 2 : 1;
+    graph_builder* const inner[] = {&a, b};
+    for (int q = 0; q < functions; ++q)
+      for (std::size_t k = 0; k < inner[q]->lifted_.size(); k += 2) {
+        bool known = false;
+        for (int id : lifted) known = known || id == inner[q]->lifted_[k];
+        if (!known) lifted.push_back(inner[q]->lifted_[k]);
+      }
+    for (int id : lifted) all.push_back(id);
+    for (int q = 0; q < functions; ++q) inner[q]->take_inputs(lifted, *this);
+    graph const ga = a.finish();
+    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions,
+              inside_a = static_cast<int>(ga.regions.size());
+    detail::append(inner_, ga, 0, 1, rest);
+    if (b) { // a named graph: g++ 12 loses temporaries that hold storage
+      graph const gb = b->finish();
+      int const rest_of_b = rest + inside_a - 1;
+      detail::append(inner_, gb, 0, 1, rest_of_b);
+      detail::append(inner_, ga, 1, inside_a, rest);
+      detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), rest_of_b);
+    } else {
+      detail::append(inner_, ga, 1, inside_a, rest);
+    }
+    meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
+    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
+    nodes_[static_cast<std::size_t>(id)].regions_first = first;
+    nodes_[static_cast<std::size_t>(id)].regions_count = functions;
+    several_ = ga.regions[0].result_count;
+    return id;
+  }
+  /// Says of a node that it calls a custom function, whose `forward` is its subgraph.
+  constexpr void keep(int id, kept_function const& f) {
+    functions_.push_back(f);
+    nodes_[static_cast<std::size_t>(id)].function = static_cast<int>(functions_.size()) - 1;
+  }
+  /// ... and how it was called.
+  constexpr void is_text(int id) { nodes_[static_cast<std::size_t>(id)].text = true; }
+  constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
+  /// What is written while the count is not 0 is no part of the program, unless that uses it.
+  constexpr void count_scaffolds(int by) { scaffolds_ += by; }
+  /// ... is the text of a custom function.
+  constexpr void count_texts(int by) { root_->texts_ += by; }
+  constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
+  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
+  constexpr int result_of(int id, int k, meta const& m) {
+    if (several_ == 1) {
+      nodes_[static_cast<std::size_t>(id)].out = m;
+      return id;
+    }
+    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
+  }
+
+  /// The finished function with its inner functions behind it.
+  constexpr graph finish() const& {
+    graph g;
+    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_, g.functions = functions_;
+    end(g);
+    return g;
+  }
+  constexpr graph finish() && {
+    graph g;
+    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_),
+    g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_),
+    g.functions = static_cast<list<kept_function>&&>(functions_);
+    end(g);
+    return g;
+  }
+
+private:
+  graph_builder* outer_;
+  graph_builder* root_;
+  graph_builder* current_ = nullptr; // of the root: the innermost open function
+  constexpr void end(graph& g) const {
+    g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
+    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+  }
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before
+  /// the operators.
+  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
+    int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
+    for (std::size_t u = 0; u < lifted.size(); ++u) {
+      int mine = -1;
+      for (std::size_t k = 0; k < lifted_.size(); k += 2)
+        if (lifted_[k] == lifted[u]) mine = lifted_[k + 1];
+      if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
+      nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
+    }
+    inputs_first();
+  }
+
+  index_t least_sample_ = 0; // of the root
+  int inputs_ = 0, several_ = 1, scaffolds_ = 0, texts_ = 0;
+  graph inner_; // finished inner functions; their regions are numbered as in the finished graph
+  list<node> nodes_;
+  list<int> edges_, results_, lifted_;
+  list<double> constants_;
+  list<kept_function> functions_;
+};
+
+} // namespace varve
+
+// ---- varve/op/factory.hpp
+namespace varve {
+
+/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`,
+/// `arange<double, 6>`; a template-id of `zeros`, `ones` or `arange` also stands for its value where an operator
+/// expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
+template <class T, index_t... D>
+constexpr array<T, D...> full(T v) {
+  array<T, D...> r{};
+  for (index_t k = 0; k < r.size(); ++k) r.data[k] = v;
+  return r;
+}
+template <class T, index_t... D>
+constexpr array<T, D...> zeros() {
+  return full<T, D...>(T(0));
+}
+template <class T, index_t... D>
+constexpr array<T, D...> ones() {
+  return full<T, D...>(T(1));
+}
+/// 0, 1, ..., N - 1.
+template <class T, index_t N>
+constexpr array<T, N> arange() {
+  array<T, N> r{};
+  for (index_t k = 0; k < N; ++k) r.data[k] = static_cast<T>(k);
+  return r;
+}
+/// The N x N identity.
+template <class T, index_t N>
+constexpr array<T, N, N> eye() {
+  array<T, N, N> r{};
+  for (index_t k = 0; k < N; ++k) r.data[k * N + k] = T(1);
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/op/create.hpp
+namespace varve {
+
+/// Uninitialized memory; attributes {shape, {dtype}}.
+inline constexpr struct empty_t {
+  static constexpr auto op_name = "empty";
+  template <class = void>
+  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
+} empty{};
+/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
+inline constexpr struct full_t {
+  static constexpr auto op_name = "full";
+} full_op{};
+/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
+inline constexpr struct arange_t {
+  static constexpr auto op_name = "arange";
+} arange_op{};
+
+namespace detail {
+/// Uninitialized memory for a factory, whose sizes come from the user.
+inline tensor fresh(dims const& sizes, dtype type) {
+  for (index_t n : sizes)
+    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  return tensor::empty(sizes, type);
+}
+struct factory {
+  static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr int arity = 0;
+  static constexpr bool differentiable = false;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    require_sizes("factory", at[0]);
+    require_dtype("factory", at[1]);
+    return at;
+  }
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+};
+/// Calls a factory through the thread's stack, though no operand brings it there.
+template <class Op, class... X>
+tensor create(Op const& op, X const&... x) {
+  return backend<tensor_base>::call(op, x...);
+}
+} // namespace detail
+
+template <>
+struct rules<empty_t> : detail::factory {
+  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
+};
+template <>
+struct rules<arange_t> : detail::factory {
+  static tensor make(attributes const& at) {
+    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "arange", [&]<class T>() {
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
+    });
+    return r;
+  }
+};
+template <>
+struct rules<full_t> : rule::linear {
+  static constexpr attributes checked(attributes const& at, meta const* in) { return detail::factory::checked(at, in); }
+  static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+  /// Static values, made by a `scope`.
+  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
+    for (index_t k = 0; k < numel(out.sizes); ++k)
+      out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& v) {
+    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "full", [&]<class E>() {
+      E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
+    });
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return to(sum(g), type_fact(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <>
+struct rules<new_full_t> : detail::factory {
+  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr int arity = 2;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const&, T const& v) {
+    return rules<full_t>::make(at, v);
+  }
+  /// A constant under this `vmap`; perhaps mapped by one around it.
+  template <class Op, class O>
+  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
+    dims const sizes = detail::prepend(op.a, n);
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>())
+                                        : new_full(like.value, sizes, v.value.template item<std::int64_t>());
+  }
+};
+
+template <class>
+tensor empty_t::operator()(dims const& sizes, dtype type) const {
+  return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
+}
+/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
+template <number N>
+tensor full(dims const& sizes, N v,
+            dtype type = std::is_same_v<N, bool> ? dtype::bool_
+                         : std::is_integral_v<N> ? dtype::int64
+                                                 : get_default_dtype()) {
+  return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
+}
+/// A tensor of zeros. (These are templates only to cost nothing unless used.)
+template <class = void>
+tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
+  return full(sizes, 0, type);
+}
+/// A tensor of ones.
+template <class = void>
+tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
+  return full(sizes, 1, type);
+}
+/// 0, 1, ..., n - 1.
+template <class = void>
+tensor arange(index_t n, dtype type = dtype::int64) {
+  return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
+}
+/// The n x n identity.
+template <class T = tensor>
+T eye(index_t n, dtype type = get_default_dtype()) {
+  T const i = arange(n);
+  return to(eq(reshape(i, dims{n, 1}), i), type);
+}
+
+template <class>
+tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
+  return varve::arange(n[0]);
+}
+template <class S, class T, number N>
+tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
+  return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));
+}
+
+} // namespace varve
+
+// ---- varve/shape/sample.hpp
+/// @file
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample
+/// sizes, which are large primes. Every number that differs between the two plans is read back as an expression of the
+/// symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no
+/// other.
+///
+/// An expression is made of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
+/// sums of constants divide and multiply by a node `sym_numel`.
+namespace varve::loop {
+
+/// Most symbols that one function may have.
+inline constexpr int max_symbols = 6;
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a
+/// static factor of some thousands. They are 15 modulo 16, and in the same order, so that estimates which count
+/// registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with
+/// a constant of less than two millions is no other such expression in both plans (the determinant of each pair,
+/// divided by the 16 that all differences share, is more than twice that).
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383},
+                                                    {66239, 72431, 79087, 85439, 92639, 100847}};
+
+/// From here on sizes of a function traced for samples `point` are symbolic ones: what is left of a symbolic axis after
+/// a slice counts as well.
+constexpr index_t least_sample(int point) { return samples[point][0] / 2; }
+/// Does a number stand for a symbol?
+constexpr bool is_sample(index_t size) {
+  for (auto const& row : samples)
+    for (index_t s : row)
+      if (s == size) return true;
+  return false;
+}
+
+/// In a finished plan: the number that stands for entry `k` of its table of sizes.
+constexpr index_t run_time_size(int k) { return extent::entry(k).number(); }
+constexpr bool is_run_time(index_t size) { return extent(size).is_entry(); }
+constexpr int entry_of(index_t size) { return static_cast<int>(extent(size).entry()); }
+
+/// The names of the symbols of some arguments, in the order in which they are met; one more than there may be at most.
+struct symbol_names {
+  static constexpr int most = max_symbols + 1;
+  index_t names[most]{};
+  int count = 0;
+
+  constexpr void add(dims const& s) {
+    for (index_t d : s)
+      if (extent(d).is_name() && count < most && find(d) == count) names[count++] = d;
+  }
+  constexpr int find(index_t name) const {
+    int k = 0;
+    while (k < count && names[k] != name) ++k;
+    return k;
+  }
+  /// Sizes with the samples in the place of names.
+  constexpr dims sampled(dims s, int point) const {
+    for (int k = 0; k < s.n; ++k)
+      if (extent(s[k]).is_name()) s[k] = samples[point][find(s[k])];
+    return s;
+  }
+};
+
+/// Why what was made for the first and for the second samples is not one. `writes`: the function writes into its
+/// arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
+
+/// Reads pairs of numbers back as entries of a table. The first entries are the symbols themselves.
+struct size_reader {
+  size_table table{};
+  int symbols;
+  bool failed = false; // a pair was no expression of the symbols
+
+  constexpr explicit size_reader(int symbols_, index_t const* names = nullptr) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
+  }
+  /// The number itself when both are equal, otherwise one that `is_run_time`.
+  constexpr index_t read(index_t first, index_t second) {
+    if (first == second && !is_run_time(first)) return first;
+    index_t const found = expression(first, second, 0);
+    failed = failed || found == none;
+    return found;
+  }
+  constexpr void read(dims& first, dims const& second) {
+    failed = failed || first.n != second.n;
+    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
+  }
+
+private:
+  static constexpr index_t none = -1;
+  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and
+  /// beside two symbols.
+  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21,
+                           moderate_constant = index_t{1} << 16, small_constant = 512;
+
+  constexpr index_t expression(index_t a, index_t b, int depth) {
+    if (a == b || depth > 4) return none;
+    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
+    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
+    if (found == none) found = one(a, b, depth, small_constant);
+    for (bool const differences : {false, true})
+      for (int s = 0; s < symbols && found == none; ++s)
+        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
+    return found == none ? one(a, b, depth, most) : found;
+  }
+  /// `r + s (...)` with a constant of at most `most`, if it is.
+  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
+    for (int s = 0; s < symbols; ++s) {
+      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
+      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
+      index_t const x = (a - r) / p, y = (b - r) / q;
+      if (x == y) return kept(r, s, x, 0);
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept(r, s, inner, 0);
+    }
+    return none;
+  }
+  /// `c + x s + y t`, if it is.
+  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
+    constexpr index_t most = index_t{1} << 40;
+    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
+    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16,
+                  n = (b - a) / 16; // x d + y e = n
+    index_t x = n % e * (inverse(d, e) % e) % e;
+    index_t y = (n - x * d) / e;
+    index_t const step = e * p - d * q; // of the constant, from one solution to the next
+    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
+    x += k * e, y -= k * d;
+    index_t const r = a - x * p - y * q;
+    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant ||
+        y > great_constant || y < -great_constant)
+      return none;
+    if (!differences && (x < 0 || y < 0)) return none;
+    return kept(r, s, x, table.multiply(table.symbol(t), y));
+  }
+  /// Of `x` modulo `m`, which share no factor.
+  static constexpr index_t inverse(index_t x, index_t m) {
+    index_t r = m, next = x % m, u = 0, v = 1;
+    while (next != 0) {
+      index_t const k = r / next, rest = r - k * next, w = u - k * v;
+      r = next, next = rest, u = v, v = w;
+    }
+    return (u % m + m) % m;
+  }
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided
+  /// by `q`.
+  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
+    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
+    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
+    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
+      if (e % 2) inverse = inverse * base % q;
+    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
+    return 2 * r > p * q ? r - p * q : r;
+  }
+  /// `constant + symbol * scale + plus`.
+  constexpr index_t kept(index_t constant, int symbol, extent scale, extent plus) {
+    extent const product = table.multiply(table.symbol(symbol), scale), sum = table.add(product, plus);
+    return run_time_size(static_cast<int>(table.add(sum, constant).entry()));
+  }
+};
+
+/// Refuses sizes for which what was made for samples does not hold.
+[[noreturn]] VARVE_COLD inline void refuse_sizes(char const* what, size_view all, size_guard const& g, index_t size) {
+  throw shape_error((std::string("varve: ") + what + ": what the function does along a symbolic axis needs " +
+                     all.text(g.right) + " >= 0; it is " + std::to_string(size))
+                        .c_str());
+}
+
+} // namespace varve::loop
+
+// ---- varve/trace/proxy.hpp
+/// @file
+/// Static values beside traced ones: shapes of the former are types, of the latter data, and rules cannot compute with
+/// both. So where they meet the static ones become constants of the trace (`meets_trace`, `beside_trace` in
+/// `dispatch/dispatch.hpp`): in `dispatch` when an interpreter is in between, in composites, `cat`, `cond`, and for the
+/// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
+namespace varve {
+
+/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
+/// shapes. Without a builder it is a constant whose elements all equal `splat`.
+struct proxy {
+  graph_builder* builder = nullptr;
+  int id = -1;
+  meta info{};
+  double splat = 0;
+  /// The trace that a constant was made in, when it was made like one of its values.
+  graph_builder* home = nullptr;
+
+  constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
+  constexpr explicit operator bool() const {
+    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
+    return false;
+  }
+
+private:
+  /// Not usable in a constant expression: the compiler prints its name.
+  static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
+    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
+  }
+};
+
+template <>
+struct traits<proxy> {
+  using base = proxy;
+  static constexpr int level = 0;
+  static constexpr dims shape(proxy const& p) { return p.info.sizes; }
+  static constexpr dims type(proxy const& p) { return dims{static_cast<index_t>(p.info.type)}; }
+};
+template <>
+inline constexpr bool is_proxy_base<proxy> = true;
+constexpr meta meta_of(proxy const& p) { return p.info; }
+
+namespace detail {
+/// Where a constant beside this value belongs: the function being traced now; null when nothing tells.
+constexpr graph_builder* trace_of(proxy const& p) {
+  graph_builder* const b = p.builder ? p.builder : p.home;
+  return b ? &b->current() : nullptr;
+}
+template <class V>
+constexpr graph_builder* trace_of(V const& v) {
+  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
+  else return nullptr;
+}
+/// The first trace that some values tell of.
+template <class... X>
+constexpr graph_builder* trace_of_all(X const&... x) {
+  graph_builder* found = nullptr;
+  ((found = found ? found : trace_of(x)), ...);
+  return found;
+}
+
+/// Is a size that of a symbol, for the trace that a value belongs to?
+template <class V>
+constexpr bool is_sample_of(V const& v, index_t size) {
+  graph_builder const* const b = trace_of(v);
+  return b && b->least_sample() > 0 && loop::is_sample(size);
+}
+
+/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute
+/// with; 0, 1, ..., n - 1 becomes an `arange`, other elements a constant, in the function `b`.
+constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
+template <number T>
+constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, held(v), b};
+}
+/// The very bits: 0 and -0 differ.
+template <class T>
+constexpr bool same_element(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
+  else return a == b;
+}
+template <class T, index_t... D>
+constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
+  meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
+  bool equal = true, counts = sizeof...(D) == 1;
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k)
+    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
+  if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
+  if (counts)
+    return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
+            0};
+  return {b, b->constant(m.type, m.sizes, a.data), m, 0};
+}
+
+/// The node number of a value in the function being traced; constants are written out on first use.
+constexpr int node_in(graph_builder& b, proxy const& p) {
+  if (p.builder) return b.lift(p.builder, p.id, p.info);
+  int c = b.constant(p.info.type, p.splat);
+  if (p.info.sizes.n == 0) return c;
+  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
+}
+} // namespace detail
+
+/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are
+/// computed.
+template <>
+struct backend<detail::traced_base> {
+  template <class Op, class... X>
+  static constexpr proxy call(Op const& op, X const&... x) {
+    graph_builder* near = nullptr;
+    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
+    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
+    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
+  }
+  template <class S, class T, number N>
+  static constexpr proxy full(S const& sizes, T const& type, N v) {
+    proxy r{nullptr, -1, {dtype_of_type<N>(), to_dims(sizes), false}, detail::held(v)};
+    become(r, static_cast<dtype>(to_dims(type)[0]));
+    return r;
+  }
+
+  /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
+  template <class X, class... O>
+  static constexpr auto lift(X const& x, O const&... others) {
+    return lifted(detail::trace_of_all(others...), x);
+  }
+
+  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
+  static constexpr proxy arange(proxy const& like, dims const& n) {
+    meta const out{dtype::int64, n};
+    graph_builder* const near = like.builder ? like.builder : like.home;
+    if (!near)
+      refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
+    graph_builder& b = near->current();
+    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
+            out, 0};
+  }
+
+  /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
+  static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
+    graph_builder* const b = detail::trace_of(like);
+    if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
+    return detail::as_proxy(numel_per(from, to), b);
+  }
+
+  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
+  /// constant becomes a node first.
+  template <class Tag, class X, class... Y>
+  static constexpr void write(X& x, Y const&... y) {
+    using R = rules<Tag>;
+    graph_builder* const near = detail::trace_of_all(x, y...);
+    if (!near)
+      refuse::argument_is_invalid(
+          Tag::op_name,
+          "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
+    if (!x.builder) {
+      if constexpr (std::is_const_v<X>)
+        refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so "
+                                                  "that it can become a value of the trace");
+      else x = materialized(*near, x);
+    }
+    proxy in[] = {x, detail::as_proxy(y, near)...};
+    constexpr int count = 1 + sizeof...(Y);
+    meta metas[count];
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta result = metas[count - 1];
+    if constexpr (requires { typename R::functional; }) {
+      using F = rules<typename R::functional>;
+      result = F::shape({}, metas, count);
+      if (category(result.type) > category(x.info.type))
+        refuse::argument_is_invalid(
+            Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
+    }
+    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes))
+      refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
+    for (int k = 1; k < count; ++k)
+      if (!in[k].builder) become(in[k], result.type);
+    (void)emit<Tag>({}, in, count);
+  }
+
+private:
+  /// Changes the dtype of a constant. One of float32 keeps the digits it was written with until it is computed with.
+  static constexpr void become(proxy& constant, dtype type) {
+    if (type != dtype::float32) constant.splat = kernel::converted(type, constant.splat, constant.info.type);
+    constant.info.type = type;
+  }
+  static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
+    return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
+  }
+  static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
+    return {&b,
+            b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
+            {type, {}, true},
+            0};
+  }
+  /// A constant as a node with elements of its own.
+  static constexpr proxy materialized(graph_builder& b, proxy const& x) {
+    meta const m{x.info.type, x.info.sizes, false};
+    int id = detail::node_in(b, x);
+    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    return {&b, id, m, 0, x.home};
+  }
+  template <class X>
+  static constexpr auto lifted(graph_builder* b, X const& x) {
+    if constexpr (is_seen<X>) {
+      auto const v = lifted(b, x.value);
+      if constexpr (value<decltype(x.extra)>) return detail::reseen(x, v, lifted(b, x.extra));
+      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type: the tape tells what to do
+    } else if constexpr (std::is_same_v<X, proxy>) {
+      return x;
+    } else {
+      return detail::as_proxy(detail::plain(x), b);
+    }
+  }
+  template <class Tag>
+  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
+    using R = rules<Tag>;
+    meta metas[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta const out = R::shape(at, metas, count);
+    if constexpr (R::kind == op_kind::pointwise) {
+      dtype const t = R::compute_type(metas, count);
+      for (int k = 0; k < count; ++k) {
+        dtype const want = k < R::conditions ? dtype::bool_ : t;
+        if (in[k].info.type == want) continue;
+        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
+        else become(in[k], want);
+      }
+    }
+    graph_builder *any = nullptr, *home = nullptr;
+    for (int k = 0; k < count; ++k) {
+      if (in[k].builder) any = in[k].builder;
+      if (in[k].home) home = in[k].home;
+    }
+    if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
+      if (graph_builder* const b = !any && home ? &home->current() : nullptr;
+          b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
+        become(in[0], out.type), in[0].info.sizes = out.sizes;
+        proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
+        return emit<mul_t>(no_attributes, both, 2);
+      }
+    if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
+      proxy r = fold<R>(in, count, out);
+      r.home = home;
+      return r;
+    }
+    if (!any) any = home;
+    if (!any)
+      refuse::argument_is_invalid(
+          "trace", "this operator was called on constants only while tracing; pass one of them as an argument");
+    graph_builder& b = any->current();
+    int ids[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
+    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
+  }
+  /// Operators whose result on constants is a constant.
+  template <class R>
+  static constexpr bool foldable =
+      R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert ||
+      (R::kind == op_kind::reduction && requires { requires R::sums; });
+  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such
+  /// constants are computed at run time.
+  template <class Tag>
+  static constexpr bool folds(proxy const* in, int count) {
+    bool r = true;
+    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k)
+      r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
+    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>)
+      r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
+    return r;
+  }
+  template <class R>
+  static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
+    double v = in[0].splat;
+    if constexpr (R::kind == op_kind::pointwise) {
+      double a[R::arity + 1]{};
+      for (int k = 0; k < count; ++k) a[k] = kernel::converted(in[k].info.type, in[k].splat);
+      v = detail::lane<double>::run<R, double>(a);
+    } else if constexpr (R::kind == op_kind::reduction) {
+      index_t const all = numel(in[0].info.sizes);
+      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes))
+              : 0; // a sum begins with 0: it is no -0
+    }
+    if constexpr (R::kind != op_kind::view)
+      v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
+    return {nullptr, -1, out, v};
+  }
+};
+
+} // namespace varve
+
 // ---- varve/custom/custom_function_call.hpp
 /// @file
 /// Custom functions on static values are a higher-order operator like `cond`. On tensors a call is erased once
@@ -14656,6 +16902,11 @@ struct function_context {
 };
 
 namespace detail {
+/// Is the derivative of a function that of its text, as of a checkpoint?
+template <class F>
+inline constexpr bool is_its_text = requires { requires F::is_its_text; };
+template <class F, class Batch>
+inline constexpr bool is_its_text<mapped_function<F, Batch>> = is_its_text<F>;
 /// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
 template <class Derived>
 struct written_function {
@@ -14759,6 +17010,25 @@ constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
 }
 } // namespace detail
 
+namespace detail {
+template <class I>
+inline constexpr bool differentiates = false;
+template <class Lv>
+inline constexpr bool differentiates<grad_interpreter<Lv>> = true;
+template <class Lv>
+inline constexpr bool differentiates<jvp_interpreter<Lv>> = true;
+/// Does a static value, or one of a tuple, have part in a derivative?
+template <class V>
+consteval bool is_differentiated() {
+  if constexpr (is_seen<V>) return differentiates<typename V::interpreter> || is_differentiated<decltype(V::value)>();
+  else if constexpr (tuple_node<V>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (is_differentiated<E>() || ...);
+    }(std::type_identity<elements_of<V>>{});
+  else return false;
+}
+} // namespace detail
+
 /// A call of a custom function on static values: what interpreters process, and what the rules below are written in.
 /// Tensors have theirs in `boxed_custom_function.hpp`.
 template <class Derived, class F>
@@ -14766,11 +17036,22 @@ struct custom_function_call {
   using tag = custom_function_t;
   [[no_unique_address]] F f;
   static constexpr char const* name() { return custom_function_t::op_name; }
+  static constexpr bool is_once_differentiable = requires { requires Derived::once_differentiable; };
 
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
+    else if constexpr ((traced_value<X> || ...) && !detail::is_its_text<F>) return traced_forward(x...);
     else return f.forward(x...);
+  }
+  /// The text alone, and marked as such: graphs of the compiler have no place for functions.
+  template <class... X>
+  constexpr auto traced_forward(X const&... x) const {
+    graph_builder* const b = detail::trace_of_all(x...);
+    if (b) b->count_texts(1);
+    auto const y = f.forward(x...);
+    if (b) b->count_texts(-1);
+    return y;
   }
   /// What `setup_context` leaves, told of opened operands and bare results.
   template <class Y, class... O>
@@ -14844,6 +17125,11 @@ struct rules<custom_function_t> {
   template <class Op, class C, class... X, class... G>
   static constexpr auto pull(Op const& op, C const& ctx, std::tuple<X...> const& x, G const&... g) {
     C mine = ctx;
+    constexpr bool again =
+        Op::is_once_differentiable && (detail::is_differentiated<G>() || ... ||
+                                       detail::is_differentiated<std::remove_cvref_t<decltype(ctx.saved())>>());
+    static_assert(!again, "varve: a custom function that is once_differentiable was differentiated twice; its backward "
+                          "cannot be differentiated");
     auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
     constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == sizeof...(X);
     static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward "
@@ -14885,530 +17171,480 @@ struct rules<custom_function_t> {
 
 } // namespace varve
 
-// ---- varve/core/list.hpp
+// ---- varve/graph/operator_class.hpp
+/// @file
+/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
+/// called (`op_handle::own`).
 namespace varve {
 
-/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every
-/// call counts, and an element of a vector is made by a chain of six. An index may be any integer. Loops over nodes and
-/// instances take plain pointers to the elements: each call saved there is saved a thousand times.
-template <class T>
-class list {
+/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
+/// pointwise operator is `pointwise`: its lane kernels say all there is to know.
+enum class operator_class : unsigned char {
+  placeholder,
+  constant,
+  data,
+  pointwise,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  square,
+  cheap,
+  convert,
+  sum,
+  amax,
+  amin,
+  argmax,
+  mm,
+  reshape,
+  permute,
+  expand,
+  slice,
+  slice_backward,
+  cat,
+  gather,
+  scatter_add,
+  convolution,
+  one_hot,
+  arange,
+  count,
+  cond,
+  scan,
+  getitem,
+  other
+};
+
+namespace detail {
+struct known_name {
+  std::string_view name;
+  operator_class what;
+};
+inline constexpr known_name known_pointwise[] = {
+    {"add", operator_class::add},       {"sub", operator_class::sub},       {"mul", operator_class::mul},
+    {"div", operator_class::div},       {"neg", operator_class::neg},       {"abs", operator_class::abs},
+    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap},
+    {"sign", operator_class::cheap},    {"relu", operator_class::cheap},    {"square", operator_class::square},
+    {"lt", operator_class::cheap},      {"le", operator_class::cheap},      {"gt", operator_class::cheap},
+    {"ge", operator_class::cheap},      {"eq", operator_class::cheap},      {"ne", operator_class::cheap}};
+/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
+inline constexpr known_name known_others[] = {{"sum", operator_class::sum},
+                                              {"amax", operator_class::amax},
+                                              {"amin", operator_class::amin},
+                                              {"argmax", operator_class::argmax},
+                                              {"mm", operator_class::mm},
+                                              {"reshape", operator_class::reshape},
+                                              {"permute", operator_class::permute},
+                                              {"expand", operator_class::expand},
+                                              {"slice", operator_class::slice},
+                                              {"slice_backward", operator_class::slice_backward},
+                                              {"cat", operator_class::cat},
+                                              {"gather", operator_class::gather},
+                                              {"scatter_add", operator_class::scatter_add},
+                                              {"convolution", operator_class::convolution},
+                                              {"one_hot", operator_class::one_hot},
+                                              {"arange", operator_class::arange},
+                                              {"sym_numel", operator_class::count},
+                                              {"cond", operator_class::cond},
+                                              {"scan", operator_class::scan},
+                                              {"map", operator_class::scan},
+                                              {"while_loop", operator_class::scan},
+                                              {"getitem", operator_class::getitem},
+                                              {"clone", operator_class::expand},
+                                              {"detach", operator_class::expand}};
+} // namespace detail
+
+/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
+constexpr operator_class identify(op_handle const& op) {
+  if (op.kind == op_kind::placeholder) return operator_class::placeholder;
+  if (op.kind == op_kind::constant) return operator_class::constant;
+  if (op.kind == op_kind::convert) return operator_class::convert;
+  std::string_view const name = op.own ? op.name : "";
+  if (op.kind == op_kind::pointwise) {
+    for (auto const& k : detail::known_pointwise)
+      if (k.name == name) return k.what;
+    return operator_class::pointwise;
+  }
+  for (auto const& k : detail::known_others)
+    if (k.name == name) return k.what;
+  return operator_class::other;
+}
+
+/// `identify` for every node of a graph, each distinct operator looked up once.
+constexpr list<operator_class> identify(graph const& g) {
+  struct entry {
+    op_handle const* op;
+    operator_class what;
+  };
+  list<entry> seen;
+  list<operator_class> all(g.nodes.size(), operator_class{});
+  operator_class* to = all.data();
+  entry const *begin = nullptr, *end = nullptr;
+  for (node const& n : g.nodes) {
+    entry const* k = begin;
+    while (k != end && k->op != n.op) ++k;
+    if (k == end) {
+      seen.push_back({n.op, identify(*n.op)});
+      begin = seen.data(), end = begin + seen.size(), k = end - 1;
+    }
+    *to++ = k->what == operator_class::constant && n.out.sizes.n > 0 ? operator_class::data : k->what;
+  }
+  return all;
+}
+
+/// Does a node's value lie in memory before the program runs?
+constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
+constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
+constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
+constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
+
+} // namespace varve
+
+// ---- varve/shape/size_numbers.hpp
+namespace varve {
+
+/// The numbers that the expressions of a table come to for given symbols, in constant expressions and at run time:
+/// sizes and attributes of numbers and entries become numbers. Without expressions everything stays as it is.
+class size_numbers {
 public:
-  constexpr list() = default;
-  constexpr list(std::size_t n, T const& x) { assign(n, x); }
-  constexpr list(T const* from, T const* to) {
-    reserve(static_cast<std::size_t>(to - from));
-    for (; from != to; ++from) push_back(*from);
+  constexpr size_numbers() = default;
+  /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
+  constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
+    for (; from != to; ++from)
+      value_.push_back(from->op == size_op::symbol
+                           ? symbols[from->a.number()]
+                           : size_view::combine(from->op, of(from->a.number()), of(from->b.number())));
   }
-  constexpr list(list const& o) : list(o.data_, o.data_ + o.size_) {}
-  constexpr list(list&& o) noexcept : data_(o.data_), size_(o.size_), room_(o.room_) {
-    o.data_ = nullptr;
-    o.size_ = o.room_ = 0;
+  constexpr bool empty() const { return value_.empty(); }
+  /// Is a size a number, or an entry of the table?
+  constexpr bool knows(index_t size) const {
+    extent const e = size;
+    return e.is_number() || (e.is_entry() && e.environment() == 0 && e.entry() < static_cast<index_t>(value_.size()));
   }
-  constexpr list& operator=(list const& o) {
-    if (this != &o) {
-      clear();
-      reserve(o.size_);
-      for (T const& x : o) push_back(x);
-    }
-    return *this;
+  constexpr index_t of(index_t size) const { return extent(size).is_entry() ? value_[extent(size).entry()] : size; }
+  constexpr dims of(dims s) const {
+    for (int k = 0; k < s.n; ++k) s[k] = of(s[k]);
+    return s;
   }
-  constexpr list& operator=(list&& o) noexcept {
-    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
-    return *this;
+  constexpr attributes of(attributes at) const {
+    for (int k = 0; k < at.count; ++k) at.fact[k] = of(at.fact[k]);
+    return at;
   }
-  constexpr ~list() { release(); }
-
-  constexpr std::size_t size() const { return size_; }
-  constexpr bool empty() const { return size_ == 0; }
-  constexpr T* data() { return data_; }
-  constexpr T const* data() const { return data_; }
-  constexpr T* begin() { return data_; }
-  constexpr T const* begin() const { return data_; }
-  constexpr T* end() { return data_ + size_; }
-  constexpr T const* end() const { return data_ + size_; }
-  constexpr T& operator[](std::ptrdiff_t k) { return data_[k]; }
-  constexpr T const& operator[](std::ptrdiff_t k) const { return data_[k]; }
-  constexpr T& back() { return data_[size_ - 1]; }
-  constexpr T const& back() const { return data_[size_ - 1]; }
-
-  constexpr void push_back(T const& x) {
-    if (size_ == room_) {
-      T const copy = x;                                                     // may lie in this list
-      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
-      put(copy);
-    } else if constexpr (plain) {
-      data_[size_++] = x; // not by `put`: it is a call
-    } else {
-      std::construct_at(data_ + size_, x);
-      ++size_;
-    }
-  }
-  constexpr void pop_back() {
-    --size_;
-    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
-  }
-  constexpr void clear() {
-    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
-    else
-      while (size_) pop_back();
-  }
-  constexpr void assign(std::size_t n, T const& x) {
-    clear();
-    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
-      if (!room_ && n && x == T()) { // zeroed memory costs clang nothing
-        data_ = new T[n]{}, size_ = room_ = n;
-        return;
-      }
-    reserve(n);
-    if constexpr (plain)
-      while (size_ < n) data_[size_++] = x;
-    else
-      while (size_ < n) put(x);
-  }
-  constexpr void resize(std::size_t n) {
-    while (size_ > n) pop_back();
-    reserve(n);
-    while (size_ < n) put(T());
-  }
-  constexpr void reserve(std::size_t n) {
-    if (n <= room_) return;
-    T* p = nullptr;
-    if constexpr (plain) p = new T[n]; // g++ takes its time over each element of `new T[n]{}`
-    else p = std::allocator<T>().allocate(n);
-    for (std::size_t k = 0; k < size_; ++k) {
-      if constexpr (plain) p[k] = data_[k];
-      else std::construct_at(p + k, static_cast<T&&>(data_[k]));
-    }
-    std::size_t const size = size_;
-    release();
-    data_ = p, size_ = size, room_ = n;
+  constexpr bool holds(size_guard const& g) const {
+    return of(g.unless.number()) == 0 || detail::holds(g.is, of(g.left.number()), of(g.right.number()));
   }
 
 private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
-  T* data_ = nullptr;
-  std::size_t size_ = 0, room_ = 0;
+  list<index_t> value_{};
+};
 
-  constexpr void put(T const& x) {
-    if constexpr (plain) data_[size_] = x;
-    else std::construct_at(data_ + size_, x);
-    ++size_;
+} // namespace varve
+
+// ---- varve/graph/read_sizes.hpp
+/// @file
+/// Symbolic sizes of graphs: two graphs of one function, written for two sets of samples, are read back as one. Where
+/// sizes and attributes of the two differ it has entries of its table (`graph::expressions`). What computes with sizes,
+/// as some passes do, has the graph for the samples again (`at_sample`), and its results are read back (`on_samples`).
+namespace varve {
+namespace loop {
+namespace detail {
+constexpr bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+} // namespace detail
+
+/// Adds what is not asked yet.
+constexpr void add_guard(list<size_guard>& guards, size_guard const& g) {
+  for (size_guard const& o : guards)
+    if (o.is == g.is && known_equal(o.left, g.left) && known_equal(o.right, g.right) && known_equal(o.unless, g.unless))
+      return;
+  guards.push_back(g);
+}
+
+/// Collects what two graphs or plans ask of the symbolic sizes.
+struct guard_reader {
+  size_reader& sizes;
+  list<size_guard>& guards;
+
+  /// What two plans decided by their sizes.
+  constexpr void asked(list<index_t> const& first, list<index_t> const& second) {
+    for (std::size_t k = 0; k < first.size(); ++k) at_least_0(first[k], second[k]);
   }
-  constexpr void release() {
-    if constexpr (plain) {
-      delete[] data_;
-    } else if (data_) {
-      clear();
-      std::allocator<T>().deallocate(data_, room_);
+  /// That no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not
+  /// empty where it has a result.
+  constexpr void graphs(graph const& a, graph const& b) {
+    list<operator_class> const what = identify(a);
+    for (std::size_t k = 0; k < a.nodes.size(); ++k) nodes(a, b, static_cast<std::ptrdiff_t>(k), what[k]);
+  }
+
+private:
+  constexpr void at_least_0(index_t x, index_t y, index_t unless = 1) {
+    if (x == y) return;
+    extent const size = sizes.read(x, y);
+    if (sizes.failed) return;
+    add_guard(guards, {relation::less_equal, 0, size, unless});
+  }
+  constexpr bool never_negative(index_t s) const {
+    size_range any[max_symbols];
+    for (size_range& r : any) r.least = 0;
+    return is_run_time(s) && sizes.table.view().range(s, any).least >= 0;
+  }
+  static constexpr dims const& operand(graph const& g, node const& nd) { return g.nodes[g.edges[nd.first]].out.sizes; }
+  constexpr void nodes(graph const& a, graph const& b, std::ptrdiff_t k, operator_class what) {
+    node const &n = a.nodes[k], &m = b.nodes[k];
+    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !never_negative(sizes.read(x, y)))
+        at_least_0(x, y);
+    bool const back = what == operator_class::slice_backward;
+    if (what == operator_class::slice || back) {
+      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
+      int const axis = static_cast<int>(s[0]);
+      at_least_0((back ? n.out.sizes : operand(a, n))[axis] - s[2], (back ? m.out.sizes : operand(b, m))[axis] - t[2]);
+      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
+    } else if (what == operator_class::scan) {
+      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
+    } else if (what == operator_class::convolution) { // has places, and a field
+      for (int d = 2; d < n.out.sizes.n; ++d)
+        at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(operand(a, n)[d] - 1, operand(b, m)[d] - 1);
+    } else if (what == operator_class::amax || what == operator_class::amin || what == operator_class::argmax) {
+      for (index_t d : n.at[0])
+        at_least_0(operand(a, n)[static_cast<int>(d)] - 1, operand(b, m)[static_cast<int>(d)] - 1,
+                   sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
   }
 };
 
-} // namespace varve
-
-// ---- varve/graph/graph.hpp
-/// @file
-/// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
-/// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
-/// and `freeze` convert. Names of arguments and results (`named.hpp`) are a pointer to a constant table: passes copy
-/// it, and only printing and emission look at it.
-namespace varve {
-
-/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
-/// the node's own.
-struct node {
-  op_handle const* op = nullptr;
-  attributes at{};
-  meta out{};
-  int first = 0;
-  int count = 0;
-  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the
-  /// number of a `placeholder`.
-  double value = 0;
-  /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
-  int regions_first = 0;
-  int regions_count = 0;
-};
-
-/// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
-struct region {
-  int node_first = 0, node_count = 0;
-  int inputs = 0;
-  /// Results are the node numbers `graph::results[result_first .. + result_count)`.
-  int result_first = 0, result_count = 0;
-};
-
-/// Is a node a constant whose elements lie in `graph::constants`?
-constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::constant && n.out.sizes.n > 0; }
-
-/// Array sizes of a graph.
-struct graph_sizes {
-  std::size_t nodes, edges, results, regions, constants;
-};
-
-/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives
-/// them.
-struct graph_names {
-  char const* const* text = nullptr;
-  int count = 0;
-};
-
-/// A graph of either form, to look at: printing, verifying and comparing are written once.
-struct graph_view {
-  node const* nodes;
-  int const* edges;
-  int const* results;
-  region const* regions;
-  double const* constants;
-  graph_sizes sizes;
-  graph_names names;
-
-  constexpr node const* begin() const { return nodes; }
-  constexpr node const* end() const { return nodes + sizes.nodes; }
-  /// Number of the `k`-th operand of a node.
-  constexpr int operand(node const& n, int k) const { return edges[n.first + k]; }
-};
-
-/// What every form of a graph `G` answers: `for (node const& n : g)`, `g.count(vv::sigmoid)`, `g.operations()`.
-template <class G>
-struct graph_questions {
-  constexpr node const* begin() const { return static_cast<G const&>(*this).view().begin(); }
-  constexpr node const* end() const { return static_cast<G const&>(*this).view().end(); }
-  /// Number of nodes of an operator, all functions included.
-  template <class Op>
-  constexpr int count(Op const&) const {
-    static_assert(
-        requires { sizeof(rules<Op>); },
-        "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and "
-        "sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
-    int n = 0;
-    if constexpr (requires { sizeof(rules<Op>); })
-      for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
-    return n;
-  }
-  /// Number of nodes that compute something: neither placeholders nor constants.
-  constexpr int operations() const {
-    int n = 0;
-    for (node const& nd : *this) n += nd.op->kind != op_kind::placeholder && nd.op->kind != op_kind::constant;
-    return n;
-  }
-};
-
-/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order
-/// operators as further regions. Usable in constant expressions; `static_graph` is the form that outlives them.
-struct graph : graph_questions<graph> {
-  list<node> nodes;
-  list<int> edges;
-  list<int> results;
-  list<region> regions;
-  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place
-  /// here and are refused while tracing.
-  list<double> constants;
-  graph_names names{};
-
-  constexpr graph_view view() const {
-    return {nodes.data(),
-            edges.data(),
-            results.data(),
-            regions.data(),
-            constants.data(),
-            {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()},
-            names};
-  }
-  constexpr operator graph_view() const { return view(); }
-};
-
-/// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
-template <graph_sizes S>
-struct static_graph : graph_questions<static_graph<S>> {
-  node nodes[S.nodes ? S.nodes : 1]{};
-  int edges[S.edges ? S.edges : 1]{};
-  int results[S.results ? S.results : 1]{};
-  region regions[S.regions ? S.regions : 1]{};
-  double constants[S.constants ? S.constants : 1]{};
-  graph_names names{};
-  static constexpr graph_sizes sizes = S;
-
-  constexpr static_graph() = default;
-  constexpr explicit static_graph(graph const& g) : names(g.names) {
-    for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
-    for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
-    for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
-    for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
-    for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
-  }
-  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S, names}; }
-  constexpr operator graph_view() const { return view(); }
-  /// The same graph in the form that passes work on.
-  constexpr graph thaw() const {
-    graph g;
-    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges),
-    g.results = list<int>(results, results + S.results);
-    g.regions = list<region>(regions, regions + S.regions),
-    g.constants = list<double>(constants, constants + S.constants);
-    g.names = names;
-    return g;
-  }
-};
-
-/// Does a graph write into values?
-constexpr bool has_mutation(graph_view g) {
-  for (node const& n : g)
-    if (n.op->kind == op_kind::mutation) return true;
-  return false;
-}
-
 namespace detail {
-template <class Make>
-struct frozen_sizes {
-  static constexpr graph_sizes compute() {
-    graph const g = Make{}();
-    return g.view().sizes;
+/// Makes the first of two graphs the graph of both: its numbers that differ from those of the other become entries.
+struct graph_reader {
+  graph& a;
+  graph const& b;
+  size_reader& sizes;
+  sized_problem problem = sized_problem::none;
+
+  constexpr void expect(bool same, sized_problem otherwise) {
+    if (!same && problem == sized_problem::none) problem = otherwise;
+  }
+  constexpr sized_problem run() {
+    expect(same_structure(), sized_problem::structure);
+    for (std::size_t k = 0; k < a.constants.size() && problem == sized_problem::none; ++k)
+      expect(same_bits(a.constants[k], b.constants[k]), sized_problem::value);
+    if (problem != sized_problem::none) return problem;
+    list<size_guard> guards;
+    guard_reader{sizes, guards}.graphs(a, b);
+    for (std::size_t k = 0; k < a.nodes.size(); ++k) read(a.nodes[k], b.nodes[k]);
+    expect(!sizes.failed, sized_problem::size);
+    a.expressions = sizes.table, a.guards = guards;
+    return problem;
+  }
+
+private:
+  static constexpr bool same(list<int> const& x, list<int> const& y) {
+    bool r = x.size() == y.size();
+    for (std::size_t k = 0; r && k < x.size(); ++k) r = x[k] == y[k];
+    return r;
+  }
+  static constexpr bool same(attributes const& x, attributes const& y) {
+    bool r = x.count == y.count;
+    for (int k = 0; r && k < x.count; ++k) r = x[k].n == y[k].n;
+    return r;
+  }
+  constexpr bool same_structure() const {
+    bool r = a.nodes.size() == b.nodes.size() && a.regions.size() == b.regions.size() &&
+             a.constants.size() == b.constants.size() && same(a.edges, b.edges) && same(a.results, b.results);
+    for (std::size_t k = 0; r && k < a.nodes.size(); ++k) {
+      node const &x = a.nodes[k], &y = b.nodes[k];
+      r = x.op == y.op && x.first == y.first && x.count == y.count && x.regions_first == y.regions_first &&
+          x.regions_count == y.regions_count && x.out.type == y.out.type && x.out.sizes.n == y.out.sizes.n &&
+          same(x.at, y.at);
+    }
+    for (std::size_t k = 0; r && k < a.regions.size(); ++k) {
+      region const &x = a.regions[k], &y = b.regions[k];
+      r = x.node_first == y.node_first && x.node_count == y.node_count && x.inputs == y.inputs &&
+          x.result_first == y.result_first && x.result_count == y.result_count;
+    }
+    return r;
+  }
+  constexpr void read(node& x, node const& y) {
+    expect(same_bits(x.value, y.value), sized_problem::value);
+    sizes.read(x.out.sizes, y.out.sizes);
+    for (int k = 0; k < x.at.count; ++k) sizes.read(x.at.fact[k], y.at[k]);
+    if (x.op != &sym_numel_handle || is_run_time(x.at[0][0])) return;
+    x.op = &constant_handle, x.value = static_cast<double>(x.at[0][0]), x.at = {}; // no symbol has a part in it
   }
 };
 } // namespace detail
-
-/// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
-template <class Make>
-constexpr auto freeze(Make) {
-  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true),
-                  "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
-                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
-    return static_graph<graph_sizes{}>{};
-  } else {
-    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
-    return static_graph<s>(Make{}());
-  }
-}
-
-} // namespace varve
-
-// ---- varve/op/factory.hpp
-namespace varve {
-
-/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`,
-/// `arange<double, 6>`; a template-id of `zeros`, `ones` or `arange` also stands for its value where an operator
-/// expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
-template <class T, index_t... D>
-constexpr array<T, D...> full(T v) {
-  array<T, D...> r{};
-  for (index_t k = 0; k < r.size(); ++k) r.data[k] = v;
-  return r;
-}
-template <class T, index_t... D>
-constexpr array<T, D...> zeros() {
-  return full<T, D...>(T(0));
-}
-template <class T, index_t... D>
-constexpr array<T, D...> ones() {
-  return full<T, D...>(T(1));
-}
-/// 0, 1, ..., N - 1.
-template <class T, index_t N>
-constexpr array<T, N> arange() {
-  array<T, N> r{};
-  for (index_t k = 0; k < N; ++k) r.data[k] = static_cast<T>(k);
-  return r;
-}
-/// The N x N identity.
-template <class T, index_t N>
-constexpr array<T, N, N> eye() {
-  array<T, N, N> r{};
-  for (index_t k = 0; k < N; ++k) r.data[k * N + k] = T(1);
-  return r;
-}
-
-} // namespace varve
-
-// ---- varve/op/create.hpp
-namespace varve {
-
-/// Uninitialized memory; attributes {shape, {dtype}}.
-inline constexpr struct empty_t {
-  static constexpr auto op_name = "empty";
-  template <class = void>
-  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
-} empty{};
-/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
-inline constexpr struct full_t {
-  static constexpr auto op_name = "full";
-} full_op{};
-/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
-inline constexpr struct arange_t {
-  static constexpr auto op_name = "arange";
-} arange_op{};
+} // namespace loop
 
 namespace detail {
-/// Uninitialized memory for a factory, whose sizes come from the user.
-inline tensor fresh(dims const& sizes, dtype type) {
-  for (index_t n : sizes)
-    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
-  return tensor::empty(sizes, type);
+constexpr bool is_symbolic(graph_view const& g) { return g.sizes.expressions > 0; }
+
+/// The symbols of a table, in their order.
+constexpr loop::symbol_names names_of(graph_view const& g) {
+  loop::symbol_names r;
+  for (std::size_t k = 0; k < g.sizes.expressions; ++k)
+    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol && r.count < loop::symbol_names::most)
+      r.names[r.count++] = e.b.number();
+  return r;
 }
-struct factory {
-  static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
-  static constexpr op_kind kind = op_kind::factory;
-  static constexpr int arity = 0;
-  static constexpr bool differentiable = false;
-  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-};
-/// Calls a factory through the thread's stack, though no operand brings it there.
-template <class Op, class... X>
-tensor create(Op const& op, X const&... x) {
-  return backend<tensor_base>::call(op, x...);
+/// What the expressions of a graph are for samples.
+constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
+  if (names_of(g).count > loop::max_symbols)
+    refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
+  return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
+}
+/// A graph with samples in the place of its symbols.
+constexpr graph at_sample(graph const& g, int point) {
+  size_numbers const sizes = sampled_sizes(g, point);
+  graph r = g;
+  for (node& n : r.nodes) n.out.sizes = sizes.of(n.out.sizes), n.at = sizes.of(n.at);
+  r.expressions = {}, r.guards = {};
+  return r;
+}
+constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
+  using loop::sized_problem;
+  if (p == sized_problem::value)
+    refuse::argument_is_invalid(what, "a symbolic size became a number of the function; use mean, or pass the count as "
+                                      "an argument");
+  if (p == sized_problem::structure)
+    refuse::argument_is_invalid(what, "what the function does depends on a symbolic size; use one that does not branch "
+                                      "on sizes, or a spec of numbers");
+  if (p == sized_problem::size)
+    refuse::argument_is_invalid(what, "a size is neither a number nor made of symbols by products, constants and sums "
+                                      "of two; give one of the symbols a number in the specs");
+}
+/// The graph that a pass which computes with sizes makes of one with symbolic sizes.
+template <class Pass>
+constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
+  graph const first = at_sample(g, 0), second = at_sample(g, 1); // named, as graphs are: g++ 12 loses temporaries
+  graph a = pass(first, 0);
+  graph const b = pass(second, 1);
+  loop::symbol_names const names = names_of(g);
+  loop::size_reader sizes(names.count, names.names);
+  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
+  size_view const old(g.expressions.data());
+  auto const now = [&](extent e) { return a.expressions.imported(old, e); };
+  for (size_guard const& asked : g.guards)
+    loop::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
+  return a;
 }
 } // namespace detail
-
-template <>
-struct rules<empty_t> : detail::factory {
-  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
-};
-template <>
-struct rules<arange_t> : detail::factory {
-  static tensor make(attributes const& at) {
-    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "arange", [&]<class T>() {
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
-    });
-    return r;
-  }
-};
-template <>
-struct rules<full_t> : rule::linear {
-  static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
-  static constexpr op_kind kind = op_kind::factory;
-  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-  /// Static values, made by a `scope`.
-  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k)
-      out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& v) {
-    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "full", [&]<class E>() {
-      E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
-    });
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return to(sum(g), type_fact(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <>
-struct rules<new_full_t> : detail::factory {
-  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
-  static constexpr int arity = 2;
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const&, T const& v) {
-    return rules<full_t>::make(at, v);
-  }
-  /// A constant under this `vmap`; perhaps mapped by one around it.
-  template <class Op, class O>
-  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
-    dims const sizes = detail::prepend(op.a, n);
-    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>())
-                                        : new_full(like.value, sizes, v.value.template item<std::int64_t>());
-  }
-};
-
-template <class>
-tensor empty_t::operator()(dims const& sizes, dtype type) const {
-  return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
-}
-/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
-template <number N>
-tensor full(dims const& sizes, N v,
-            dtype type = std::is_same_v<N, bool> ? dtype::bool_
-                         : std::is_integral_v<N> ? dtype::int64
-                                                 : get_default_dtype()) {
-  return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
-}
-/// A tensor of zeros. (These are templates only to cost nothing unless used.)
-template <class = void>
-tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
-  return full(sizes, 0, type);
-}
-/// A tensor of ones.
-template <class = void>
-tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
-  return full(sizes, 1, type);
-}
-/// 0, 1, ..., n - 1.
-template <class = void>
-tensor arange(index_t n, dtype type = dtype::int64) {
-  return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
-}
-/// The n x n identity.
-template <class T = tensor>
-T eye(index_t n, dtype type = get_default_dtype()) {
-  T const i = arange(n);
-  return to(eq(reshape(i, dims{n, 1}), i), type);
-}
-
-template <class>
-tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
-  return varve::arange(n[0]);
-}
-template <class S, class T, number N>
-tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
-  return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));
-}
-
 } // namespace varve
 
 // ---- varve/graph/interpret.hpp
 namespace varve {
 
 namespace detail {
+/// What the sizes of a graph are, as its arguments tell: checked, and shared with functions that outlive the call. Null
+/// where all are numbers.
+template <class T = tensor>
+std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args const& in) {
+  if (!is_symbolic(g)) return nullptr;
+  size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
+  std::vector<index_t> symbols(g.expressions.size());
+  std::vector<bool> told(symbols.size());
+  for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
+    node const& n = g.nodes[k];
+    dims const found = in[static_cast<int>(n.value)].sizes();
+    for (int d = 0; d < n.out.sizes.n && d < found.n; ++d) {
+      extent const e = n.out.sizes[d];
+      if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
+      auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
+      if (!told[s]) symbols[s] = found[d], told[s] = true;
+    }
+  }
+  for (size_expression const* e = all; e != last; ++e)
+    if (e->op == size_op::symbol && !told[static_cast<std::size_t>(e->a.number())])
+      throw value_error(("varve: graph: no argument has the symbolic size " +
+                         g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
+                            .c_str());
+  auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
+  for (size_guard const& asked : g.guards)
+    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right.number()));
+  return sizes;
+}
+/// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
+template <class T>
+T constant_of(graph const& g, node const& nd) {
+  if (!is_array_constant(nd))
+    return on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(nd.value)); });
+  T const c = T::empty(nd.out.sizes, nd.out.type);
+  double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
+  on_dtype(c.dtype(), "graph", [&]<class E>() {
+    for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
+  });
+  return c;
+}
+/// Is a node at work that is the text of a custom function? Then what a trace writes of it is so too.
+inline constinit thread_local bool runs_text = false;
+/// Would a derivative pass through a value: eagerly, at a level of `grad`, or by a tangent?
+VARVE_COLD inline bool is_differentiated(tensor const& t) {
+  if (!t.defined()) return false;
+  if (t.requires_grad() && is_grad_enabled()) return true;
+  return t.is_wrapped() && ((t.extra().defined() && !is_traced(t.layer())) || is_differentiated(t.inner()));
+}
+/// What is around a node that is the text of a custom function.
+class text_guard {
+public:
+  text_guard(node const& n, boxed_args const& x) : before_(runs_text) {
+    if (!n.text) return;
+    for (auto const& t : x)
+      if (is_differentiated(t))
+        throw transform_error((std::string("varve: graph: ") + n.op->name +
+                               " is part of the forward of a custom function, whose own derivative a graph that the "
+                               "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
+                                  .c_str());
+    runs_text = true;
+  }
+  text_guard(text_guard const&) = delete;
+  text_guard& operator=(text_guard const&) = delete;
+  ~text_guard() { runs_text = before_; }
+
+private:
+  bool before_;
+};
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
-boxed_args run_region(graph const& g, int r, boxed_args const& in) {
+boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<size_numbers const> const& sizes) {
   region const& f = g.regions[static_cast<std::size_t>(r)];
   if (in.size() != f.inputs)
     refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
   std::vector<boxed_args> values(static_cast<std::size_t>(f.node_count));
   auto at = [&](int n) -> boxed_args& { return values[static_cast<std::size_t>(n - f.node_first)]; };
+  attributes numbers;
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (sizes) numbers = sizes->of(nd.at);
+    attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
-    for (int k = 0; k < nd.count; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
+    for (int k = 0; k < given; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    text_guard const text(nd, x);
+    set_grad_enabled const as_called(nd.mode == recording::as_around ? this_thread_state.grad_mode
+                                                                     : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
-        if (v.dim() != nd.out.sizes.n ||
-            (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k]))
-          refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
+      if (dims const want = sizes ? sizes->of(nd.out.sizes) : nd.out.sizes; !(v.sizes() == want))
+        refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
-    } else if (is_array_constant(nd)) {
-      T const c = T::empty(nd.out.sizes, nd.out.type);
-      double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
-      on_dtype(c.dtype(), "graph", [&]<class E>() {
-        for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
-      });
-      at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
-      at(n).push_back(on_dtype(nd.out.type, "graph", [&]<class E>() {
-        return T::from_number(static_cast<E>(nd.value));
-      })); // the plain number it was written as, in another trace as well
+      at(n).push_back(constant_of<T>(g, nd));
+    } else if (nd.function >= 0) {
+      at(n) = g.functions[nd.function].call(x);
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop)
         throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
-        functions.push_back(
-            [&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
-      at(n) = (*hop)(std::move(functions), x, nd.at);
+        functions.push_back([&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
+          return run_region<T>(g, region, a, sizes);
+        });
+      at(n) = (*hop)(std::move(functions), x, attributes_now);
+    } else if (nd.op == &sym_numel_handle) {
+      at(n).push_back(on_dtype(nd.out.type, "graph",
+                               [&]<class E>() { return T::from_number(static_cast<E>(attributes_now[0][0])); }));
     } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -15417,7 +17653,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
                             " is not known for tensors; call it on a tensor anywhere in the program")
                                .c_str());
-      at(n).push_back(boxed_op{table, &nd.at}(x));
+      at(n).push_back(boxed_op{table, &attributes_now}(x));
     }
   }
   boxed_args y;
@@ -15426,12 +17662,19 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
 }
 } // namespace detail
 
-/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`); symbolic sizes admit
-/// any.
+/// Runs a graph on tensors, operator by operator, each in the grad mode it was called in; custom functions are called
+/// with their own rules. Shapes are checked at entry (`shape_error`). The first argument that has a symbolic size says
+/// what it is; others must agree, and the graph must be one for such sizes (its guards). Errors: what operators refuse;
+/// `transform_error` where a derivative would be taken of the text of a custom function, which is all that a graph of
+/// the compiler has of it.
 template <class T = tensor>
+boxed_args interpret(graph const& g, boxed_args const& arguments);
+#if VARVE_DEFINES
+template <class T>
 boxed_args interpret(graph const& g, boxed_args const& arguments) {
-  return detail::run_region<T>(g, 0, arguments);
+  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>(g, arguments));
 }
+#endif
 
 } // namespace varve
 
@@ -15567,248 +17810,299 @@ private:
 
 } // namespace varve
 
-// ---- varve/graph/builder.hpp
+// ---- varve/kernel/random.hpp
+/// @file
+/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2,
+/// 3; SC 2011). Element `i` of a stream depends on nothing but the seed and `i`: batches, threads and the compiler
+/// agree.
+namespace varve::kernel {
+
+/// Four random words.
+struct philox_block {
+  std::uint32_t v[4];
+};
+
+/// Block number `offset` of the stream `seed` (word 2 and 3 of the counter hold `stream`, for independent uses of one
+/// seed).
+constexpr philox_block philox(std::uint64_t seed, std::uint64_t offset, std::uint64_t stream = 0) {
+  auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+  std::uint32_t c0 = low(offset), c1 = high(offset), c2 = low(stream), c3 = high(stream), k0 = low(seed),
+                k1 = high(seed);
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t const p = std::uint64_t{0xD2511F53u} * c0, q = std::uint64_t{0xCD9E8D57u} * c2;
+    c0 = high(q) ^ c1 ^ k0;
+    c2 = high(p) ^ c3 ^ k1;
+    c1 = low(q);
+    c3 = low(p);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+/// Numbers one block gives: four floats or two doubles.
+template <floating T>
+inline constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
+
+/// Number `i` of a block, uniform in [0, 1): multiples of 2^-24 (float) or 2^-53 (double).
+template <floating T>
+constexpr T uniform(philox_block const& b, int i) {
+  if constexpr (sizeof(T) == 4) return static_cast<T>(b.v[i] >> 8) * T(0x1p-24);
+  else return static_cast<T>((std::uint64_t{b.v[2 * i]} << 32 | b.v[2 * i + 1]) >> 11) * T(0x1p-53);
+}
+/// Number `i` of a block, of the standard normal distribution: pairs of uniform numbers by Box and Muller.
+template <floating T>
+constexpr T normal(philox_block const& b, int i) {
+  T const u = T(1) - kernel::uniform<T>(b, i & ~1); // in (0, 1]: its logarithm is finite
+  T const angle = T(6.283185307179586476925L) * kernel::uniform<T>(b, i | 1);
+  T const radius = kernel::sqrt(T(-2) * kernel::log(u));
+  return radius * (i & 1 ? kernel::sin(angle) : kernel::cos(angle));
+}
+
+/// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
+/// caller advances its offset.
+template <floating T>
+constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint64_t used = 0;
+  for (index_t i = 0; i < n; ++used) {
+    philox_block const b = kernel::philox(seed, offset + used);
+    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
+  }
+  return used;
+}
+/// The same with normal numbers.
+template <floating T>
+constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint64_t used = 0;
+  for (index_t i = 0; i < n; ++used) {
+    philox_block const b = kernel::philox(seed, offset + used);
+    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
+  }
+  return used;
+}
+/// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
+template <integral T>
+constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
+                                      std::uint64_t offset) {
+  std::uint64_t used = 0;
+  auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  for (index_t i = 0; i < n; ++used) {
+    philox_block const b = kernel::philox(seed, offset + used);
+    for (int j = 0; j < 2 && i < n; ++j) {
+      std::uint64_t const bits = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
+      out[i++] = static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
+    }
+  }
+  return used;
+}
+
+} // namespace varve::kernel
+
+// ---- varve/op/randn.hpp
 namespace varve {
 
+/// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the
+/// compiler, threads and batches agree. Static values draw from one of their own: `generator g{42}; auto w =
+/// randn<float, 64, 32>(g);`
+struct generator {
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+};
+
+/// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
+inline constinit thread_local generator default_generator{};
 namespace detail {
-/// The operators that only graphs have.
-constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
+/// How often this thread set its generator by `manual_seed` or `set_rng_state`.
+inline constinit thread_local std::uint64_t generator_sets = 0;
 } // namespace detail
-inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
-inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
-
-/// One of several results of a higher-order node; attribute {k}.
-inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
-
-/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
-/// sample sizes have it (`shape/sample.hpp`).
-inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
-
-namespace detail {
-/// A number as a graph holds it. Integers that no double is are refused: they would become others.
-template <class T>
-constexpr double held(T v) {
-  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-    std::uint64_t n = v < 0 ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
-    while (n > std::uint64_t{1} << 53 && n % 2 == 0) n /= 2;
-    if (n > std::uint64_t{1} << 53)
-      refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
-  }
-  return static_cast<double>(v);
-}
-/// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
-constexpr void take_constants(graph& into, graph const& from, node& n) {
-  auto const first = static_cast<std::ptrdiff_t>(n.value);
-  n.value = static_cast<double>(into.constants.size());
-  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
-}
-/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
-/// keeps all numbers.
-constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
-  for (int r = from; r < to; ++r) {
-    region g_r = g.regions[static_cast<std::size_t>(r)];
-    int const shift = static_cast<int>(into.nodes.size()) - g_r.node_first;
-    for (int n = g_r.node_first; n < g_r.node_first + g_r.node_count; ++n) {
-      node nd = g.nodes[static_cast<std::size_t>(n)];
-      int const edge = static_cast<int>(into.edges.size());
-      for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
-      nd.first = edge;
-      if (is_array_constant(nd)) take_constants(into, g, nd);
-      if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
-      into.nodes.push_back(nd);
-    }
-    int const result = static_cast<int>(into.results.size());
-    for (int k = 0; k < g_r.result_count; ++k)
-      into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
-    g_r.node_first += shift;
-    g_r.result_first = result;
-    into.regions.push_back(g_r);
-  }
-}
-} // namespace detail
-
-/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
-constexpr graph function_of(graph const& g, int r) {
-  graph out;
-  detail::append(out, g, r, r + 1, 0);
-  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
-  return out;
+/// Starts this thread's random numbers anew. Refused in a function that is traced.
+inline void manual_seed(std::uint64_t seed) {
+  ++detail::generator_sets;
+  default_generator = {seed, 0};
 }
 
-/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a
-/// stack; a value of an outer function used in an inner one becomes an extra input of it, once (lifting, SL-3, SL-4).
-class graph_builder {
+/// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
+class generator_guard {
 public:
-  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) {
-    root_->current_ = this;
-  }
-  graph_builder(graph_builder const&) = delete;
-  graph_builder& operator=(graph_builder const&) = delete;
-  constexpr ~graph_builder() { root_->current_ = outer_; }
-
-  /// Sizes from this one on are samples that stand for symbolic ones; 0 when there are none.
-  constexpr index_t least_sample() const { return root_->least_sample_; }
-  constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
-
-  /// The function being traced now.
-  constexpr graph_builder& current() { return *root_->current_; }
-
-  constexpr int input(meta const& m) {
-    node n;
-    n.op = &placeholder_handle;
-    n.out = m;
-    n.out.number = false;
-    n.value = static_cast<double>(inputs_);
-    ++inputs_;
-    nodes_.push_back(n);
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  constexpr int constant(dtype type, double v) {
-    nodes_.push_back({&constant_handle, no_attributes, {type, {}}, 0, 0, v});
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  /// A constant of rank > 0 with these elements.
-  template <class T>
-  constexpr int constant(dtype type, dims const& sizes, T const* elements) {
-    node n;
-    n.op = &constant_handle;
-    n.out = {type, sizes};
-    n.value = static_cast<double>(constants_.size());
-    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
-    nodes_.push_back(n);
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
-    nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
-    for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  /// The number here of a node of an outer function: an extra input, made once.
-  constexpr int lift(graph_builder const* owner, int id, meta const& m) {
-    if (owner == this) return id;
-    if (!outer_) refuse::argument_is_invalid("trace", "a value of another trace was used; pass it as an argument");
-    int const outer_id = outer_->lift(owner, id, m);
-    for (std::size_t k = 0; k < lifted_.size(); k += 2)
-      if (lifted_[k] == outer_id) return lifted_[k + 1];
-    int const mine = input(m);
-    lifted_.push_back(outer_id);
-    lifted_.push_back(mine);
-    return mine;
-  }
-  constexpr void result(int id) { results_.push_back(id); }
-  /// A node written so far, and its first operand.
-  constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
-  constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
-  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
-  constexpr void inputs_first() {
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
-  }
-  /// Ends the tracing of an inner function: further operators belong to the function around it.
-  constexpr void close() { root_->current_ = outer_; }
-
-  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the
-  /// union in order of first use. Results are as those of the first.
-  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count,
-                               graph_builder& a, graph_builder* b = nullptr) {
-    list<int> all(operands, operands + count), lifted;
-    int const functions = b ? 2 : 1;
-    graph_builder* const inner[] = {&a, b};
-    for (int q = 0; q < functions; ++q)
-      for (std::size_t k = 0; k < inner[q]->lifted_.size(); k += 2) {
-        bool known = false;
-        for (int id : lifted) known = known || id == inner[q]->lifted_[k];
-        if (!known) lifted.push_back(inner[q]->lifted_[k]);
-      }
-    for (int id : lifted) all.push_back(id);
-    for (int q = 0; q < functions; ++q) inner[q]->take_inputs(lifted, *this);
-    graph const ga = a.finish();
-    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions,
-              inside_a = static_cast<int>(ga.regions.size());
-    detail::append(inner_, ga, 0, 1, rest);
-    if (b) { // a named graph: g++ 12 loses temporaries that hold storage
-      graph const gb = b->finish();
-      int const rest_of_b = rest + inside_a - 1;
-      detail::append(inner_, gb, 0, 1, rest_of_b);
-      detail::append(inner_, ga, 1, inside_a, rest);
-      detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), rest_of_b);
-    } else {
-      detail::append(inner_, ga, 1, inside_a, rest);
-    }
-    meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
-    nodes_[static_cast<std::size_t>(id)].regions_first = first;
-    nodes_[static_cast<std::size_t>(id)].regions_count = functions;
-    several_ = static_cast<int>(ga.results.size());
-    return id;
-  }
-  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
-  constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) {
-      nodes_[static_cast<std::size_t>(id)].out = m;
-      return id;
-    }
-    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
-  }
-
-  /// The finished function with its inner functions behind it.
-  constexpr graph finish() const& {
-    graph g;
-    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_;
-    end(g);
-    return g;
-  }
-  constexpr graph finish() && {
-    graph g;
-    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_),
-    g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
-    end(g);
-    return g;
-  }
+  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
+  generator_guard(generator_guard const&) = delete;
+  generator_guard& operator=(generator_guard const&) = delete;
+  ~generator_guard() { default_generator = before_; }
 
 private:
-  graph_builder* outer_;
-  graph_builder* root_;
-  graph_builder* current_ = nullptr; // of the root: the innermost open function
-  constexpr void end(graph& g) const {
-    g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
-    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
-  }
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before
-  /// the operators.
-  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
-    int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
-    for (std::size_t u = 0; u < lifted.size(); ++u) {
-      int mine = -1;
-      for (std::size_t k = 0; k < lifted_.size(); k += 2)
-        if (lifted_[k] == lifted[u]) mine = lifted_[k + 1];
-      if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
-      nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
-    }
-    inputs_first();
-  }
-
-  index_t least_sample_ = 0; // of the root
-  int inputs_ = 0, several_ = 1;
-  graph inner_; // finished inner functions; their regions are numbered as in the finished graph
-  list<node> nodes_;
-  list<int> edges_, results_, lifted_;
-  list<double> constants_;
+  generator before_;
 };
+
+/// Standard normal numbers; attributes {shape, {dtype}}. Draws from `default_generator`.
+inline constexpr struct randn_t {
+  static constexpr auto op_name = "randn";
+} randn_op{};
+
+template <>
+struct rules<randn_t> : detail::factory {
+  static constexpr op_kind kind = op_kind::random;
+  static tensor make(attributes const& at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
+    tensor r = detail::fresh(at[0], type);
+    generator& g = default_generator;
+    on_dtype(type, "randn", [&]<class T>() {
+      if constexpr (std::is_floating_point_v<T>)
+        g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);
+    });
+    return r;
+  }
+};
+
+/// A tensor of standard normal numbers.
+template <class = void>
+tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
+  return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
+}
+/// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that
+/// `manual_seed` and the tensor form give.
+template <class T, index_t... D>
+constexpr array<T, D...> randn(generator& g) {
+  array<T, D...> r{};
+  g.offset += kernel::fill_normal(r.size(), r.data, g.seed, g.offset);
+  return r;
+}
+
+/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn
+/// again.
+inline constexpr struct get_rng_state_t {
+  static constexpr auto op_name = "get_rng_state";
+  template <class = void>
+  tensor operator()() const;
+} get_rng_state{};
+/// Sets it (`torch.set_rng_state`); `dtype_error` and `shape_error` of what is none.
+inline generator as_generator(tensor const& state) {
+  if (state.dtype() != dtype::int64) refuse::dtype_is_not_supported("set_rng_state", name(state.dtype()));
+  if (!(state.sizes() == dims{2})) refuse::shapes_do_not_match("set_rng_state", state.sizes(), dims{2});
+  auto const* const v = static_cast<std::int64_t const*>(state.raw());
+  return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
+}
+inline void set_rng_state(tensor const& state) {
+  default_generator = as_generator(state);
+  ++detail::generator_sets;
+}
+
+template <>
+struct rules<get_rng_state_t> : detail::factory {
+  static constexpr op_kind kind = op_kind::random;
+  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
+  static tensor make(attributes const&) {
+    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed),
+                              static_cast<std::int64_t>(default_generator.offset)};
+    return tensor::from_data(v, dims{2});
+  }
+};
+template <class>
+tensor get_rng_state_t::operator()() const {
+  return detail::create(bind<get_rng_state_t>());
+}
+
+} // namespace varve
+
+// ---- varve/pass/rewriter.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
+/// node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+  int* numbers = nullptr;
+  int const* edges = nullptr;
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    numbers = now.data(), edges = g.edges.data();
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
+        to.regions.reserve(g.regions.size());
+    to.expressions = g.expressions, to.guards = g.guards, to.names = g.names, to.functions = g.functions;
+  }
+  rewriter(rewriter const&) = delete;
+  rewriter& operator=(rewriter const&) = delete;
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node const& n, int const* in) {
+    to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(in[k]);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node const& n) {
+    to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    int const* const in = edges + mine.first;
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
+    if (is_array_constant(mine)) detail::take_constants(to, from, mine);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
+  /// beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/pass/dce.hpp
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such.
+constexpr list<char> live_nodes(graph const& g) {
+  list<char> marks(g.nodes.size(), 0);
+  char* const live = marks.data();
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+
+/// The program without what was written on the way for shapes alone.
+constexpr graph without_scaffolds(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run(
+      [&](int n) {
+        if (!live[n] && g.nodes[n].scaffold) return -1;
+        int const mine = w.copy(g.nodes[n]);
+        w.to.nodes.back().scaffold = false;
+        return mine;
+      },
+      [] {});
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
 
 } // namespace varve
 
@@ -15817,6 +18111,37 @@ private:
 /// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
 /// tensors.
 namespace varve {
+
+namespace detail {
+/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+VARVE_COLD inline index_t span_of(dims const& sizes, dims const& strides) {
+  index_t span = 1, count = 1;
+  for (int k = 0; k < sizes.n; ++k) {
+    index_t inside = 0; // of the dimensions with smaller strides
+    for (int q = 0; q < sizes.n; ++q)
+      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+        inside += (sizes[q] - 1) * strides[q];
+    if (sizes[k] > 1 && strides[k] <= inside) return 0;
+    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+  }
+  return span > 2 * count ? 0 : span;
+}
+/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+template <class T>
+T copy_as_laid_out(T const& t) {
+  if (t.is_wrapped()) return clone(t);
+  no_grad const off;
+  T r;
+  if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+    r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
+    copy_(r, t);
+  } else {
+    r = clone(t);
+  }
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
+} // namespace detail
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
 /// counterpart of calling operators on proxies; both write by the same `graph_builder`.
@@ -15831,29 +18156,92 @@ struct trace_layer : layer {
   int hidden = 0;
 
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
-  /// of the graph.
+  /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
+
+  /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
+  /// drawn where no other layer sees it. The caller puts the generator back.
+  bool apart = false;
+  /// ... or, for a trace that happens at every call, the values themselves, as long as nothing writes into them: what
+  /// would throws `write_met`, and is to be traced again on copies.
+  bool copies = true;
+  struct write_met {};
+  /// How copies are made: `detail::copy_as_laid_out`. (A pointer, so that the header alone instantiates no operator.)
+  tensor (*copy)(tensor const&) = nullptr;
+  /// The custom function whose `forward` it is: that may use of the traced values those it is given.
+  char const* custom = nullptr;
+  /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
+  /// be traced do not wait for the others. Undefined: all.
+  tensor lanes;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
   explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
+    apart = true;
+    lanes = around.lanes;
+    copies = !around.apart || around.copies;
+    copy = around.copy;
   }
   trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
   explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
     pushed::name(*this, this_thread_state.transforms);
   }
   static layer_kind const own_kind;
+  /// Runs what works on the real values, with this layer off the stack.
+  template <class Body>
+  auto below(Body const& body) const {
+    temporarily_popped const off(hidden);
+    scaffolding const for_shapes(apart);
+    return body();
+  }
+  /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
+  tensor value_of(tensor const& t) const {
+    if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+    return below([&] { return copy(t); });
+  }
+  /// What a thread's trace cannot keep: refused by name.
+  void require_kept() const {
+    if (this_thread_state.modes.top != modes_)
+      refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
+                                           "know of it; switch it on around the call of what was traced");
+    if (builder.writes_scaffolds()) return; // the generator will be put back
+    if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
+        default_generator.offset != drawn_.offset)
+      refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
+                                           "set_rng_state, generator_guard): the graph would not know of it; set it "
+                                           "around the call of what was traced");
+  }
+  /// Is a call on these written down, or does it fold?
+  bool records(boxed_args const& x, bool random = false) const {
+    bool traced = !folds || random;
+    for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+    return traced;
+  }
+  /// Says how a node was called, which this thread has just done.
+  void called(int node, bool grad_mode) {
+    settle();
+    if (detail::runs_text) builder.is_text(node);
+    bool const now = grad_mode && !this_thread_inference;
+    if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
+  }
   /// A value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node) const {
     return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
   }
   int node_of(tensor const& t) {
+    if (!t.defined())
+      refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
+                                           "traced; return only tensors that hold something");
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
     if (t.is_number())
       return builder.constant(t.dtype(),
                               is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
+    if (custom && t.is_wrapped() && outer->owns(t))
+      refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
+                                          "arguments (hidden in another one, or captured); pass it to apply");
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+    if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
       if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
@@ -15864,45 +18252,79 @@ struct trace_layer : layer {
     captured_.push_back(builder.input({t.dtype(), t.sizes()}));
     return captured_.back();
   }
+  /// Is it a value of this trace or one around it?
+  bool owns(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      if (t.layer() == l->id) return true;
+    return false;
+  }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const {
     for (trace_layer const* l = this; l; l = l->outer)
       if (t.is_wrapped() && t.layer() == l->id) return t.inner();
     return t;
   }
+  boxed_args reals(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(real(t));
+    return r;
+  }
   /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
-  /// operands. `choose` makes one of the real results of both.
-  template <class Choose>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions,
-                             attributes const& at, Choose const& choose) {
+  /// operands. `choose` makes one of the real results of both, `prepare` is given both traces.
+  template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
+  boxed_args record_branches(
+      op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at,
+      Choose const& choose, Prepare const& prepare = [](trace_layer&, trace_layer&) {}) {
+    require_kept();
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
+    generator const before = default_generator;
     auto const trace_into = [&](trace_layer& l, std::size_t k) {
-      pushed const on(this_thread_state.transforms, l);
       boxed_args in;
-      for (int i = 1; i < x.size(); ++i)
-        in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
-      boxed_args const y = functions[k](in);
-      values.emplace_back();
-      for (auto const& t : y) {
-        l.builder.result(l.node_of(t));
-        values.back().push_back(l.real(t));
-      }
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(real(x[i])));
+      values.push_back(l.trace_function([&] { return functions[k](in); }));
       l.builder.close();
+      default_generator = before;
     };
     trace_layer on_true(*this), on_false(*this);
+    prepare(on_true, on_false);
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
+    if (!one && values[0].size() != values[1].size())
+      throw shape_error((std::string("varve: ") + handle->name +
+                         ": both functions must return the same number of values: " + std::to_string(values[0].size()) +
+                         " and " + std::to_string(values[1].size()))
+                            .c_str());
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
                                             one ? nullptr : &on_false.builder);
+    called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
       r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
+  }
+
+  /// A further argument of the function.
+  tensor input(tensor const& t) {
+    if (!copies) outside_.push_back(t);
+    return wrap(value_of(t), builder.input({t.dtype(), t.sizes()}));
+  }
+  /// Runs the function, whose results become those of the graph: the real ones.
+  template <class Body>
+  boxed_args trace_function(Body const& body) {
+    pushed const on(this_thread_state.transforms, *this);
+    boxed_args const y = body();
+    boxed_args values;
+    for (auto const& t : y) {
+      builder.result(node_of(t));
+      values.push_back(real(t));
+    }
+    require_kept();
+    return values;
   }
 
   /// Indices in `captures` of the inputs behind the arguments, in their order.
@@ -15913,26 +18335,79 @@ struct trace_layer : layer {
   }
 
 private:
-  std::vector<int> captured_; // pairs of an index in `captures` and its node
+  /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
+  struct scaffolding {
+    bool on;
+    explicit scaffolding(bool really) : on(really) { count(1); }
+    scaffolding(scaffolding const&) = delete;
+    scaffolding& operator=(scaffolding const&) = delete;
+    ~scaffolding() { count(-1); }
+    void count(int by) const {
+      for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
+        if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+    }
+  };
+  std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  boxed_args outside_;                               // tensors that it runs on without a copy
+  boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
+  layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  std::uint64_t sets_ = detail::generator_sets;
+  generator drawn_ = default_generator; // as the trace left it
+  bool ambient_ = is_grad_enabled();    // as the trace began
+
+  /// What an operator is run on.
+  tensor run_on(tensor const& t) {
+    if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+    if (!copies) {
+      tensor const value = real(t);
+      if (!is_outside(value)) outside_.push_back(value);
+      return value;
+    }
+    for (int k = 0; k < copied_.size(); k += 2)
+      if (copied_[k].is(t)) return copied_[k + 1];
+    tensor const copy = value_of(real(t));
+    copied_.push_back(t);
+    copied_.push_back(copy);
+    return copy;
+  }
+  static bool is_random(boxed_op const& op) { return op.table->handle && op.table->handle()->kind == op_kind::random; }
+  /// What was drawn until now was drawn by what is traced.
+  void settle() {
+    if (!builder.writes_scaffolds()) drawn_ = default_generator;
+  }
+  /// Is it memory that was there before the trace?
+  bool is_outside(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      for (auto const& o : l->outside_)
+        if (t.shares_storage(o)) return true;
+    return false;
+  }
+  tensor run(boxed_op const& op, boxed_args const& x) const {
+    if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
+    if (apart && is_random(op)) {
+      emptied const alone(this_thread_state.transforms);
+      return op(x);
+    }
+    return below([&] { return op(x); });
+  }
   tensor record(boxed_op const& op, boxed_args const& x) {
-    if (folds) {
-      bool traced = false;
-      for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
-      if (!traced) {
-        temporarily_popped const off(hidden);
-        return op(x);
-      }
+    require_kept();
+    if (!records(x, is_random(op))) {
+      tensor const y = run(op, x);
+      settle();
+      return y;
     }
     boxed_args inner;
     std::vector<int> ids;
     for (auto const& t : x) {
       ids.push_back(node_of(t));
-      inner.push_back(real(t));
+      inner.push_back(run_on(t));
     }
-    temporarily_popped const off(hidden);
-    tensor const y = op(inner);
-    return wrap(
-        y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
+    tensor const y = run(op, inner);
+    int const node =
+        builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+    called(node, grad_mode);
+    return wrap(y, node);
   }
 };
 inline constexpr layer_kind trace_layer::own_kind{
@@ -15945,7 +18420,9 @@ inline constexpr layer_kind trace_layer::own_kind{
 
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
-/// holds. Run it by `interpret`.
+/// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
+/// (`value_error`): what a graph could not keep, namely tensors that the function captures, undefined tensors, modes
+/// that it switches on, and setting the random generator.
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
@@ -15954,29 +18431,50 @@ struct make_fx_function {
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
-    return trace(l, [](auto const&) {}, x...);
+    return trace(l, [](auto const&...) {}, x...);
   }
-  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once.
-  /// `returned` is told what the function returned.
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
+  /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
+  /// the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     trace_layer l;
     l.captures = &captured;
+    l.apart = true;
+    generator_guard const as_before(default_generator);
     return trace(l, returned, x...);
   }
 
 private:
   template <class R, class... X>
   graph trace(trace_layer& l, R const& returned, X const&... x) const {
-    std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
-    auto const y = [&] {
-      pushed const on(this_thread_state.transforms, l);
-      return detail::call_with(f, in);
-    }();
-    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
-    returned(y);
+    l.copy = &detail::copy_as_laid_out<dependent<tensor, R>>;
+    auto const argument = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
+      else return v;
+    };
+    std::tuple const in{tree_map(argument, x)...}; // braces: in order
+    l.trace_function([&] {
+      boxed_args results;
+      if constexpr (std::is_void_v<decltype(detail::call_with(f, in))>) {
+        detail::call_with(f, in);
+        returned();
+      } else {
+        auto const y = detail::call_with(f, in);
+        tree_for_each(
+            [&](auto const& v) {
+              static_assert(std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>,
+                            "varve: make_fx: what a traced function returns must be a tree of tensors");
+              results.push_back(v);
+            },
+            y);
+        returned(y);
+      }
+      return results;
+    });
     if (l.captures) l.builder.inputs_first();
-    return l.builder.finish();
+    dependent<graph, F> const g = l.builder.finish();
+    return without_scaffolds(g);
   }
 };
 template <class F>
@@ -16102,24 +18600,68 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
+/// Does region r of a graph draw random numbers that follow from no operand of it? `any`: or from one.
+inline bool draws(graph const& g, int r = 0, bool any = false) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[n];
+    if (nd.op->kind == op_kind::random && nd.at.count > 0) return true; // the state of the generator has none
+    bool const given = nd.op->is_call && !any && g.nodes[g.edges[nd.first]].op->kind != op_kind::random;
+    for (int k = 0; k < nd.regions_count && !given; ++k)
+      if (draws(g, nd.regions_first + k, any || nd.op->is_call)) return true;
+  }
+  return false;
+}
+/// A function as a graph, and whether it draws random numbers.
+struct traced_function {
+  boxed_function call;
+  bool draws;
+};
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it.
-template <class = void>
-boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
-  trace_layer l;
-  l.captures = &captures;
-  l.hidden = hidden;
-  boxed_args in;
-  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
-  pushed const on(this_thread_state.transforms, l);
-  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
-  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
-    boxed_args a = part(all, 0, n);
-    for (int k : order) a.push_back(all[n + k]);
-    return interpret(g, a);
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`.
+template <class On = void>
+traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
+                       tensor const& lanes = {}) {
+  generator_guard const as_before(default_generator);
+  auto const attempt = [&](bool copies) -> traced_function {
+    boxed_args more = captures;
+    trace_layer l;
+    l.lanes = lanes;
+    l.captures = &more;
+    l.hidden = hidden;
+    l.apart = true;
+    l.copies = copies;
+    l.copy = &copy_as_laid_out<dependent<tensor, On>>;
+    boxed_args in;
+    for (auto const& t : x) in.push_back(l.input(t));
+    l.trace_function([&] { return f(in); });
+    graph g = l.builder.finish();
+    bool const random = draws(g);
+    captures = more;
+    return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
+              boxed_args a = part(all, 0, n);
+              for (int k : order) a.push_back(all[n + k]);
+              return interpret(g, a);
+            },
+            random};
   };
+  generator const before = default_generator;
+  try {
+    return attempt(false);
+  } catch (trace_layer::write_met const&) {
+    default_generator = before;
+    return attempt(true);
+  }
 }
+/// How many pullbacks this thread is in: what they call again draws what it drew.
+inline constinit thread_local int pullbacks = 0;
+struct pullback_scope {
+  pullback_scope() { ++pullbacks; }
+  pullback_scope(pullback_scope const&) = delete;
+  pullback_scope& operator=(pullback_scope const&) = delete;
+  ~pullback_scope() { --pullbacks; }
+};
 
 /// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
 template <class Op, class T = tensor>
@@ -16135,6 +18677,7 @@ struct boxed_hop_pull {
       g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
+    pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
     }(op); // no return type to be deduced here
@@ -16174,6 +18717,181 @@ boxed_args flatten(Y const& y) {
 
 } // namespace varve
 
+// ---- varve/hop/some_lanes.hpp
+/// @file
+/// Functions that only some lanes of a `vmap` are to run: the branches of a `cond` whose predicate is mapped, and the
+/// steps of loops of which some lanes are done. They run for all lanes, and what the others get is thrown away. So it
+/// has to be harmless: no derivative may come of it (0 * inf is NaN), nothing may be written, no loop may wait for
+/// them.
+namespace varve::detail {
+
+/// Is it known that no derivative is taken of a static value below the `vmap`s that see it?
+template <class V>
+inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V>> && !is_tensor_base<base_of<V>>;
+template <class Lv, class N, class V, class Extra>
+inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
+
+/// What only some lanes read: a constant to derivatives elsewhere.
+template <class P, class X>
+constexpr auto cut_elsewhere(P const& which, X const& x) {
+  if constexpr (only_mapped<X> || static_and_not_floating<X>()) return x;
+  else return where(which, x, detach(x));
+}
+/// A function of a pack on static or traced values, for the lanes for which `which` holds. What it captures has become
+/// operands.
+template <class F, class P, class... X>
+constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
+  return spread(f, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x));
+}
+/// ... on tensors, whatever it captures: `boxed_some_lanes.hpp`.
+template <class F, class P>
+boxed_args on_lanes(F const& f, P const& which, boxed_args const& x);
+
+} // namespace varve::detail
+
+// ---- varve/hop/boxed_some_lanes.hpp
+/// @file
+/// Functions that only some lanes run, on tensors: a layer above the `vmap` tells what such a function makes from what
+/// was there before it, captured tensors included. That is cut where a derivative could be taken, and may not be
+/// written.
+namespace varve::detail {
+
+/// Those of some lanes (undefined: all) for which a predicate holds too: undefined when it is the same for all.
+template <class P>
+  requires std::is_same_v<P, tensor>
+P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
+  if (!backend<tensor_base>::is_mapped(predicate)) return lanes;
+  P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
+  return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
+}
+/// A loop's condition that does not wait for other lanes.
+template <class T>
+  requires std::is_same_v<T, tensor>
+boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
+  if (!lanes.defined()) return condition;
+  return [condition, lanes](boxed_args const& a) {
+    return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
+  };
+}
+
+/// The layer. A value of it is made by the function, or an operand; any other is captured.
+template <class On = void>
+struct lanes_layer : layer {
+  using T = dependent<tensor, On>;
+  T which;             // one truth value per lane
+  boxed_args before;   // what was there, operands first
+  boxed_args seen_as;  // ... and what the function sees of it
+  bool differentiable; // may derivatives be taken of what the `vmap` computes?
+  static layer_kind const own_kind;
+
+  explicit lanes_layer(T const& lanes)
+      : layer(own_kind, this), which(lanes), differentiable(is_watched(this_thread_state.transforms.top->below)) {
+    pushed::name(*this, this_thread_state.transforms);
+  }
+  static bool is_watched(varve::layer const* l) {
+    while (l && l->kind->role == layer_role::vmap) l = l->below;
+    return l;
+  }
+  bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
+  T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
+  boxed_args wrap(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return wrap(t); }, x);
+  }
+  T open(T const& t) const { return mine(t) ? T(t.inner()) : t; }
+  boxed_args open(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return open(t); }, x);
+  }
+  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  /// What was there before, as the function sees it. The layer is off its stack.
+  T seen(T const& t) {
+    if (!t.defined() || t.is_number() || !is_floating(t.dtype())) return t;
+    for (int k = 0; k < before.size(); ++k)
+      if (before[k].is(t)) return seen_as[k];
+    before.push_back(t);
+    seen_as.push_back(differentiable || requires_grad(t) ? T(cut_elsewhere(which, t)) : t);
+    return seen_as[seen_as.size() - 1];
+  }
+  [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
+    throw transform_error(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
+         "before it: the others would be written too; return the new value instead")
+            .c_str());
+  }
+  void require_own(char const* op, T const& t) const {
+    if (!mine(t)) refuse_write(op);
+    for (boxed_args const* all : {&before, &seen_as})
+      for (auto const& b : *all)
+        if (b.defined() && t.inner().shares_storage(b)) refuse_write(op);
+  }
+
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
+    if (writes) self.require_own(op.name(), x[0]);
+    boxed_args in;
+    for (auto const& t : x) in.push_back(self.mine(t) ? t.inner() : self.seen(t));
+    T const y = op(in);
+    return writes ? x[0] : self.wrap(y);
+  }
+  /// A higher-order operator: the same one level below. A loop does not wait for lanes that do not run it.
+  static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    std::vector<boxed_function> functions;
+    for (auto const& f : call.functions) {
+      bool const decides = functions.size() == 1 && std::strcmp(call.name(), "while_loop") == 0;
+      functions.push_back([&self, f, decides](boxed_args const& a) {
+        reentered const on(this_thread_state.transforms, self);
+        boxed_args y = f(self.wrap(a));
+        lowered const off;
+        y = self.open(y);
+        return decides ? tree_map([&](T const& go) { return T(varve::where(self.which, go, false)); }, y) : y;
+      });
+    }
+    return self.below(x, call.name(), call.with(std::move(functions)));
+  }
+  /// A call with functions of its own, one level below.
+  template <class Call>
+  boxed_args below(boxed_args const& x, char const* name, Call const& call) {
+    lowered const off;
+    boxed_args in;
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) {
+      in.push_back(mine(t) ? t.inner() : seen(t));
+      versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);
+    }
+    boxed_args y = call(in);
+    for (int i = 0; i < x.size(); ++i)
+      if (x[i].defined() && in[i].writes() != versions[static_cast<std::size_t>(i)]) require_own(name, x[i]);
+    for (int k = 0; k < y.size(); ++k) {
+      int same = -1;
+      for (int i = 0; i < x.size(); ++i)
+        if (mine(x[i]) && y[k].is(in[i])) same = i;
+      y[k] = same >= 0 ? x[same] : wrap(y[k]);
+    }
+    return y;
+  }
+};
+template <class On>
+inline constexpr layer_kind lanes_layer<On>::own_kind{.name = "lanes",
+                                                      .role = layer_role::lanes,
+                                                      .process = &lanes_layer::process,
+                                                      .process_hop = &lanes_layer::process_hop};
+
+template <class F, class P>
+boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
+  lanes_layer<> l(which);
+  boxed_args in;
+  for (auto const& t : x) {
+    in.push_back(l.wrap(l.seen(t)));
+    if (t.defined() && !is_floating(t.dtype())) l.before.push_back(t), l.seen_as.push_back(t);
+  }
+  pushed const on(this_thread_state.transforms, l);
+  return l.open(f(in));
+}
+
+} // namespace varve::detail
+
 // ---- varve/transform/vjp.hpp
 namespace varve {
 
@@ -16199,6 +18917,28 @@ constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] 
 }
 } // namespace detail
 
+namespace detail {
+/// Refuses a function none of whose results has a derivative.
+template <class Y>
+constexpr void require_floating_result(Y const& y) {
+  if constexpr (tree_is_dynamic<Y>()) {
+    bool any = false, floating = false;
+    dtype type{};
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (value<std::remove_cvref_t<decltype(v)>>)
+            any = true, type = dtype_of(v), floating = floating || is_floating(type);
+        },
+        y);
+    if (any && !floating)
+      refuse::dtype_is_not_supported("vjp: the results of the function have no derivative", name(type));
+  } else {
+    static_assert(has_derivative<Y>(), "varve: vjp: the function returns no floating value, so that nothing has a "
+                                       "derivative; convert its result");
+  }
+}
+} // namespace detail
+
 /// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called
 /// many times.
 template <class Scope, class In, class Y>
@@ -16214,14 +18954,19 @@ struct pullback {
 };
 
 /// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
-/// argument, `g` a tree like the result. TR-15.
+/// argument, `g` a tree like the result; of one that is not floating it is `none`.
+/// A function without a floating result is refused. TR-15.
 template <class F, class... X>
 constexpr auto vjp(F f, X const&... x) {
+  static_assert((detail::has_derivative<X>() || ...),
+                "varve: vjp: no argument has a floating value to differentiate; write 2.0 for 2, or convert one");
   auto* raw = detail::new_reverse_scope(f, x...);
   using Scope = std::remove_pointer_t<decltype(raw)>;
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
+  scope->give(detail::captures_of(f));
   auto y = scope->run([&] { return detail::call_with(f, in); });
+  detail::require_floating_result(y);
   auto value = scope->primal(y);
   return std::pair(value,
                    pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
@@ -16372,6 +19117,10 @@ inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1]
 template <>
 struct rules<slice_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
+    return attributes(detail::normalize_slice(dims{at[0][0]}, at[0].sub(1, at[0].n), in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
@@ -16397,6 +19146,15 @@ template <>
 struct rules<slice_backward_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_sizes("slice_backward", at[0]);
+    meta const whole{in[0].type, at[0]};
+    attributes const r(at[0], rules<slice_t>::checked(attributes(at[1]), &whole)[0]);
+    dims part = r[0];
+    part[static_cast<int>(r[1][0])] = detail::slice_count(r[1]);
+    if (!(part == in[0].sizes)) refuse::shapes_do_not_match("slice_backward", in[0].sizes, part);
+    return r;
+  }
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
@@ -16466,6 +19224,12 @@ struct rules<cat_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
+    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : 0, in[0].sizes.n)});
+  }
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     int const a = static_cast<int>(at[0][0]);
@@ -16650,6 +19414,9 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 template <>
 struct rules<permute_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::normalize_permutation(at[0], in[0].sizes));
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r = in;
@@ -16712,6 +19479,12 @@ struct view_call {
     return op == &handle<Tag>;
   }
 };
+/// Does a view show elements more than once? What lies behind it is not told by what it shows, when a part of that was
+/// written: the part is put at its region of the memory instead.
+constexpr bool repeats_elements(op_handle const* op, attributes const& at, meta const& of, meta const& shows) {
+  return (op == &handle<expand_t> && numel(shows.sizes) != numel(of.sizes)) ||
+         (op == &handle<as_strided_t> && varve::repeats_elements(at[0], at[1]));
+}
 /// Is the operator one whose inverse is known?
 constexpr bool is_invertible_view(op_handle const* op) {
   return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> ||
@@ -16770,65 +19543,6 @@ constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) 
 }
 
 } // namespace varve::detail
-
-// ---- varve/pass/rewriter.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
-/// node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-  int* numbers = nullptr;
-  int const* edges = nullptr;
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    numbers = now.data(), edges = g.edges.data();
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
-        to.regions.reserve(g.regions.size());
-    to.names = g.names;
-  }
-  rewriter(rewriter const&) = delete;
-  rewriter& operator=(rewriter const&) = delete;
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node const& n, int const* in) {
-    to.nodes.push_back(n);
-    node& mine = to.nodes.back();
-    mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(in[k]);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node const& n) {
-    to.nodes.push_back(n);
-    node& mine = to.nodes.back();
-    int const* const in = edges + mine.first;
-    mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
-    if (is_array_constant(mine)) detail::take_constants(to, from, mine);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
-  /// beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
-
-} // namespace varve
 
 // ---- varve/pass/functionalize.hpp
 /// @file
@@ -16947,9 +19661,21 @@ private:
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
+    if (nd.mode != recording::as_around)
+      refuse::argument_is_invalid(nd.op->name, "it writes in no_grad mode, which no functional operator does: what it "
+                                               "wrote would be a constant; write into detach(x) instead");
     int cur = computed(nd, old(x).out);
     int const value = cur;
+    bool repeats = false;
     for (int v = x; v != b; v = shows_[at(v)])
+      repeats = repeats || repeats_elements(old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out);
+    layout const shown = repeats ? where(x) : layout{};
+    if (repeats && varve::repeats_elements(shown.sizes, shown.strides))
+      refuse::argument_is_invalid(nd.op->name, "a value that shows elements more than once, as an expanded one does, "
+                                               "cannot be written into; clone it first");
+    if (repeats)
+      cur = emit(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b), cur);
+    for (int v = x; v != b && !repeats; v = shows_[at(v)])
       if (old(v).op->kind != op_kind::mutation)
         cur = put_back(
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
@@ -17004,6 +19730,11 @@ private:
   list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
+  if (is_symbolic(g))
+    return on_samples("functionalize", g, [](graph const& of, int) {
+      functionalizer f(of);
+      return f.run();
+    });
   functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
   return f.run();
 }
@@ -17066,306 +19797,6 @@ constexpr graph writes_as_results(graph const& g, list<int>& into) {
 
 } // namespace varve
 
-// ---- varve/trace/proxy.hpp
-/// @file
-/// Static values beside traced ones: shapes of the former are types, of the latter data, and rules cannot compute with
-/// both. So where they meet the static ones become constants of the trace (`meets_trace`, `beside_trace` in
-/// `dispatch/dispatch.hpp`): in `dispatch` when an interpreter is in between, in composites, `cat`, `cond`, and for the
-/// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
-namespace varve {
-
-/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
-/// shapes. Without a builder it is a constant whose elements all equal `splat`.
-struct proxy {
-  graph_builder* builder = nullptr;
-  int id = -1;
-  meta info{};
-  double splat = 0;
-  /// The trace that a constant was made in, when it was made like one of its values.
-  graph_builder* home = nullptr;
-
-  constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
-  constexpr explicit operator bool() const {
-    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
-    return false;
-  }
-
-private:
-  /// Not usable in a constant expression: the compiler prints its name.
-  static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
-    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
-  }
-};
-
-template <>
-struct traits<proxy> {
-  using base = proxy;
-  static constexpr int level = 0;
-  static constexpr dims shape(proxy const& p) { return p.info.sizes; }
-  static constexpr dims type(proxy const& p) { return dims{static_cast<index_t>(p.info.type)}; }
-};
-template <>
-inline constexpr bool is_proxy_base<proxy> = true;
-constexpr meta meta_of(proxy const& p) { return p.info; }
-
-namespace detail {
-/// Where a constant beside this value belongs: the function being traced now; null when nothing tells.
-constexpr graph_builder* trace_of(proxy const& p) {
-  graph_builder* const b = p.builder ? p.builder : p.home;
-  return b ? &b->current() : nullptr;
-}
-template <class V>
-constexpr graph_builder* trace_of(V const& v) {
-  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
-  else return nullptr;
-}
-/// The first trace that some values tell of.
-template <class... X>
-constexpr graph_builder* trace_of_all(X const&... x) {
-  graph_builder* found = nullptr;
-  ((found = found ? found : trace_of(x)), ...);
-  return found;
-}
-
-/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute
-/// with; 0, 1, ..., n - 1 becomes an `arange`, other elements a constant, in the function `b`.
-constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
-template <number T>
-constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, held(v), b};
-}
-/// The very bits: 0 and -0 differ.
-template <class T>
-constexpr bool same_element(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
-  else return a == b;
-}
-template <class T, index_t... D>
-constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
-  meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
-  bool equal = true, counts = sizeof...(D) == 1;
-  for (index_t k = 0; k < a.size() && (equal || counts); ++k)
-    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
-  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
-  if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
-  if (counts)
-    return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
-            0};
-  return {b, b->constant(m.type, m.sizes, a.data), m, 0};
-}
-
-/// The node number of a value in the function being traced; constants are written out on first use.
-constexpr int node_in(graph_builder& b, proxy const& p) {
-  if (p.builder) return b.lift(p.builder, p.id, p.info);
-  int c = b.constant(p.info.type, p.splat);
-  if (p.info.sizes.n == 0) return c;
-  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
-}
-} // namespace detail
-
-/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are
-/// computed.
-template <>
-struct backend<detail::traced_base> {
-  template <class Op, class... X>
-  static constexpr proxy call(Op const& op, X const&... x) {
-    graph_builder* near = nullptr;
-    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
-    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
-    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
-  }
-  template <class S, class T, number N>
-  static constexpr proxy full(S const& sizes, T const& type, N v) {
-    proxy r{nullptr, -1, {dtype_of_type<N>(), to_dims(sizes), false}, detail::held(v)};
-    become(r, static_cast<dtype>(to_dims(type)[0]));
-    return r;
-  }
-
-  /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
-  template <class X, class... O>
-  static constexpr auto lift(X const& x, O const&... others) {
-    return lifted(detail::trace_of_all(others...), x);
-  }
-
-  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
-  static constexpr proxy arange(proxy const& like, dims const& n) {
-    meta const out{dtype::int64, n};
-    graph_builder* const near = like.builder ? like.builder : like.home;
-    if (!near)
-      refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
-    graph_builder& b = near->current();
-    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
-            out, 0};
-  }
-
-  /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
-  static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
-    for (index_t d : from)
-      if (is_symbol(d))
-        refuse::argument_is_invalid(
-            "mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
-    graph_builder* const b = detail::trace_of(like);
-    if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
-    return detail::as_proxy(numel_per(from, to), b);
-  }
-
-  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
-  /// constant becomes a node first.
-  template <class Tag, class X, class... Y>
-  static constexpr void write(X& x, Y const&... y) {
-    using R = rules<Tag>;
-    graph_builder* const near = detail::trace_of_all(x, y...);
-    if (!near)
-      refuse::argument_is_invalid(
-          Tag::op_name,
-          "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
-    if (!x.builder) {
-      if constexpr (std::is_const_v<X>)
-        refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so "
-                                                  "that it can become a value of the trace");
-      else x = materialized(*near, x);
-    }
-    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>;
-         n = x.builder->operand_of(n))
-      if (x.builder->written(n).op == &handle<expand_t> &&
-          numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
-        refuse::argument_is_invalid(
-            Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
-    proxy in[] = {x, detail::as_proxy(y, near)...};
-    constexpr int count = 1 + sizeof...(Y);
-    meta metas[count];
-    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
-    meta result = metas[count - 1];
-    if constexpr (requires { typename R::functional; }) {
-      using F = rules<typename R::functional>;
-      result = F::shape({}, metas, count);
-      if (category(result.type) > category(x.info.type))
-        refuse::argument_is_invalid(
-            Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
-    }
-    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes))
-      refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
-    for (int k = 1; k < count; ++k)
-      if (!in[k].builder) become(in[k], result.type);
-    (void)emit<Tag>({}, in, count);
-  }
-
-private:
-  /// Changes the dtype of a constant. One of float32 keeps the digits it was written with until it is computed with.
-  static constexpr void become(proxy& constant, dtype type) {
-    if (type != dtype::float32) constant.splat = kernel::converted(type, constant.splat, constant.info.type);
-    constant.info.type = type;
-  }
-  static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
-    return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
-  }
-  static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
-    return {&b,
-            b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
-            {type, {}, true},
-            0};
-  }
-  /// A constant as a node with elements of its own.
-  static constexpr proxy materialized(graph_builder& b, proxy const& x) {
-    meta const m{x.info.type, x.info.sizes, false};
-    int id = detail::node_in(b, x);
-    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
-    return {&b, id, m, 0, x.home};
-  }
-  template <class X>
-  static constexpr auto lifted(graph_builder* b, X const& x) {
-    if constexpr (is_seen<X>) {
-      auto const v = lifted(b, x.value);
-      if constexpr (value<decltype(x.extra)>) return detail::reseen(x, v, lifted(b, x.extra));
-      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type: the tape tells what to do
-    } else if constexpr (std::is_same_v<X, proxy>) {
-      return x;
-    } else {
-      return detail::as_proxy(detail::plain(x), b);
-    }
-  }
-  template <class Tag>
-  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
-    using R = rules<Tag>;
-    meta metas[R::arity + 1]{};
-    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
-    meta const out = R::shape(at, metas, count);
-    if constexpr (R::kind == op_kind::pointwise) {
-      dtype const t = R::compute_type(metas, count);
-      for (int k = 0; k < count; ++k) {
-        dtype const want = k < R::conditions ? dtype::bool_ : t;
-        if (in[k].info.type == want) continue;
-        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
-        else become(in[k], want);
-      }
-    }
-    graph_builder *any = nullptr, *home = nullptr;
-    for (int k = 0; k < count; ++k) {
-      if (in[k].builder) any = in[k].builder;
-      if (in[k].home) home = in[k].home;
-    }
-    if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
-      if (graph_builder* const b = !any && home ? &home->current() : nullptr;
-          b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
-        become(in[0], out.type), in[0].info.sizes = out.sizes;
-        proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
-        return emit<mul_t>(no_attributes, both, 2);
-      }
-    if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
-      proxy r = fold<R>(in, count, out);
-      r.home = home;
-      return r;
-    }
-    if (!any) any = home;
-    if (!any)
-      refuse::argument_is_invalid(
-          "trace", "this operator was called on constants only while tracing; pass one of them as an argument");
-    graph_builder& b = any->current();
-    int ids[R::arity + 1]{};
-    for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
-    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
-  }
-  /// Operators whose result on constants is a constant.
-  template <class R>
-  static constexpr bool foldable =
-      R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert ||
-      (R::kind == op_kind::reduction && requires { requires R::sums; });
-  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such
-  /// constants are computed at run time.
-  template <class Tag>
-  static constexpr bool folds(proxy const* in, int count) {
-    bool r = true;
-    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k)
-      r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
-    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>)
-      r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
-    return r;
-  }
-  template <class R>
-  static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
-    double v = in[0].splat;
-    if constexpr (R::kind == op_kind::pointwise) {
-      double a[R::arity + 1]{};
-      for (int k = 0; k < count; ++k) a[k] = kernel::converted(in[k].info.type, in[k].splat);
-      v = detail::lane<double>::run<R, double>(a);
-    } else if constexpr (R::kind == op_kind::reduction) {
-      for (index_t d : in[0].info.sizes)
-        if (is_symbol(d))
-          refuse::argument_is_invalid("trace",
-                                      "a constant is summed over a symbolic size; pass the count as an argument");
-      index_t const all = numel(in[0].info.sizes);
-      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes))
-              : 0; // a sum begins with 0: it is no -0
-    }
-    if constexpr (R::kind != op_kind::view)
-      v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
-    return {nullptr, -1, out, v};
-  }
-};
-
-} // namespace varve
-
 // ---- varve/trace/trace.hpp
 namespace varve {
 
@@ -17410,28 +19841,113 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   if (has_mutation(g)) return detail::functionalized(g);
   return g;
 }
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its
-/// leaves become the graph's results in order.
+/// ... for the samples of symbolic sizes.
 template <class F, class... M>
-constexpr graph trace_graph(F const& f, M const&... m) {
+constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int point, M const&... m) {
   graph_builder b;
-  return trace_graph_into(b, f, m...);
+  b.sizes_are_samples(loop::least_sample(point));
+  return trace_graph_into(b, f, meta{m.type, names.sampled(m.sizes, point), m.number}...);
 }
 
+namespace detail {
+/// A trace with symbolic sizes, and why there is none.
+struct symbolic_trace {
+  graph result{};
+  loop::sized_problem problem = loop::sized_problem::none;
+
+  template <class F, class... M>
+  constexpr symbolic_trace(F const& f, loop::symbol_names const& names, M const&... m)
+      : result(trace_sample(f, names, 0, m...)) {
+    graph const second = trace_sample(f, names, 1, m...);
+    loop::size_reader sizes(names.count, names.names);
+    loop::detail::graph_reader reader{result, second, sizes};
+    problem = reader.run();
+  }
+};
+} // namespace detail
+
+/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its
+/// leaves become the graph's results in order. Where a `meta` has names for sizes, as those of specs do, the function
+/// runs twice, for two sets of samples, and the two traces are read back as one: `value_error` where they are not.
+template <class F, class... M>
+constexpr graph trace_graph(F const& f, M const&... m) {
+  loop::symbol_names names;
+  (names.add(m.sizes), ...);
+  if (names.count == 0) {
+    graph_builder b;
+    return trace_graph_into(b, f, m...);
+  }
+  if (names.count > loop::max_symbols)
+    refuse::argument_is_invalid("trace", "there are more than six symbols; give some of them numbers");
+  detail::symbolic_trace t(f, names, m...); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  detail::refuse_sizes("trace", t.problem);
+  return static_cast<graph&&>(t.result);
+}
+
+namespace detail {
+/// Traces `F` for specs with symbolic sizes.
+template <class F, class... S>
+struct trace_of_symbols {
+  static constexpr loop::symbol_names names = [] {
+    loop::symbol_names r;
+    (r.add(S::info().sizes), ...);
+    return r;
+  }();
+  struct extents {
+    graph_sizes sizes;
+    loop::sized_problem problem;
+  };
+  static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
+  static constexpr extents compute() {
+    symbolic_trace const t = run();
+    return {t.result.view().sizes, t.problem};
+  }
+};
+/// The trace as a constant. What cannot be traced is told once.
+template <class Make>
+constexpr auto frozen_symbols() {
+  using loop::sized_problem;
+  static_assert(Make::names.count <= loop::max_symbols,
+                "varve: trace: the specs have too many symbols; give some of them numbers");
+  if constexpr (Make::names.count > loop::max_symbols) return static_graph<graph_sizes{}>{};
+  else if constexpr (!evaluates<Make>) {
+    static_assert((Make::compute(), true),
+                  "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
+                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
+    return static_graph<graph_sizes{}>{};
+  } else {
+    constexpr auto e = Make::compute();
+    static_assert(
+        e.problem != sized_problem::value,
+        "varve: trace: a symbolic size became a number of the function; use mean, or pass the count as an argument");
+    static_assert(e.problem != sized_problem::structure,
+                  "varve: trace: what the function does depends on a symbolic size; use one that does not branch on "
+                  "sizes, or a spec of numbers");
+    static_assert(
+        e.problem != sized_problem::size,
+        "varve: trace: a size is neither a number nor made of symbols by products, constants and sums of two; "
+        "give one of the symbols a number in the specs");
+    return static_graph<e.sizes>(Make::run().result);
+  }
+}
+} // namespace detail
+
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing.
-/// The result is a value to assert on, print and execute.
+/// The result is a value to assert on, print and execute. With symbolic sizes, `spec<float, dim<"n">>`, it is traced
+/// for two sets of samples, as by `fuse`, and its sizes are expressions of the symbols: `cat` of sizes n and m has size
+/// `n + m`, and a `mean` over n divides by `sym_numel([n])`. A symbol is 0 or more, differs from every number and
+/// other symbol while tracing, and is never taken for 1.
 template <class F, class... S>
 constexpr auto trace(F, S...) {
   static_assert(std::is_empty_v<F>,
                 "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
-  if constexpr (std::is_empty_v<F>) {
+  if constexpr (!std::is_empty_v<F>) return static_graph<graph_sizes{}>{};
+  else if constexpr (!(S::fixed && ...)) return detail::frozen_symbols<detail::trace_of_symbols<F, S...>>();
+  else
     return freeze([] {
       graph_builder b; // trace_graph, with one step less in messages
       return trace_graph_into(b, F{}, S::info()...);
     });
-  } else {
-    return static_graph<graph_sizes{}>{};
-  }
 }
 
 } // namespace varve
@@ -17633,6 +20149,10 @@ struct cond_call {
   static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
     return detail::batched_fn<I, A, Flag...>{in, f};
   }
+  template <class A, class P, class... X>
+  static constexpr auto on_lanes(A const& f, P const& which, X const&... x) {
+    return detail::on_lanes(f, which, detail::pack(x...));
+  }
   template <class D>
   static constexpr auto tangent(D const& d) {
     return detail::full_tangent(d);
@@ -17698,7 +20218,7 @@ struct rules<cond_t> {
         [&](auto const& q) {
           return tree_map(
               [&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); },
-              op.on_true(x...), op.on_false(x...));
+              op.on_lanes(op.on_true, op.predicate(q), x...), op.on_lanes(op.on_false, eq(op.predicate(q), 0), x...));
         },
         [&](auto const& q) {
           return [&](auto const&... o) {
@@ -17815,12 +20335,13 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A
-/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16); a traced one becomes a
-/// node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions
-/// capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one shape and
-/// dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value.
-/// Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
-/// whole; one without a rule for it refuses with `missing_rule`.
+/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16):
+/// neither may write into what was there before, and no derivative comes of lanes that did not choose it; a traced one
+/// becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the
+/// functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one
+/// shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture
+/// by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given
+/// the call whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
@@ -17838,6 +20359,191 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
 } // namespace varve
 
 
+// ---- varve/hop/wrap_activation_checkpoint.hpp
+/// @file
+/// A call of a function with the random numbers that follow from a state of the generator: what `checkpoint` is in
+/// programs that are traced at run time, and how `cond` and loops whose functions draw random numbers draw the same
+/// ones again when their gradient is taken (`hop/drawing_function.hpp`).
+namespace varve {
+
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
+/// it runs again.
+struct wrap_activation_checkpoint_t {
+  static constexpr auto op_name = "wrap_activation_checkpoint";
+  static constexpr bool is_call = true;
+  static constexpr hop_signature signature{
+      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
+};
+
+/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient
+/// keeps the operands alone.
+template <>
+struct rules<wrap_activation_checkpoint_t> {
+  template <class I, class Op, class P, class X>
+  static auto jvp(I const& in, Op const& op, P const& state, X const& x) {
+    auto const d = in.open_dual(x);
+    auto const y = op.with(op.dual_fn(in, op.f))(state, d.primal, op.tangent(d));
+    return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+  }
+  template <class I, class Op, class P, class X>
+  static auto grad(I const& in, Op const& op, P const& state, X const& x) {
+    auto const t = in.open_tracked(x);
+    auto const y = op(state, t.primal);
+    return in.record_hop(in, op, y, state, t);
+  }
+  template <class Op, class P, class X, class G>
+  static auto pull(Op const& op, P const& state, X const& x, G const& g) {
+    return op.run_again().with(op.pull_fn(op.f, x))(state, x, g);
+  }
+  template <class I, class Op, class P, class X>
+  static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
+    auto const o = in.open_batched(x);
+    auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
+    return tree_map(
+        [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
+        y);
+  }
+};
+
+namespace detail {
+template <class = void>
+higher_order_operator& checkpoint_operator();
+
+/// A call with its function; calling it lowers from the layer `self`.
+struct boxed_checkpoint : boxed_forms {
+  using tag = wrap_activation_checkpoint_t;
+  static constexpr char const* backward_name = "CheckpointBackward";
+  boxed_function f;
+  bool again;
+  layer* self = nullptr;
+
+  boxed_checkpoint(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
+  boxed_checkpoint with(boxed_function g) const { return {std::move(g), again, self}; }
+  boxed_checkpoint run_again() const { return {f, true, self}; }
+  template <class... P>
+  boxed_args operator()(boxed_args const& state, P const&... packs) const {
+    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
+  }
+};
+
+/// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
+inline generator generator_of(tensor const& state) {
+  tensor const* t = &state;
+  while (t->is_wrapped()) t = &t->inner();
+  dims const end = t->sizes().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim());
+  return as_generator(
+      t->with_layout({end, t->strides().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim()), t->where().offset, true}));
+}
+template <class = void>
+class checkpoint_operator_rules : public higher_order_operator {
+  using pack = boxed_args;
+
+public:
+  checkpoint_operator_rules()
+      : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
+      generator const state = generator_of(x[0]);
+      if (c.at[0][0] || pullbacks) {
+        generator_guard const same(state);
+        return c.functions[0](part(x, 1, x.size()));
+      }
+      default_generator = state;
+      return c.functions[0](part(x, 1, x.size()));
+    });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x);
+    });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
+      return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x);
+    });
+    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      pack captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      op.f = traced(op.f, primal, captures).call;
+      return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      attributes const at(dims{c.at[0][0] || pullbacks});
+      return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, at,
+                                    [](auto const&, auto const& only, auto const&) { return only; });
+    }
+  };
+  /// The state has no part in any transform.
+  template <class In>
+  static tensor opened_state(In const& in, tensor const& state) {
+    if (!in.mine(state)) return state;
+    if (state.dim() == state.inner().dim()) return state.inner();
+    lowered const off;
+    return select(static_cast<dependent<tensor, In> const&>(state.inner()), 0, 0);
+  }
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      pack const state(opened_state(in, x[0]));
+      return r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, part(x, 1, x.size()));
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+#if VARVE_DEFINES
+template <class T>
+higher_order_operator& checkpoint_operator() {
+  static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
+  (void)&known_from_start<&checkpoint_operator<T>>;
+  return *op;
+}
+#endif
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/drawing_function.hpp
+/// @file
+/// Functions of higher-order operators that draw random numbers, when a gradient of the call is taken. The state of the
+/// generator becomes a value of the program: the first operand, and the first result. So loops carry it from step to
+/// step and keep it for every step, and the pullback of a step draws what the step drew.
+namespace varve::detail {
+
+/// A function with the state of the generator in front of its operands and of its results.
+struct drawing_fn {
+  boxed_function f;
+  template <class P>
+  P operator()(P const& x) const {
+    boxed_function const region = [f = f](P const& v) {
+      P const y = f(v);
+      return joined(P(get_rng_state()), y);
+    };
+    return checkpoint_operator<>()({region}, x, attributes(dims{0}));
+  }
+};
+/// ... and its pullback: (state, operands..., cotangents of the state and of the results) to the cotangents of the
+/// state, which are none, and of the operands.
+struct drawing_pull_fn {
+  boxed_function f;
+  int operands; // of f
+  template <class P>
+  P operator()(P const& x) const {
+    P const given = joined(part(x, 0, 1 + operands), part(x, 2 + operands, x.size()));
+    P const g = checkpoint_operator<>()({boxed_pull_fn{f, operands}}, given, attributes(dims{1}));
+    return joined(P(constant_zeros(x[0])), g);
+  }
+};
+/// The state of the generator as the layers below that which is at work see it.
+template <class P>
+P rng_state_below() {
+  lowered const off;
+  return P(get_rng_state());
+}
+
+} // namespace varve::detail
+
 // ---- varve/hop/boxed_cond.hpp
 /// @file
 /// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of
@@ -17850,6 +20556,7 @@ higher_order_operator& cond_operator();
 
 /// Has a predicate one value for all transforms? Then the branch can run as C++ would run it.
 inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be the one for this value
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
   return p.has_data();
 }
@@ -17860,11 +20567,28 @@ struct boxed_cond : boxed_forms {
   static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
+  /// The functions without the state of the generator, where that is an operand of theirs.
+  boxed_function bare_true{}, bare_false{};
 
   boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr)
       : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
+  template <class = void>
+  boxed_cond drawing() const {
+    boxed_cond r(drawing_fn{on_true}, drawing_fn{on_false}, self);
+    r.bare_true = on_true, r.bare_false = on_false;
+    return r;
+  }
+  template <class P>
+  boxed_function pull_fn(boxed_function const& f, P const& x) const {
+    if (!bare_true) return boxed_forms::pull_fn(f, x);
+    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1};
+  }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
+  template <class P>
+  static boxed_args on_lanes(boxed_function const& f, P const& which, boxed_args const& x) {
+    return detail::on_lanes(f, which, x);
+  }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
@@ -17889,9 +20613,19 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      op.on_true = traced(op.on_true, primal, captures);
-      op.on_false = traced(op.on_false, primal, captures);
-      return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+      boxed_args const which = [&] {
+        lowered const off;
+        auto const q = in.mine(p[0]) ? p[0].inner() : p[0];
+        return boxed_args(lanes_where({}, q), lanes_where({}, q, false));
+      }();
+      auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
+                 on_false = traced(op.on_false, primal, captures, 1, which[1]);
+      op.on_true = on_true.call, op.on_false = on_false.call;
+      if (!on_true.draws && !on_false.draws)
+        return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+      pack const y =
+          rules<cond_t>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<pack>(), x, captures));
+      return part(y, 1, y.size());
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -17900,14 +20634,23 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {},
-                                    [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
-                                      require_alike(on_true, on_false);
-                                      if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-                                      lowered const off; // a predicate that a transform below the trace maps
-                                      temporarily_popped const further(around.hidden);
-                                      return where(p, on_true, on_false);
-                                    });
+      return around.record_branches(
+          &hop_handle<cond_t>, x, c.functions, {},
+          [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+            require_alike(on_true, on_false);
+            if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+            lowered const off; // a predicate that a transform below the trace maps
+            return around.below([&] { return where(p, on_true, on_false); });
+          },
+          [&](trace_layer& on_true, trace_layer& on_false) {
+            lowered const off;
+            around.below([&] {
+              auto const p = around.real(x[0]);
+              on_true.lanes = lanes_where(around.lanes, p);
+              on_false.lanes = lanes_where(around.lanes, p, false);
+              return p;
+            });
+          });
     }
   };
   template <class R>
@@ -17919,12 +20662,14 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
+#if VARVE_DEFINES
 template <class T>
 higher_order_operator& cond_operator() {
   static auto* const op = new boxed_cond_operator<T>; // outlives every call
   (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }
+#endif
 
 /// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {
@@ -17932,6 +20677,18 @@ inline bool only_transforms_watch() {
     if (l->kind->is_trace()) return false;
   return this_thread_state.excluded.empty() &&
          (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
+}
+/// A plain number that is a result is a value as others are.
+inline tensor no_number(tensor const& t) { return t.defined() && t.is_number() && !t.is_wrapped() ? t.alias() : t; }
+/// The tree of tensors that a branch returns, plain numbers among them as tensors.
+template <class Y>
+auto tensors_of(Y const& y) {
+  return tree_map(
+      []<class V>(V const& v) {
+        if constexpr (std::is_same_v<V, tensor>) return v;
+        else return tensor(as_tensor(plain(v)));
+      },
+      y);
 }
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
@@ -17941,24 +20698,27 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
   };
   (look(x), ...);
-  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass))
-    return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
   if constexpr (seen_statically) {
-    return true_fn(x...);
+    return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
   } else {
-    using Y = decltype(true_fn(as_tensor(plain(x))...));
-    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>,
+    using Y = decltype(tensors_of(true_fn(as_tensor(plain(x))...)));
+    static_assert(std::is_same_v<Y, decltype(tensors_of(false_fn(as_tensor(plain(x))...)))>,
                   "varve: cond: both functions must return the same tree of values");
-    auto const box = []<class G>(G const& f) -> boxed_function {
-      return [&f](boxed_args const& a) {
+    if (only_transforms_watch() && is_decided(pred) && !subclass)
+      return tree_map(no_number,
+                      static_cast<bool>(pred) ? Y(tensors_of(true_fn(x...))) : Y(tensors_of(false_fn(x...))));
+    Y last{}; // the structure of the results: of a vector the functions alone know it
+    auto const box = [&last]<class G>(G const& f) -> boxed_function {
+      return [&f, &last](boxed_args const& a) {
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
-          return flatten(f(a[static_cast<int>(K)]...));
+          last = tensors_of(f(a[static_cast<int>(K)]...));
+          return flatten(last);
         }(std::index_sequence_for<X...>{});
       };
     };
     boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
     int k = 0;
-    return tree_map([&](auto const&) { return y[k++]; }, Y{});
+    return tree_map([&](auto const&) { return no_number(y[k++]); }, last);
   }
 }
 } // namespace detail
@@ -17997,7 +20757,16 @@ struct boxed_custom_function {
   /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has
   /// none, and asks for the generated rule.
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
+  /// Does `forward` take the context, so that it works outside of transforms only?
+  virtual bool has_combined_forward() const { return false; }
 };
+/// Refuses such a function where a transform other than a trace is innermost.
+inline void require_no_transform(char const* name) {
+  if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
+    throw transform_error((std::string("varve: ") + name +
+                           " is used under a transform and must override setup_context; its forward takes no ctx then")
+                              .c_str());
+}
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
@@ -18135,6 +20904,7 @@ struct custom_pull {
   /// For each saved tensor which result it is, or which operand, or that it is neither.
   std::vector<dependent<int, T>> result_of{};
   std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
+  unsigned absent = 0;                                               // results that are no tensors
   grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
@@ -18178,26 +20948,53 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context.materialize ? out[k] : tensor(zeros_of(m)));
+      bool const none = !context.materialize || (absent >> k & 1);
+      g.push_back(out[k].defined() || none ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context.materialize) return {};
+    if (context.once) return once(g, wanted);
+    return f->backward(unpacked(), g);
+  }
+  /// The cotangents of a backward that cannot be differentiated: whoever would is refused, eager autograd and a level
+  /// of `grad` when they come to it.
+  boxed_args once(boxed_args const& g, bool const* wanted) const {
+    boxed_context const c = unpacked();
+    boxed_args const read = joined(g, c.saved);
+    layer const* const level = differentiating(read);
     boxed_args r = [&] {
-      if (!context.once) return f->backward(unpacked(), g);
       no_grad const off;
-      return f->backward(unpacked(), g);
+      return f->backward(c, g);
     }();
     for (int k = 0; k < r.size(); ++k) {
       if (!r[k].defined() || !wanted[k]) continue;
-      if (context.once && this_thread_state.grad_mode && [&] {
-            for (auto const& t : g)
-              if (t.defined() && t.requires_grad()) return true;
-            return false;
-          }()) {
+      if (level) {
+        r[k] = T::wrap(r[k], level->id, level->level, {}, refusal(why_once), r[k].sizes());
+      } else if (this_thread_state.grad_mode && [&] {
+                   for (auto const& t : read)
+                     if (t.defined() && t.requires_grad()) return true;
+                   return false;
+                 }()) {
         r[k] = r[k].alias();
-        r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
+        r[k].set_history(refusal(why_once));
       }
     }
     return r;
+  }
+  static constexpr char const* why_once = "is once_differentiable: its backward cannot be differentiated";
+  /// The level of `grad` at work that would differentiate what is made of some values, if one does. One of `jvp`, which
+  /// would at once, and one below another transform are refused here.
+  layer const* differentiating(boxed_args const& values) const {
+    layer const* const top = this_thread_state.transforms.top;
+    for (layer const* l = top; l; l = l->below)
+      for (auto const& t : values)
+        for (tensor const* p = &t; p->defined() && p->is_wrapped(); p = &p->inner()) {
+          if (p->layer() != l->id || !(l->kind->role == layer_role::grad ? bool(p->history()) : p->extra().defined()))
+            continue;
+          if (l->kind->role == layer_role::grad && l == top) return l;
+          if (l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp)
+            throw autograd_error(("varve: " + label + " " + why_once).c_str());
+        }
+    return nullptr;
   }
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
@@ -18249,20 +21046,30 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     }
   }
   std::vector<dependent<meta, T>> results;
-  for (auto const& t : y) results.push_back(meta_of(t));
-  unsigned const constant = c.constant_results;
+  unsigned absent = 0;
+  for (int k = 0; k < y.size(); ++k) {
+    results.push_back(y[k].defined() ? meta_of(y[k]) : dependent<meta, T>{});
+    absent |= y[k].defined() ? 0u : 1u << k;
+  }
+  unsigned const constant = c.constant_results | absent;
   edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label,
-                                                        std::move(result_of), std::move(packed)},
+                                                        std::move(result_of), std::move(packed), absent},
                                          std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
-    r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1)
+    r.push_back(!(constant >> k & 1) && is_floating(y[k].dtype())
                     ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k)))
                     : y[k]);
   return r;
+}
+/// The history of a view that is written is found through one result.
+inline void refuse_one_of_several(char const* name, tensor const& dirty, int results) {
+  if (dirty.base().defined() && results > 1)
+    refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
+                       "tensor that is no view");
 }
 template <class T = tensor>
 boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
@@ -18286,24 +21093,190 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
       if (v.is(x[i])) {
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
-        if (v.base().defined() && y.size() > 1)
-          refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it "
-                                  "one, or a tensor that is no view");
+        refuse_one_of_several(f->name(), v, y.size());
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7,
-    // AF-13).
-    bool shares = false;
-    for (auto const& t : x)
-      shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
-    tensor r = shares ? v.with_layout(v.where()) : v;
+    // What came in as it is, and views, get handles of their own; views of operands, and of what another result lies
+    // in, may not be written into (AF-7, AF-13).
+    auto const lies_in = [&](tensor const& t) {
+      return t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v);
+    };
+    int shares = 0;
+    for (auto const& t : x) shares += lies_in(t);
+    for (auto const& t : y) shares += lies_in(t) && !t.is(v);
+    // What is a view of a temporary alone takes its place: the temporary has no history to be written into.
+    tensor r = shares ? v.with_layout(v.where()) : v.base().defined() && !v.is_wrapped() ? v.alias() : v;
     if (shares) r.set_origin(view_origin::custom);
     r.set_history(e);
     return r;
   });
 }
 } // namespace varve::detail
+
+// ---- varve/custom/kept_custom_call.hpp
+/// @file
+/// Custom functions in graphs made at run time: a node keeps the function itself, with all of its rules, and beside it
+/// what its `forward` computes, as a region for whoever asks for values alone (`values_only`). `interpret` calls the
+/// function.
+namespace varve {
+
+template <>
+inline constexpr op_handle hop_handle<custom_function_t> = [] {
+  op_handle h{custom_function_t::op_name, op_kind::hop, -1, &detail::no_shape};
+  return h;
+}();
+
+namespace detail {
+
+/// What a node calls. An operand that the function writes into is given as a copy, so that the call writes into
+/// nothing; the result that is this operand is written back by a node of its own.
+template <class T = tensor>
+struct kept_custom_call {
+  custom_function_ptr f;
+  std::vector<bool> given, written, returned; // of the operands, and of the results: which of them are tensors
+
+  boxed_args operator()(boxed_args const& operands) const {
+    if (f->has_combined_forward()) require_no_transform(f->name());
+    boxed_args x;
+    int k = 0;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      x.push_back(given[i] ? operands[k++] : T());
+      if (written[i]) x[static_cast<int>(i)] = clone(static_cast<T const&>(x[static_cast<int>(i)]));
+    }
+    boxed_args const all = call_custom<>(f, x);
+    boxed_args y;
+    for (int r = 0; r < all.size(); ++r) {
+      if (all[r].defined() != returned[static_cast<std::size_t>(r)])
+        throw value_error((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
+                           " is a tensor in one call and none in another; it was not when it was traced")
+                              .c_str());
+      if (all[r].defined()) y.push_back(all[r]);
+    }
+    return y;
+  }
+};
+
+/// One trace of `forward` into a region.
+template <class T = tensor>
+struct traced_forward {
+  trace_layer layer;
+  boxed_args results{}, values{}; // undefined ones included; the real ones of the others
+  std::vector<bool> written{};    // which operands `forward` wrote into
+  std::vector<int> result_of{};   // which result an operand is, -1: none
+
+  explicit traced_forward(trace_layer& around, char const* name) : layer(around) { layer.custom = name; }
+  /// `copied`: operands of which it is given copies, made in the region.
+  void run(boxed_custom_function const& f, boxed_args const& x, std::vector<bool> const& copied) {
+    boxed_args in;
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) {
+      in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
+      versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);
+    }
+    values = layer.trace_function([&] {
+      for (int i = 0; i < in.size(); ++i)
+        if (copied[static_cast<std::size_t>(i)]) in[i] = clone(static_cast<T const&>(in[i]));
+      results = f.forward(in);
+      boxed_args y;
+      for (auto const& t : results)
+        if (t.defined()) y.push_back(t);
+      return y;
+    });
+    layer.builder.close();
+    for (int i = 0; i < in.size(); ++i) {
+      bool const bare = in[i].defined() && !copied[static_cast<std::size_t>(i)];
+      written.push_back(bare && in[i].inner().writes() != versions[static_cast<std::size_t>(i)]);
+      result_of.push_back(-1);
+      for (int r = 0; r < results.size(); ++r)
+        if (in[i].defined() && results[r].is(in[i])) result_of.back() = r;
+    }
+  }
+};
+
+/// A call of a custom function while a function is traced at run time.
+template <class T = tensor>
+class custom_call_tracer {
+public:
+  custom_call_tracer(trace_layer& around, custom_function_ptr f, boxed_args const& x)
+      : around_(around), f_(std::move(f)), x_(x), mode_(this_thread_state.grad_mode) {
+    for (auto const& t : x) given_.push_back(t.defined());
+  }
+  boxed_args run() {
+    generator const before = default_generator;
+    std::vector<bool> const none(given_.size(), false);
+    std::vector<bool> written;
+    { // the builder of the region that is thrown away must go first
+      traced_forward<T> body(around_, f_->name());
+      body.run(*f_, x_, none);
+      written = body.written;
+      if (written == none) return write(body, none, before);
+    }
+    default_generator = before;
+    traced_forward<T> body(around_, f_->name());
+    body.run(*f_, x_, written);
+    return write(body, written, before);
+  }
+
+private:
+  boxed_args write(traced_forward<T>& body, std::vector<bool> const& written, generator const& before) {
+    default_generator = before;
+    std::vector<int> ids;
+    for (auto const& t : x_)
+      if (t.defined()) ids.push_back(around_.node_of(t));
+    std::vector<bool> returned;
+    for (auto const& t : body.results) returned.push_back(t.defined());
+    int const node = around_.builder.emit_functions(&hop_handle<custom_function_t>, {}, ids.data(),
+                                                    static_cast<int>(ids.size()), body.layer.builder);
+    around_.builder.keep(
+        node, {kept_custom_call<T>{f_, given_, written, returned}, f_->name(), static_cast<int>(ids.size())});
+    around_.called(node, mode_);
+    boxed_args y;
+    int k = 0;
+    for (int r = 0; r < body.results.size(); ++r) {
+      if (!body.results[r].defined()) {
+        y.push_back(tensor());
+        continue;
+      }
+      tensor const& v = body.values[k];
+      y.push_back(around_.wrap(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      ++k;
+    }
+    for (int i = 0; i < x_.size(); ++i) {
+      if (!written[static_cast<std::size_t>(i)]) continue;
+      int const r = body.result_of[static_cast<std::size_t>(i)];
+      if (r < 0)
+        refuse::argument_is_invalid(f_->name(), "its forward writes into an argument that it does not return; return "
+                                                "it, marked dirty");
+      copy_(x_[i], static_cast<T const&>(y[r]));
+      y[r] = x_[i];
+    }
+    return y;
+  }
+
+  trace_layer& around_;
+  custom_function_ptr f_;
+  boxed_args const& x_;
+  bool mode_;
+  std::vector<bool> given_;
+};
+
+/// What a trace does with a call, which is on the stack.
+template <class T>
+boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x) {
+  auto& around = *static_cast<trace_layer*>(l.object);
+  if (!around.records(x)) {
+    boxed_args real;
+    for (auto const& t : x) real.push_back(t.defined() ? around.real(t) : t);
+    lowered const off;
+    return around.below([&] { return call_custom<>(f, real); });
+  }
+  around.require_kept();
+  return custom_call_tracer<T>(around, f, x).run();
+}
+} // namespace detail
+
+} // namespace varve
 
 // ---- varve/custom/boxed_custom_call.hpp
 /// @file
@@ -18358,7 +21331,7 @@ struct boxed_custom_call {
       if (c.constant_results >> k & 1) closed[k] = y[k];
     for (int k = 0; k < y.size(); ++k)
       for (auto const& t : x)
-        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t))
+        if (mine(closed[k]) && mine(t) && y[k].defined() && y[k].shares_storage(t))
           closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
@@ -18374,17 +21347,18 @@ struct boxed_custom_call {
     for (int k = 0; k < y.size(); ++k)
       for (int i = 0; i < x.size(); ++i)
         if ((which >> i & 1) && mine(x[i]) && y[k].is(x[i].inner())) {
-          write_payload(x[i], closed[k], i);
+          write_payload(x[i], closed[k], i, y.size());
           closed[k] = x[i];
         }
     return closed;
   }
 
 private:
-  void write_payload(tensor const& x, tensor const& written, int target) const {
+  void write_payload(tensor const& x, tensor const& written, int target, int results) const {
     if (!written.is_wrapped() || written.layer() != self->id) return;
     if (edge const& e = written.history()) {
       check_write(f->name(), x);
+      refuse_one_of_several(f->name(), x, results);
       rebase(level_views<T>{}, x, e, target);
     }
     if (written.extra().defined()) change_tangent<T>(x, written.extra());
@@ -18399,7 +21373,10 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
   layer_kind const& kind = *top->kind;
-  if (kind.is_trace()) return f->forward(x);
+  if (kind.is_trace()) return trace_custom<T>(*top, f, x);
+  if (kind.role == layer_role::lanes)
+    return static_cast<lanes_layer<>*>(top)->below(x, f->name(),
+                                                   [&](boxed_args const& in) { return call_custom<>(f, in); });
   if (kind.process_custom) return kind.process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
@@ -18412,10 +21389,12 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
   return in.own(rule::grad(in, call, x), x);
 }
+#if VARVE_DEFINES
 template <class>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
   return call_custom_on_stack<tensor>(f, x);
 }
+#endif
 
 } // namespace varve::detail
 
@@ -18478,6 +21457,7 @@ public:
   explicit erased_function(X const&... x)
       : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
+  bool has_combined_forward() const override { return combined; }
 
   /// The arguments of a call with other tensors, one after the other.
   std::tuple<X...> arguments(boxed_args const& x) const {
@@ -18764,12 +21744,7 @@ constexpr bool holds_tensors() {
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
-  if constexpr (F::combined)
-    if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
-      throw transform_error(
-          (std::string("varve: ") + name_of_type<D>.c_str() +
-           " is used under a transform and must override setup_context; its forward takes no ctx then")
-              .c_str());
+  if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
   boxed_args tensors;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
@@ -18807,191 +21782,6 @@ struct function {
 
 } // namespace varve
 
-// ---- varve/kernel/random.hpp
-/// @file
-/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2,
-/// 3; SC 2011). Element `i` of a stream depends on nothing but the seed and `i`: batches, threads and the compiler
-/// agree.
-namespace varve::kernel {
-
-/// Four random words.
-struct philox_block {
-  std::uint32_t v[4];
-};
-
-/// Block number `offset` of the stream `seed` (word 2 and 3 of the counter hold `stream`, for independent uses of one
-/// seed).
-constexpr philox_block philox(std::uint64_t seed, std::uint64_t offset, std::uint64_t stream = 0) {
-  auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  std::uint32_t c0 = low(offset), c1 = high(offset), c2 = low(stream), c3 = high(stream), k0 = low(seed),
-                k1 = high(seed);
-  for (int round = 0; round < 10; ++round) {
-    std::uint64_t const p = std::uint64_t{0xD2511F53u} * c0, q = std::uint64_t{0xCD9E8D57u} * c2;
-    c0 = high(q) ^ c1 ^ k0;
-    c2 = high(p) ^ c3 ^ k1;
-    c1 = low(q);
-    c3 = low(p);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {{c0, c1, c2, c3}};
-}
-
-/// Numbers one block gives: four floats or two doubles.
-template <floating T>
-inline constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
-
-/// Number `i` of a block, uniform in [0, 1): multiples of 2^-24 (float) or 2^-53 (double).
-template <floating T>
-constexpr T uniform(philox_block const& b, int i) {
-  if constexpr (sizeof(T) == 4) return static_cast<T>(b.v[i] >> 8) * T(0x1p-24);
-  else return static_cast<T>((std::uint64_t{b.v[2 * i]} << 32 | b.v[2 * i + 1]) >> 11) * T(0x1p-53);
-}
-/// Number `i` of a block, of the standard normal distribution: pairs of uniform numbers by Box and Muller.
-template <floating T>
-constexpr T normal(philox_block const& b, int i) {
-  T const u = T(1) - kernel::uniform<T>(b, i & ~1); // in (0, 1]: its logarithm is finite
-  T const angle = T(6.283185307179586476925L) * kernel::uniform<T>(b, i | 1);
-  T const radius = kernel::sqrt(T(-2) * kernel::log(u));
-  return radius * (i & 1 ? kernel::sin(angle) : kernel::cos(angle));
-}
-
-/// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
-/// caller advances its offset.
-template <floating T>
-constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
-  }
-  return used;
-}
-/// The same with normal numbers.
-template <floating T>
-constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
-  }
-  return used;
-}
-/// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
-template <integral T>
-constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
-                                      std::uint64_t offset) {
-  std::uint64_t used = 0;
-  auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  for (index_t i = 0; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < 2 && i < n; ++j) {
-      std::uint64_t const bits = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
-      out[i++] = static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
-    }
-  }
-  return used;
-}
-
-} // namespace varve::kernel
-
-// ---- varve/op/randn.hpp
-namespace varve {
-
-/// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the
-/// compiler, threads and batches agree. Static values draw from one of their own: `generator g{42}; auto w =
-/// randn<float, 64, 32>(g);`
-struct generator {
-  std::uint64_t seed = 0;
-  std::uint64_t offset = 0;
-};
-
-/// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
-inline constinit thread_local generator default_generator{};
-/// Starts this thread's random numbers anew.
-inline void manual_seed(std::uint64_t seed) { default_generator = {seed, 0}; }
-
-/// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
-class generator_guard {
-public:
-  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
-  generator_guard(generator_guard const&) = delete;
-  generator_guard& operator=(generator_guard const&) = delete;
-  ~generator_guard() { default_generator = before_; }
-
-private:
-  generator before_;
-};
-
-/// Standard normal numbers; attributes {shape, {dtype}}. Draws from `default_generator`.
-inline constexpr struct randn_t {
-  static constexpr auto op_name = "randn";
-} randn_op{};
-
-template <>
-struct rules<randn_t> : detail::factory {
-  static constexpr op_kind kind = op_kind::random;
-  static tensor make(attributes const& at) {
-    auto const type = static_cast<dtype>(at[1][0]);
-    if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
-    tensor r = detail::fresh(at[0], type);
-    generator& g = default_generator;
-    on_dtype(type, "randn", [&]<class T>() {
-      if constexpr (std::is_floating_point_v<T>)
-        g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);
-    });
-    return r;
-  }
-};
-
-/// A tensor of standard normal numbers.
-template <class = void>
-tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
-  return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
-}
-/// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that
-/// `manual_seed` and the tensor form give.
-template <class T, index_t... D>
-constexpr array<T, D...> randn(generator& g) {
-  array<T, D...> r{};
-  g.offset += kernel::fill_normal(r.size(), r.data, g.seed, g.offset);
-  return r;
-}
-
-/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn
-/// again.
-inline constexpr struct get_rng_state_t {
-  static constexpr auto op_name = "get_rng_state";
-  template <class = void>
-  tensor operator()() const;
-} get_rng_state{};
-/// Sets it (`torch.set_rng_state`); `dtype_error` and `shape_error` of what is none.
-inline generator as_generator(tensor const& state) {
-  if (state.dtype() != dtype::int64) refuse::dtype_is_not_supported("set_rng_state", name(state.dtype()));
-  if (!(state.sizes() == dims{2})) refuse::shapes_do_not_match("set_rng_state", state.sizes(), dims{2});
-  auto const* const v = static_cast<std::int64_t const*>(state.raw());
-  return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
-}
-inline void set_rng_state(tensor const& state) { default_generator = as_generator(state); }
-
-template <>
-struct rules<get_rng_state_t> : detail::factory {
-  static constexpr op_kind kind = op_kind::random;
-  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
-  static tensor make(attributes const&) {
-    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed),
-                              static_cast<std::int64_t>(default_generator.offset)};
-    return tensor::from_data(v, dims{2});
-  }
-};
-template <class>
-tensor get_rng_state_t::operator()() const {
-  return detail::create(bind<get_rng_state_t>());
-}
-
-} // namespace varve
-
 // ---- varve/autograd/traced_checkpoint.hpp
 /// @file
 /// `checkpoint` in programs that are traced at run time: a higher-order operator whose function is a region of the
@@ -18999,153 +21789,16 @@ tensor get_rng_state_t::operator()() const {
 /// form that keeps the region).
 namespace varve {
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
-/// it runs again.
-struct wrap_activation_checkpoint_t {
-  static constexpr auto op_name = "wrap_activation_checkpoint";
-  static constexpr bool is_call = true;
-  static constexpr hop_signature signature{
-      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
-};
-
-/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient
-/// keeps the operands alone.
-template <>
-struct rules<wrap_activation_checkpoint_t> {
-  template <class I, class Op, class P, class X>
-  static auto jvp(I const& in, Op const& op, P const& state, X const& x) {
-    auto const d = in.open_dual(x);
-    auto const y = op.with(op.dual_fn(in, op.f))(state, d.primal, op.tangent(d));
-    return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
-  }
-  template <class I, class Op, class P, class X>
-  static auto grad(I const& in, Op const& op, P const& state, X const& x) {
-    auto const t = in.open_tracked(x);
-    auto const y = op(state, t.primal);
-    return in.record_hop(in, op, y, state, t);
-  }
-  template <class Op, class P, class X, class G>
-  static auto pull(Op const& op, P const& state, X const& x, G const& g) {
-    return op.run_again().with(op.pull_fn(op.f, x))(state, x, g);
-  }
-  template <class I, class Op, class P, class X>
-  static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
-    auto const o = in.open_batched(x);
-    auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
-    return tree_map(
-        [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
-        y);
-  }
-};
-
 namespace detail {
-template <class = void>
-higher_order_operator& checkpoint_operator();
-
-/// A call with its function; calling it lowers from the layer `self`.
-struct boxed_checkpoint : boxed_forms {
-  using tag = wrap_activation_checkpoint_t;
-  static constexpr char const* backward_name = "CheckpointBackward";
-  boxed_function f;
-  bool again;
-  layer* self = nullptr;
-
-  boxed_checkpoint(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
-  boxed_checkpoint with(boxed_function g) const { return {std::move(g), again, self}; }
-  boxed_checkpoint run_again() const { return {f, true, self}; }
-  template <class... P>
-  boxed_args operator()(boxed_args const& state, P const&... packs) const {
-    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
-  }
-};
-
-/// What a state holds, whatever traces see it.
-inline generator generator_of(tensor const& state) {
-  tensor const* t = &state;
-  while (t->is_wrapped()) t = &t->inner();
-  return as_generator(*t);
-}
-template <class = void>
-class checkpoint_operator_rules : public higher_order_operator {
-  using pack = boxed_args;
-
-public:
-  checkpoint_operator_rules()
-      : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      generator const state = generator_of(x[0]);
-      if (c.at[0][0]) {
-        generator_guard const same(state);
-        return c.functions[0](part(x, 1, x.size()));
-      }
-      default_generator = state;
-      return c.functions[0](part(x, 1, x.size()));
-    });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x);
-    });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x);
-    });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      {
-        generator_guard const same(default_generator); // the call itself comes below
-        op.f = traced(op.f, primal, captures);
-      }
-      return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
-  }
-
-private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      auto const write = [&] {
-        return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at,
-                                      [](auto const&, auto const& only, auto const&) { return only; });
-      };
-      if (!c.at[0][0]) return write();
-      generator_guard const same(generator_of(x[0]));
-      return write();
-    }
-  };
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l},
-               part(x, 0, 1), part(x, 1, x.size()));
-    };
-    impl<decltype(f), layer&>(kind, f);
-  }
-};
-template <class T>
-higher_order_operator& checkpoint_operator() {
-  static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
-  (void)&known_from_start<&checkpoint_operator<T>>;
-  return *op;
-}
-
-/// The outermost trace at work, or null.
-inline layer* outermost_trace() {
-  layer* r = nullptr;
-  for (layer* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->is_trace()) r = l;
-  return r;
-}
-/// The state of the generator as a value of a trace, whatever other transforms are at work.
-template <class T = tensor>
-T traced_rng_state(layer& trace) {
-  int above = 0;
-  for (layer const* l = this_thread_state.transforms.top; l != &trace; l = l->below) ++above;
-  temporarily_popped const off(above);
-  return get_rng_state();
+/// Is a trace at work on this thread?
+inline bool inside_trace() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace()) return true;
+  return false;
 }
 /// `checkpoint` inside of a trace.
 template <class F, class... X>
-auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
+auto checkpoint_in_trace(F const& f, X const&... x) {
   using Y = decltype(f(x...));
   auto const is_operand = [](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
@@ -19160,7 +21813,7 @@ auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
     std::tuple const in{tree_map(take, x)...};
     return flatten(call_with(f, in));
   };
-  boxed_args operands(traced_rng_state<>(trace));
+  boxed_args operands(get_rng_state());
   tree_for_each(
       [&](auto const& v) {
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
@@ -19211,6 +21864,8 @@ struct static_forward_scope {
         },
         p, t);
   }
+  template <class T>
+  static constexpr void give(T const&) {}
   template <class Body>
   static constexpr auto run(Body const& body) {
     return body();
@@ -19242,6 +21897,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
                 "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
+  scope.give(detail::captures_of(f));
   auto const y = scope.run([&] { return detail::call_with(f, in); });
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y),
                    tree_map([&](auto const& v) { return scope.tangent(v); }, y));
@@ -19297,6 +21953,7 @@ struct context_guard<none_t> : context_guard<none_t const> {
 /// its backward runs again.
 template <class F>
 struct recomputed_function {
+  static constexpr bool is_its_text = true;
   [[no_unique_address]] F f;
   constexpr auto forward(auto const&... x) const { return f(x...); }
   static constexpr auto context(auto const& ctx, auto const& inputs, auto const&) {
@@ -19347,7 +22004,7 @@ struct checkpoint_region {
 private:
   struct enough {};
   void recompute() {
-    auto keep = [this](tensor const& t) -> int {
+    auto keep = [this](tensor const& t) -> std::size_t {
       std::size_t const k = values.size();
       if (k == places.size() && stops_early) throw enough{};
       if (k == places.size())
@@ -19362,12 +22019,13 @@ private:
                                  .c_str());
       values.push_back(t.alias());
       if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
-      return 0;
+      return k;
     };
     try {
       generator_guard const same(random);
       set_grad_enabled const on(true);
-      saved_tensors_hooks const hooks(keep, [](int) { return tensor(); });
+      // The function may ask for gradients of its own.
+      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; });
       run_again();
     } catch (enough const&) {}
     if (values.size() != places.size())
@@ -19428,7 +22086,7 @@ constexpr auto checkpoint(F const& f, X const&... x) {
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
-  if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
+  if (detail::inside_trace()) return detail::checkpoint_in_trace(f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->kind->records) return f(x...); // a level of grad keeps what it needs
@@ -20086,136 +22744,6 @@ VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
 
 } // namespace varve::loop
 
-// ---- varve/graph/operator_class.hpp
-/// @file
-/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
-/// called (`op_handle::own`).
-namespace varve {
-
-/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
-/// pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class operator_class : unsigned char {
-  placeholder,
-  constant,
-  data,
-  pointwise,
-  add,
-  sub,
-  mul,
-  div,
-  neg,
-  abs,
-  square,
-  cheap,
-  convert,
-  sum,
-  amax,
-  amin,
-  argmax,
-  mm,
-  reshape,
-  permute,
-  expand,
-  slice,
-  slice_backward,
-  cat,
-  gather,
-  scatter_add,
-  convolution,
-  one_hot,
-  arange,
-  count,
-  cond,
-  scan,
-  getitem,
-  other
-};
-
-namespace detail {
-struct known_name {
-  std::string_view name;
-  operator_class what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", operator_class::add},       {"sub", operator_class::sub},       {"mul", operator_class::mul},
-    {"div", operator_class::div},       {"neg", operator_class::neg},       {"abs", operator_class::abs},
-    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap},
-    {"sign", operator_class::cheap},    {"relu", operator_class::cheap},    {"square", operator_class::square},
-    {"lt", operator_class::cheap},      {"le", operator_class::cheap},      {"gt", operator_class::cheap},
-    {"ge", operator_class::cheap},      {"eq", operator_class::cheap},      {"ne", operator_class::cheap}};
-/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
-inline constexpr known_name known_others[] = {{"sum", operator_class::sum},
-                                              {"amax", operator_class::amax},
-                                              {"amin", operator_class::amin},
-                                              {"argmax", operator_class::argmax},
-                                              {"mm", operator_class::mm},
-                                              {"reshape", operator_class::reshape},
-                                              {"permute", operator_class::permute},
-                                              {"expand", operator_class::expand},
-                                              {"slice", operator_class::slice},
-                                              {"slice_backward", operator_class::slice_backward},
-                                              {"cat", operator_class::cat},
-                                              {"gather", operator_class::gather},
-                                              {"scatter_add", operator_class::scatter_add},
-                                              {"convolution", operator_class::convolution},
-                                              {"one_hot", operator_class::one_hot},
-                                              {"arange", operator_class::arange},
-                                              {"sym_numel", operator_class::count},
-                                              {"cond", operator_class::cond},
-                                              {"scan", operator_class::scan},
-                                              {"map", operator_class::scan},
-                                              {"while_loop", operator_class::scan},
-                                              {"getitem", operator_class::getitem},
-                                              {"clone", operator_class::expand},
-                                              {"detach", operator_class::expand}};
-} // namespace detail
-
-/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
-constexpr operator_class identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return operator_class::placeholder;
-  if (op.kind == op_kind::constant) return operator_class::constant;
-  if (op.kind == op_kind::convert) return operator_class::convert;
-  std::string_view const name = op.own ? op.name : "";
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return operator_class::pointwise;
-  }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return operator_class::other;
-}
-
-/// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr list<operator_class> identify(graph const& g) {
-  struct entry {
-    op_handle const* op;
-    operator_class what;
-  };
-  list<entry> seen;
-  list<operator_class> all(g.nodes.size(), operator_class{});
-  operator_class* to = all.data();
-  entry const *begin = nullptr, *end = nullptr;
-  for (node const& n : g.nodes) {
-    entry const* k = begin;
-    while (k != end && k->op != n.op) ++k;
-    if (k == end) {
-      seen.push_back({n.op, identify(*n.op)});
-      begin = seen.data(), end = begin + seen.size(), k = end - 1;
-    }
-    *to++ = k->what == operator_class::constant && n.out.sizes.n > 0 ? operator_class::data : k->what;
-  }
-  return all;
-}
-
-/// Does a node's value lie in memory before the program runs?
-constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
-constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
-constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
-constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
-
-} // namespace varve
-
 // ---- varve/plan/program.hpp
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
@@ -20574,528 +23102,6 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
 
 } // namespace varve::loop
 
-// ---- varve/core/extent.hpp
-namespace varve {
-
-/// A size that is a number, or names an expression of symbols: entry `k` of the table of an environment (environment 0:
-/// of the graph at hand). Eight bytes, so that it fits where a number does; the two are told apart by the two highest
-/// bits, 01 for an entry. `INT64_MAX`, which `slice` takes for "the end", stays a number.
-class extent {
-public:
-  constexpr extent() = default;
-  constexpr extent(index_t number) : n_(number) {}
-  static constexpr extent entry(index_t k, index_t environment = 0) {
-    extent e;
-    e.n_ = mark | (environment << entry_bits) | k;
-    return e;
-  }
-  constexpr bool is_number() const { return (n_ & highest) != mark || n_ == all_but_sign; }
-  /// The number; only where `is_number()`.
-  constexpr index_t number() const { return n_; }
-  /// The place of its expression, and whose table that is in; only where it is no number.
-  constexpr index_t entry() const { return n_ & ((index_t{1} << entry_bits) - 1); }
-  constexpr index_t environment() const { return (n_ & ~highest) >> entry_bits; }
-  /// The same number, or the same entry: structural, and asks nobody. Two entries of one table are the same exactly if
-  /// their normal forms are.
-  friend constexpr bool known_equal(extent a, extent b) { return a.n_ == b.n_; }
-
-private:
-  static constexpr int entry_bits = 40;
-  static constexpr index_t all_but_sign = ~(index_t{1} << 63), mark = index_t{1} << 62, highest = index_t{3} << 62;
-  index_t n_ = 0;
-};
-
-} // namespace varve
-
-// ---- varve/shape/size_table.hpp
-/// @file
-/// Sizes as expressions of symbols. A table keeps each expression once, in normal form: sums of products of symbols,
-/// whole numbers multiplied out, and of what no polynomial says (quotients, remainders, least and greatest). So equal
-/// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
-namespace varve {
-
-enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
-/// An entry of a table. Of a symbol `a` is its number; quotients and remainders are those of division rounded down
-/// (Python's `//` and `%`).
-struct size_expression {
-  size_op op;
-  extent a, b;
-};
-
-/// What a size may be, both ends included.
-struct size_range {
-  static constexpr index_t unlimited = INT64_MAX;
-  index_t least = -unlimited, greatest = unlimited;
-  friend constexpr bool operator==(size_range const&, size_range const&) = default;
-};
-
-enum class relation : unsigned char { equal, unequal, less, less_equal };
-enum class truth : unsigned char { no, yes, unknown };
-/// A condition on symbols that a program was made under.
-struct size_guard {
-  relation is;
-  extent left, right;
-  extent unless = 1; // need not hold where this is 0
-};
-
-namespace detail {
-/// Sums and products that stay within what is unlimited.
-constexpr index_t limited_sum(index_t a, index_t b) {
-  constexpr index_t most = size_range::unlimited;
-  if (a == most || a == -most) return a;
-  if (b == most || b == -most) return b;
-  index_t r = 0;
-  if (__builtin_add_overflow(a, b, &r)) return a > 0 ? most : -most;
-  return r;
-}
-constexpr index_t limited_product(index_t a, index_t b) {
-  constexpr index_t most = size_range::unlimited;
-  index_t r = 0;
-  if (__builtin_mul_overflow(a, b, &r) || r > most || r < -most) return (a > 0) == (b > 0) ? most : -most;
-  return r;
-}
-constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
-constexpr bool holds(relation is, index_t a, index_t b) {
-  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
-}
-
-/// A number times a product of entries that are no sums and no products, in their order.
-struct size_monomial {
-  static constexpr int most = 16;
-  index_t times = 0;
-  int count = 0, factor[most]{};
-
-  /// -1, 0, 1: products of more factors first, numbers last; of as many, those of earlier entries.
-  constexpr int compare(size_monomial const& o) const {
-    if (count != o.count) return count > o.count ? -1 : 1;
-    for (int k = 0; k < count; ++k)
-      if (factor[k] != o.factor[k]) return factor[k] < o.factor[k] ? -1 : 1;
-    return 0;
-  }
-  constexpr size_monomial operator*(size_monomial const& o) const {
-    if (count + o.count > most) refuse::argument_is_invalid("size", "a product of more than 16 sizes");
-    size_monomial r;
-    r.times = times * o.times;
-    for (int i = 0, j = 0; i < count || j < o.count;)
-      r.factor[r.count++] = j == o.count || (i < count && factor[i] <= o.factor[j]) ? factor[i++] : o.factor[j++];
-    return r;
-  }
-  /// Divides by `o` if nothing is left over.
-  constexpr bool divide(size_monomial const& o, size_monomial& quotient) const {
-    if (times % o.times != 0) return false;
-    size_monomial q;
-    q.times = times / o.times;
-    int j = 0;
-    for (int i = 0; i < count; ++i)
-      if (j < o.count && factor[i] == o.factor[j]) ++j;
-      else q.factor[q.count++] = factor[i];
-    quotient = q;
-    return j == o.count;
-  }
-};
-/// Monomials in their order, none of them 0, no two of the same factors.
-struct size_polynomial {
-  list<size_monomial> terms{};
-
-  constexpr void add(size_monomial const& m) {
-    if (m.times == 0) return;
-    std::size_t at = 0;
-    while (at < terms.size() && terms[at].compare(m) < 0) ++at;
-    if (at < terms.size() && terms[at].compare(m) == 0) {
-      terms[at].times += m.times;
-      if (terms[at].times == 0) {
-        for (; at + 1 < terms.size(); ++at) terms[at] = terms[at + 1];
-        terms.pop_back();
-      }
-      return;
-    }
-    terms.push_back(m);
-    for (std::size_t k = terms.size() - 1; k > at; --k) terms[k] = terms[k - 1];
-    terms[at] = m;
-  }
-};
-} // namespace detail
-
-/// The expressions of a table, wherever they lie: what they come to, and how they read.
-class size_view {
-public:
-  constexpr explicit size_view(size_expression const* all) : all_(all) {}
-  constexpr size_expression const& operator[](extent e) const { return all_[e.entry()]; }
-
-  /// The number at given symbols.
-  constexpr index_t evaluate(extent e, index_t const* symbols) const {
-    if (e.is_number()) return e.number();
-    size_expression const& x = (*this)[e];
-    if (x.op == size_op::symbol) return symbols[x.a.number()];
-    return combine(x.op, evaluate(x.a, symbols), evaluate(x.b, symbols));
-  }
-  /// An operation on numbers.
-  static constexpr index_t combine(size_op op, index_t a, index_t b) {
-    switch (op) {
-    case size_op::sum:
-      return a + b;
-    case size_op::product:
-      return a * b;
-    case size_op::quotient:
-      return detail::floor_div(a, b);
-    case size_op::remainder:
-      return detail::floor_mod(a, b);
-    case size_op::least:
-      return a < b ? a : b;
-    default:
-      return a < b ? b : a;
-    }
-  }
-  /// What it may be where the symbols are within `symbols`; may be wider than need be.
-  constexpr size_range range(extent e, size_range const* symbols) const {
-    if (e.is_number()) return {e.number(), e.number()};
-    size_expression const& x = (*this)[e];
-    if (x.op == size_op::symbol) return symbols[x.a.number()];
-    size_range const a = range(x.a, symbols), b = range(x.b, symbols);
-    switch (x.op) {
-    case size_op::sum:
-      return {detail::limited_sum(a.least, b.least), detail::limited_sum(a.greatest, b.greatest)};
-    case size_op::product:
-      return product_of(a, b);
-    case size_op::quotient:
-      return quotient_of(a, b);
-    case size_op::remainder:
-      if (b.least < 1) return {};
-      if (a.least >= 0 && a.greatest < b.least) return a;
-      return {0, b.greatest == size_range::unlimited ? b.greatest : b.greatest - 1};
-    case size_op::least:
-      return {lesser(a.least, b.least), lesser(a.greatest, b.greatest)};
-    default:
-      return {greater(a.least, b.least), greater(a.greatest, b.greatest)};
-    }
-  }
-  constexpr bool holds(size_guard const& g, index_t const* symbols) const {
-    return evaluate(g.unless, symbols) == 0 ||
-           detail::holds(g.is, evaluate(g.left, symbols), evaluate(g.right, symbols));
-  }
-
-  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`. `names` are those of the symbols.
-  std::string text(extent e, char const* const* names) const {
-    if (e.is_number()) return std::to_string(e.number());
-    size_expression const& x = (*this)[e];
-    switch (x.op) {
-    case size_op::symbol:
-      return names[x.a.number()];
-    case size_op::sum:
-      return text(x.a, names) + added(x.b, names);
-    case size_op::product:
-      return x.b.is_number() ? (x.b.number() == -1 ? "-" : std::to_string(x.b.number()) + "*") + text(x.a, names)
-                             : text(x.a, names) + "*" + text(x.b, names);
-    case size_op::quotient:
-      return atom(x.a, names) + "//" + atom(x.b, names);
-    case size_op::remainder:
-      return atom(x.a, names) + "%" + atom(x.b, names);
-    default:
-      return (x.op == size_op::least ? "min(" : "max(") + text(x.a, names) + ", " + text(x.b, names) + ")";
-    }
-  }
-  std::string text(size_guard const& g, char const* const* names) const {
-    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
-    return text(g.left, names) + signs[static_cast<int>(g.is)] + text(g.right, names);
-  }
-
-private:
-  size_expression const* all_;
-
-  static constexpr index_t lesser(index_t a, index_t b) { return a < b ? a : b; }
-  static constexpr index_t greater(index_t a, index_t b) { return a < b ? b : a; }
-  static constexpr size_range hull(index_t a, index_t b, index_t c, index_t d) {
-    return {lesser(lesser(a, b), lesser(c, d)), greater(greater(a, b), greater(c, d))};
-  }
-  static constexpr size_range product_of(size_range const& a, size_range const& b) {
-    using detail::limited_product;
-    return hull(limited_product(a.least, b.least), limited_product(a.least, b.greatest),
-                limited_product(a.greatest, b.least), limited_product(a.greatest, b.greatest));
-  }
-  static constexpr size_range quotient_of(size_range const& a, size_range const& b) {
-    if (b.least < 1) return {};
-    auto const end = [](index_t x, index_t y) {
-      bool const unlimited = x == size_range::unlimited || x == -size_range::unlimited;
-      return unlimited ? x : detail::floor_div(x, y);
-    };
-    return hull(end(a.least, b.least), end(a.least, b.greatest), end(a.greatest, b.least), end(a.greatest, b.greatest));
-  }
-
-  std::string atom(extent e, char const* const* names) const {
-    bool const whole = e.is_number() ? e.number() >= 0 : (*this)[e].op == size_op::symbol;
-    return whole ? text(e, names) : "(" + text(e, names) + ")";
-  }
-  std::string added(extent e, char const* const* names) const {
-    std::string const t = text(e, names);
-    return t[0] == '-' ? " - " + t.substr(1) : " + " + t;
-  }
-};
-
-/// Expressions of symbols, each once. Its functions take numbers and its own entries, and give the normal form.
-class size_table {
-public:
-  constexpr std::size_t size() const { return all_.size(); }
-  constexpr size_expression const* data() const { return all_.data(); }
-  constexpr size_view view() const { return size_view(all_.data()); }
-  constexpr size_expression const& operator[](extent e) const { return all_[static_cast<std::ptrdiff_t>(e.entry())]; }
-
-  /// Symbol number k.
-  constexpr extent symbol(int k) { return intern({size_op::symbol, k, 0}); }
-  constexpr extent add(extent a, extent b) {
-    if (a.is_number() && b.is_number()) return a.number() + b.number();
-    detail::size_polynomial p;
-    collect(p, a, 1);
-    collect(p, b, 1);
-    return entry_of(p);
-  }
-  constexpr extent subtract(extent a, extent b) {
-    detail::size_polynomial p;
-    collect(p, a, 1);
-    collect(p, b, -1);
-    return entry_of(p);
-  }
-  constexpr extent multiply(extent a, extent b) {
-    if (a.is_number() && b.is_number()) return a.number() * b.number();
-    detail::size_polynomial x, y, p;
-    collect(x, a, 1);
-    collect(y, b, 1);
-    for (auto const& m : x.terms)
-      for (auto const& n : y.terms) p.add(m * n);
-    return entry_of(p);
-  }
-  /// a / b rounded down. What b divides comes out: (4n + 3) / 2 is 2n + 1.
-  constexpr extent divide(extent a, extent b) {
-    detail::size_polynomial whole, rest;
-    if (!split(a, b, whole, rest)) return intern({size_op::quotient, a, b});
-    extent const left = entry_of(rest);
-    if (left.is_number() && b.is_number()) whole.add({detail::floor_div(left.number(), b.number())});
-    else if (!known_equal(left, 0)) collect(whole, intern({size_op::quotient, left, b}), 1);
-    return entry_of(whole);
-  }
-  /// a modulo b, of the sign of b.
-  constexpr extent modulo(extent a, extent b) {
-    detail::size_polynomial whole, rest;
-    if (!split(a, b, whole, rest)) return intern({size_op::remainder, a, b});
-    extent const left = entry_of(rest);
-    if (left.is_number() && b.is_number()) return detail::floor_mod(left.number(), b.number());
-    return known_equal(left, 0) ? extent(0) : intern({size_op::remainder, left, b});
-  }
-  constexpr extent least(extent a, extent b) { return choice(size_op::least, a, b); }
-  constexpr extent greatest(extent a, extent b) { return choice(size_op::greatest, a, b); }
-
-  /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
-  constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
-    extent const apart_by = subtract(a, b);
-    size_range const r = view().range(apart_by, symbols);
-    bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
-    switch (is) {
-    case relation::equal:
-      return equal ? truth::yes : apart ? truth::no : truth::unknown;
-    case relation::unequal:
-      return equal ? truth::no : apart ? truth::yes : truth::unknown;
-    case relation::less:
-      return r.greatest < 0 ? truth::yes : r.least >= 0 ? truth::no : truth::unknown;
-    default:
-      return r.greatest <= 0 ? truth::yes : r.least > 0 ? truth::no : truth::unknown;
-    }
-  }
-
-private:
-  list<size_expression> all_{};
-
-  constexpr extent intern(size_expression const& x) {
-    for (std::size_t k = 0; k < all_.size(); ++k)
-      if (all_[k].op == x.op && known_equal(all_[k].a, x.a) && known_equal(all_[k].b, x.b))
-        return extent::entry(static_cast<index_t>(k));
-    all_.push_back(x);
-    return extent::entry(static_cast<index_t>(all_.size()) - 1);
-  }
-  /// The monomial that a product, or what is no sum, stands for.
-  constexpr detail::size_monomial monomial(extent e) const {
-    detail::size_monomial m;
-    m.times = e.is_number() ? e.number() : 1;
-    if (e.is_number()) return m;
-    if (size_expression const& x = (*this)[e]; x.op == size_op::product) return monomial(x.a) * monomial(x.b);
-    m.factor[m.count++] = static_cast<int>(e.entry());
-    return m;
-  }
-  /// Adds `times` an expression to a polynomial.
-  constexpr void collect(detail::size_polynomial& p, extent e, index_t times) const {
-    if (!e.is_number() && (*this)[e].op == size_op::sum) {
-      collect(p, (*this)[e].a, times);
-      collect(p, (*this)[e].b, times);
-      return;
-    }
-    detail::size_monomial m = monomial(e);
-    m.times *= times;
-    p.add(m);
-  }
-  constexpr extent entry_of(detail::size_monomial const& m) {
-    if (m.count == 0) return m.times;
-    extent e = extent::entry(m.factor[0]);
-    for (int k = 1; k < m.count; ++k) e = intern({size_op::product, e, extent::entry(m.factor[k])});
-    return m.times == 1 ? e : intern({size_op::product, e, m.times});
-  }
-  constexpr extent entry_of(detail::size_polynomial const& p) {
-    if (p.terms.empty()) return 0;
-    extent e = entry_of(p.terms[0]);
-    for (std::size_t k = 1; k < p.terms.size(); ++k) e = intern({size_op::sum, e, entry_of(p.terms[k])});
-    return e;
-  }
-  /// Parts a into what b divides, as the quotient, and the rest; false where b is a sum, or 0.
-  constexpr bool split(extent a, extent b, detail::size_polynomial& whole, detail::size_polynomial& rest) const {
-    if (known_equal(b, 0) || (!b.is_number() && (*this)[b].op == size_op::sum)) return false;
-    detail::size_monomial const divisor = monomial(b);
-    detail::size_polynomial p;
-    collect(p, a, 1);
-    for (auto const& m : p.terms) {
-      detail::size_monomial q;
-      if (m.divide(divisor, q)) whole.add(q);
-      else if (divisor.count == 0) { // 7n is 2 * 3n + n
-        whole.add(scaled(m, detail::floor_div(m.times, divisor.times)));
-        rest.add(scaled(m, detail::floor_mod(m.times, divisor.times)));
-      } else rest.add(m);
-    }
-    return true;
-  }
-  static constexpr detail::size_monomial scaled(detail::size_monomial m, index_t times) {
-    m.times = times;
-    return m;
-  }
-  constexpr extent choice(size_op op, extent a, extent b) {
-    extent const apart = subtract(a, b);
-    if (apart.is_number()) return (apart.number() < 0) == (op == size_op::least) ? a : b;
-    bool const in_order = !a.is_number() && (b.is_number() || a.entry() < b.entry());
-    return in_order ? intern({op, a, b}) : intern({op, b, a});
-  }
-};
-
-} // namespace varve
-
-// ---- varve/shape/sample.hpp
-/// @file
-/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample
-/// sizes, which are large primes. Every number that differs between the two plans is read back as an expression of the
-/// symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no
-/// other.
-///
-/// An expression is made of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
-/// sums of constants divide and multiply by a node `sym_numel`.
-namespace varve::loop {
-
-/// Most symbols that one function may have.
-inline constexpr int max_symbols = 6;
-/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a
-/// static factor of some thousands. They are 15 modulo 16, and in the same order, so that estimates which count
-/// registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with
-/// a constant of less than two millions is no other such expression in both plans (the determinant of each pair,
-/// divided by the 16 that all differences share, is more than twice that).
-inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383},
-                                                    {66239, 72431, 79087, 85439, 92639, 100847}};
-
-/// In a finished plan: the number that stands for entry `k` of its table of sizes. No other number is as large.
-constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
-constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
-constexpr int entry_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
-
-/// Reads pairs of numbers back as entries of a table. The first entries are the symbols themselves.
-struct size_reader {
-  size_table table{};
-  int symbols;
-  bool failed = false; // a pair was no expression of the symbols
-
-  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
-    for (int s = 0; s < symbols; ++s) table.symbol(s);
-  }
-  /// The number itself when both are equal, otherwise one that `is_run_time`.
-  constexpr index_t read(index_t first, index_t second) {
-    if (first == second && !is_run_time(first)) return first;
-    index_t const found = expression(first, second, 0);
-    failed = failed || found == none;
-    return found;
-  }
-  /// What `read` gave, as an extent.
-  static constexpr extent extent_of(index_t size) { return is_run_time(size) ? extent::entry(entry_of(size)) : size; }
-  constexpr void read(dims& first, dims const& second) {
-    failed = failed || first.n != second.n;
-    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
-  }
-
-private:
-  static constexpr index_t none = -1;
-  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and
-  /// beside two symbols.
-  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21,
-                           moderate_constant = index_t{1} << 16, small_constant = 512;
-
-  constexpr index_t expression(index_t a, index_t b, int depth) {
-    if (a == b || depth > 4) return none;
-    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
-    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
-    if (found == none) found = one(a, b, depth, small_constant);
-    for (bool const differences : {false, true})
-      for (int s = 0; s < symbols && found == none; ++s)
-        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
-    return found == none ? one(a, b, depth, most) : found;
-  }
-  /// `r + s (...)` with a constant of at most `most`, if it is.
-  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
-    for (int s = 0; s < symbols; ++s) {
-      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
-      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
-      index_t const x = (a - r) / p, y = (b - r) / q;
-      if (x == y) return kept(r, s, x, 0);
-      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept(r, s, extent_of(inner), 0);
-    }
-    return none;
-  }
-  /// `c + x s + y t`, if it is.
-  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
-    constexpr index_t most = index_t{1} << 40;
-    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
-    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16,
-                  n = (b - a) / 16; // x d + y e = n
-    index_t x = n % e * (inverse(d, e) % e) % e;
-    index_t y = (n - x * d) / e;
-    index_t const step = e * p - d * q; // of the constant, from one solution to the next
-    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
-    x += k * e, y -= k * d;
-    index_t const r = a - x * p - y * q;
-    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant ||
-        y > great_constant || y < -great_constant)
-      return none;
-    if (!differences && (x < 0 || y < 0)) return none;
-    return kept(r, s, x, table.multiply(table.symbol(t), y));
-  }
-  /// Of `x` modulo `m`, which share no factor.
-  static constexpr index_t inverse(index_t x, index_t m) {
-    index_t r = m, next = x % m, u = 0, v = 1;
-    while (next != 0) {
-      index_t const k = r / next, rest = r - k * next, w = u - k * v;
-      r = next, next = rest, u = v, v = w;
-    }
-    return (u % m + m) % m;
-  }
-  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided
-  /// by `q`.
-  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
-    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
-    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
-    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
-      if (e % 2) inverse = inverse * base % q;
-    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
-    return 2 * r > p * q ? r - p * q : r;
-  }
-  /// `constant + symbol * scale + plus`.
-  constexpr index_t kept(index_t constant, int symbol, extent scale, extent plus) {
-    extent const product = table.multiply(table.symbol(symbol), scale), sum = table.add(product, plus);
-    return run_time_size(static_cast<int>(table.add(sum, constant).entry()));
-  }
-};
-
-} // namespace varve::loop
-
 // ---- varve/plan/sized_program.hpp
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
@@ -21108,14 +23114,7 @@ private:
 /// the thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
 namespace varve::loop {
 
-/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
-enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
-
 namespace detail {
-constexpr bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-}
-
 /// Turns the numbers of `p` that differ from those of `q` into expressions.
 struct program_reader {
   program& p;
@@ -21171,52 +23170,6 @@ struct program_reader {
     return problem == sized_problem::none;
   }
 };
-
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie
-/// inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
-constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too,
-                         size_reader& sizes, list<size_guard>& guards) {
-  auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
-    if (x == y) return;
-    extent const size = size_reader::extent_of(sizes.read(x, y));
-    if (sizes.failed) return;
-    size_guard const g{relation::less_equal, 0, size, size_reader::extent_of(unless)};
-    for (size_guard const& o : guards)
-      if (known_equal(o.right, size) && known_equal(o.unless, g.unless)) return;
-    guards.push_back(g);
-  };
-  for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
-  list<operator_class> const what = identify(a);
-  size_range any[max_symbols];
-  for (size_range& r : any) r.least = 0;
-  auto never_negative = [&](index_t s) {
-    return is_run_time(s) && sizes.table.view().range(size_reader::extent_of(s), any).least >= 0;
-  };
-  for (std::size_t k = 0; k < a.nodes.size(); ++k) {
-    node const &n = a.nodes[k], &m = b.nodes[k];
-    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
-      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !never_negative(sizes.read(x, y)))
-        at_least_0(x, y);
-    auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
-    bool const back = what[k] == operator_class::slice_backward;
-    if (what[k] == operator_class::slice || back) {
-      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
-      int const axis = static_cast<int>(s[0]);
-      at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
-      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
-    } else if (what[k] == operator_class::scan) {
-      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
-    } else if (what[k] == operator_class::convolution) { // has places, and a field
-      for (int d = 2; d < n.out.sizes.n; ++d)
-        at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
-    } else if (what[k] == operator_class::amax || what[k] == operator_class::amin ||
-               what[k] == operator_class::argmax) {
-      for (index_t d : n.at[0])
-        at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1,
-                   sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
-    }
-  }
-}
 
 /// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the
 /// others are placed anew. The number of pieces.
@@ -24918,34 +26871,6 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/pass/dce.hpp
-namespace varve {
-
-/// Which nodes a result depends on; placeholders and mutations count as such.
-constexpr list<char> live_nodes(graph const& g) {
-  list<char> marks(g.nodes.size(), 0);
-  char* const live = marks.data();
-  int const* const edges = g.edges.data();
-  node const* const nodes = g.nodes.data();
-  for (int r : g.results) live[r] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
-  }
-  return marks;
-}
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> const live = live_nodes(g);
-  rewriter w(g);
-  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
-}
-
-} // namespace varve
-
 // ---- varve/pass/join_slices.hpp
 namespace varve {
 namespace detail {
@@ -25081,6 +27006,13 @@ constexpr void join_slices(graph& g) {
   int slices = 0;
   for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
   if (slices < 2) return;
+  if (detail::is_symbolic(g)) {
+    g = detail::on_samples("join_slices", g, [](graph of, int) {
+      join_slices<Cat, Backward>(of);
+      return of;
+    });
+    return;
+  }
   graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
   g = dce(joined);
 }
@@ -25289,8 +27221,8 @@ constexpr graph cse(graph const& g) {
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out &&
-                  o.at == nd.at;
+      bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
+                  o.out == nd.out && o.at == nd.at;
       for (index_t e = 0; e < count && same; ++e)
         same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
       int const* in = w.to.edges.data() + o.first;
@@ -25459,6 +27391,9 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
   if (!any || nd.count > 3) return false;
   for (index_t d : nd.out.sizes)
     if (is_symbol(d)) return false;
+  for (int e = 0; e < nd.at.count; ++e)
+    for (index_t d : nd.at[e])
+      if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
 /// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or
@@ -25548,6 +27483,7 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
     return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1]; // where of one value
   if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
   if (k == operator_class::add && kind(a) == operator_class::mul &&
       kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
@@ -25638,6 +27574,7 @@ constexpr int constant_elements::visit(int n) {
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
   int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
+  if (nd.mode != recording::as_around) return add(nd, in, operator_class::other); // no derivative passes it
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
@@ -25677,10 +27614,11 @@ constexpr int constant_elements::visit(int n) {
 } // namespace detail
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
-/// neg(neg x), signs into additions, views of views, views that change nothing, slices of what is repeated, transposes
-/// into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is
-/// NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and views of array
-/// constants are computed up to 64 elements. What no result depends on is left out. One bounded visit per node.
+/// neg(neg x), where(c, x, x), signs into additions, views of views, views that change nothing, slices of what is
+/// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
+/// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
+/// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
+/// per node.
 constexpr graph fold(graph const& g) {
   detail::constant_elements f(g);
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
@@ -25853,6 +27791,13 @@ constexpr bool may_unroll(graph const& g) {
 template <class Cat = cat_t, class Expand = expand_t>
 constexpr void unroll_axes(graph& g) {
   if (!detail::may_unroll(g)) return;
+  if (detail::is_symbolic(g)) {
+    g = detail::on_samples("unroll_axes", g, [](graph of, int) {
+      unroll_axes<Cat, Expand>(of);
+      return of;
+    });
+    return;
+  }
   detail::axis_table const axes(g);
   bool any = false;
   for (std::size_t n = 0; n < g.nodes.size() && !any; ++n) any = axes.live[n] && axes.any_unrolled(static_cast<int>(n));
@@ -27812,6 +29757,10 @@ constexpr bool is_short() {
     if (P::value.stages[k].kind != stage_kind::loops) return false;
   return P::value.used.steps <= 256;
 }
+/// Outputs of steps that were not made.
+VARVE_PART inline void clear_rows(void* rows, index_t from, index_t to, index_t bytes) {
+  std::memset(static_cast<std::byte*>(rows) + from * bytes, 0, static_cast<std::size_t>((to - from) * bytes));
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -27857,8 +29806,8 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               nullptr});
   };
   index_t k = 0;
-  if constexpr (open ||
-                counted) { // written twice: with places that are constants what is carried may stay in registers
+  if constexpr (open || counted) {
+    // Written twice: with places that are constants what is carried may stay in registers.
     while (goes_on(here, k)) {
       step(here, there, k++);
       if (!goes_on(there, k)) break;
@@ -27881,10 +29830,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
       ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
                     : void()),
        ...);
-    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0,
-                                      static_cast<std::size_t>((n - k) * result_step[Q])))
-                   : void()),
-     ...);
+    ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
   }
 }
 } // namespace detail
@@ -27994,7 +29940,9 @@ template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
     graph const traced[] = {Make::at(0), Make::at(1)};
-    size_reader sizes(Make::symbols);
+    index_t const* names = nullptr;
+    if constexpr (requires { Make::names; }) names = Make::names.names;
+    size_reader sizes(Make::symbols, names);
     list<size_guard> guards;
     if (has_mutation(traced[0])) {
       program p;
@@ -28008,7 +29956,11 @@ struct built<Make, S> {
     schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
     bool const same = reader.run();
-    if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
+    if (same) {
+      guard_reader asks{sizes, guards};
+      asks.asked(p.asked, q.asked);
+      asks.graphs(better[0], better[1]);
+    }
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
@@ -28650,6 +30602,17 @@ VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_
 VARVE_COLD inline std::string text_of(tensor_role const& r) {
   return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " ";
 }
+/// Would somebody who watches the calls of this thread miss a call: a mode, or `compile`, which would take what a
+/// captured tensor gives now for what it always gives?
+VARVE_COLD inline bool is_missed() {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set modes{dispatch_key::dispatch_mode, dispatch_key::pre_dispatch,
+                                   dispatch_key::function_mode};
+  bool traced = false;
+  for (layer const* l = varve::detail::watches_reads ? s.transforms.top : nullptr; l; l = l->below)
+    traced = traced || l->kind->is_trace();
+  return traced || (s.included - s.excluded).has_any(modes);
+}
 /// `sizes`: those that would do, in the place of the declared ones, and why.
 [[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
                                                   std::string const& why = {}) {
@@ -28658,6 +30621,11 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) {
   if (t.is_wrapped())
     throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the "
                                    "transformed function: fuse<...>(grad(f))")
+                              .c_str());
+  if (this_thread_state.included.bits && is_missed())
+    throw transform_error((start +
+                           "is given while a mode is on, or a function is being compiled, which cannot look into "
+                           "a fused function; call the function itself, or compile(f), which does so")
                               .c_str());
   if (!t.has_data())
     throw transform_error(
@@ -28689,8 +30657,8 @@ VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
-      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()))
-      [[unlikely]]
+      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()) ||
+      (this_thread_state.included.bits && is_missed())) [[unlikely]]
     refuse_tensor(r, t, r.expected.sizes);
 }
 
@@ -28892,9 +30860,11 @@ namespace varve {
 namespace detail {
 class call_inliner {
 public:
-  constexpr explicit call_inliner(graph const& g) : w_(g), g_(g) {}
+  constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
+      : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
   constexpr graph run() {
-    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}; });
+    if (!of_custom_functions_) remains_.assign(g_.regions.size(), 0), mark(0, true);
+    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}, ++region_; });
   }
 
 private:
@@ -28902,11 +30872,21 @@ private:
   constexpr int& now(int n) { return w_.now[static_cast<std::size_t>(n)]; }
   constexpr int each(int n) {
     node const& nd = old(n);
-    if (nd.op->is_call) return call(nd);
+    if (is_inlined(nd)) return call(nd);
     if (nd.op == &getitem_handle)
-      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); of.op->is_call)
+      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); is_inlined(of))
         return now(result(of, static_cast<int>(nd.at[0][0])));
-    return w_.copy(nd);
+    int const copy = w_.copy(nd);
+    if (of_custom_functions_) w_.to.nodes.back().mode = recording::as_around;
+    return copy;
+  }
+  constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
+  /// Which functions are still called when the calls are gone.
+  constexpr void mark(int r, bool called) {
+    if (called) remains_[r] = 1;
+    region const& f = g_.regions[static_cast<std::size_t>(r)];
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      for (int k = 0; k < old(n).regions_count; ++k) mark(old(n).regions_first + k, !is_inlined(old(n)));
   }
   constexpr int result(node const& call, int k) const {
     return g_
@@ -28914,22 +30894,33 @@ private:
   }
   constexpr int call(node const& nd) {
     region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
+    if (f.result_count == 0) return -1;
+    if (of_custom_functions_) {
+      for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+        now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
+      return now(result(nd, 0));
+    }
     int const state = w_.operand(nd, 0);
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
+      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
     return now(result(nd, 0));
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
-  constexpr int drawn(int n, int state, std::size_t& seen) {
+  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
     for (; seen < drawn_.size(); seen += 2)
       if (drawn_[seen] == state) {
         seen += 2;
         return drawn_[seen - 1];
       }
+    if (again && remains_[region_] && old(n).at.count > 0)
+      refuse::argument_is_invalid(
+          "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
+                  "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
+                  "numbers outside and pass them in");
     int const made = w_.copy(old(n));
     drawn_.push_back(state), drawn_.push_back(made);
     seen = drawn_.size();
@@ -28938,7 +30929,10 @@ private:
 
   rewriter w_;
   graph const& g_;
-  list<int> drawn_{}; // pairs of a state and what was drawn from it
+  bool of_custom_functions_;
+  int region_ = -1;      // that is written now
+  list<char> remains_{}; // of the regions: is it called when all is done?
+  list<int> drawn_{};    // pairs of a state and what was drawn from it
 };
 } // namespace detail
 
@@ -28948,7 +30942,19 @@ private:
 constexpr graph inline_calls(graph const& g) {
   for (node const& n : g)
     if (n.op->is_call) {
-      detail::call_inliner i(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      detail::call_inliner i(g, false); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      return i.run();
+    }
+  return g;
+}
+
+/// The same program for whoever asks for its values alone: with what `forward` of its custom functions computes in
+/// their place, and without a word of `no_grad`. No derivative may be taken of it: their own rules are gone. Linear in
+/// the nodes.
+constexpr graph values_only(graph const& g) {
+  for (node const& n : g)
+    if (n.function >= 0 || n.mode != recording::as_around) {
+      detail::call_inliner i(g, true);
       return i.run();
     }
   return g;
@@ -29661,58 +31667,15 @@ struct any_call {
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
 /// what writes into arguments.
 template <class Kernels = tensor_kernels>
-VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
-  auto r = std::make_shared<dependent<prepared, Kernels>>();
-  r->p = plan_blocks<Kernels>(g);
-  for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else
-      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
-                                                               : block_loop<>(k.arithmetic, k.type, k.single));
-  }
-  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
-  for (block_call const& c : r->p.calls)
-    if (c.callee >= 0 && c.info.operands > 3)
-      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
-                                           " has more than three operands; call it outside of the fused function")
-                                              .c_str());
-  for (callee_key const& k : r->p.keys.callees) {
-    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != operator_class::mm && (!table || !table->eval))
-      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
-    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
-  }
-  return r;
-}
+std::shared_ptr<prepared const> prepare(graph const& g);
 
 /// A run-time graph as the planner takes it.
 template <class G>
-VARVE_COLD G typed_and_optimized(G const& g) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d))
-        refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const flat = inline_calls(g);
-  G const pure = functionalize(flat);
-  G const typed = as_traced<>(pure);
-  return optimize(typed);
-}
+G typed_and_optimized(G const& g);
 
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
-VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
-  constexpr index_t usual = 1 << 15;
-  index_t const bytes = r.p.functions[0].memory;
-  if (bytes <= usual) {
-    alignas(64) std::byte memory[usual];
-    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
-  } else {
-    tensor const memory = tensor::empty({bytes}, dtype::uint8);
-    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
-  }
-}
+void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
 
 } // namespace loop
 
@@ -29770,19 +31733,142 @@ fused_graph fuse(G const& g) {
 
 } // namespace varve
 
-// ---- varve/compile/compile.hpp
-#include <optional>
+#if VARVE_DEFINES
+namespace varve::loop {
+template <class Kernels>
+VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
+  auto r = std::make_shared<dependent<prepared, Kernels>>();
+  r->p = plan_blocks<Kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else
+      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
+                                                               : block_loop<>(k.arithmetic, k.type, k.single));
+  }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3)
+      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
+                                           " has more than three operands; call it outside of the fused function")
+                                              .c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
+    if (k.what != operator_class::mm && (!table || !table->eval))
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
+                          " is not known for tensors; call it on a tensor anywhere in the program")
+                             .c_str());
+    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
+  }
+  return r;
+}
+template <class G>
+VARVE_COLD G typed_and_optimized(G const& g) {
+  if (varve::detail::is_symbolic(g))
+    refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  G const values = values_only(g);
+  G const flat = inline_calls(values);
+  G const pure = functionalize(flat);
+  G const typed = as_traced<>(pure);
+  return optimize(typed);
+}
+template <class>
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
+  }
+}
+} // namespace varve::loop
+#endif
 
+// ---- varve/compile/compile.hpp
 namespace varve {
 
 namespace detail {
+/// Is a type a tensor, or a tree of tensors and of what can be compared?
+template <class X>
+constexpr bool compilable() {
+  if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (compilable<E>() && ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
+}
+/// Have two trees of one type one structure, and leaves that are the same?
+template <class T, class Same>
+bool same_tree(T const& a, T const& b, Same const& same) {
+  if constexpr (is_vector<T>) {
+    bool all = a.size() == b.size();
+    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
+    return all;
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return same_tree(members_of(a), members_of(b), same);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return same(a, b);
+  }
+}
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
          !(t.requires_grad() && is_grad_enabled());
 }
-/// What a trace depends on of an argument.
-inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+struct traced_kind {
+  meta info;
+  bool number, contiguous, requires_grad;
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  bool operator==(traced_kind const& o) const {
+    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  }
+};
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values.
+class numbers_read final : read_watcher {
+public:
+  numbers_read() : before_(watches_reads) { watches_reads = this; }
+  numbers_read(numbers_read const&) = delete;
+  numbers_read& operator=(numbers_read const&) = delete;
+  ~numbers_read() { watches_reads = before_; }
+
+  /// One tensor, and the bytes of its element.
+  struct one {
+    tensor of;
+    std::vector<unsigned char> value;
+    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
+    static std::vector<unsigned char> bytes_of(tensor const& t) {
+      auto const* const from = static_cast<unsigned char const*>(t.raw());
+      return {from, from + itemsize(t.dtype())};
+    }
+  };
+  std::vector<one> all{};
+
+private:
+  static bool in_traced_function() {
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->kind->is_trace()) return true;
+    return false;
+  }
+  void number(tensor const& t) override {
+    if (in_traced_function() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+  }
+  void memory(tensor const&) override {
+    if (in_traced_function())
+      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
+                                             "another call may find changed; use operators, or item() of one element");
+  }
+  read_watcher* before_;
+};
+/// One address for each type.
+template <class T>
+inline constexpr char type_mark = 0;
 } // namespace detail
 
 struct fast_math_t; // fast_math.hpp
@@ -29794,21 +31880,21 @@ class compiled_function {
 public:
   explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
 
+  /// Arguments are tensors, or trees in which numbers are constants of the program.
   template <class... X>
     requires(std::is_same_v<X, tensor> && ...)
   auto operator()(X const&... x) const {
     return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
   }
-  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into
-  /// here (`value_error`): the trace does it.
+  template <class... X>
+    requires(!(std::is_same_v<X, tensor> && ...) && (detail::compilable<X>() && ...))
+  auto operator()(X const&... x) const {
+    return call(x...);
+  }
+  /// Traces and plans for these arguments, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
-    if (find(x...)) return;
-    std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
-    for (int at : trace(traced, tensor(clone(x))...)->written)
-      if (at >= static_cast<int>(sizeof...(X)))
-        refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while "
-                                               "it was traced; pass the tensor as an argument");
+    if (!find(x...)) (void)trace(x...);
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -29817,11 +31903,18 @@ public:
   }
 
 private:
+  template <class... X>
+  using result_of = decltype(detail::call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
+  /// What a program was made for, and the program.
   struct version {
-    std::vector<meta> arguments;
+    void const* types;                     // of the arguments
+    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
+    bool grad_mode;
+    std::vector<detail::traced_kind> arguments, captures;
     boxed_args captured;
+    std::vector<detail::numbers_read::one> numbers;
     fused_graph run;
-    list<int> written;                   // arguments and captures that further results are written into, by number
+    list<int> written;                   // arguments and captures that further results are written into
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -29830,64 +31923,103 @@ private:
   };
 
   template <class... X>
-  auto call(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...))
-      return detail::call_with(f_, std::tuple<X const&...>(x...));
+  static boxed_args tensors_of(X const&... x) {
+    boxed_args r;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
+    };
+    (tree_for_each(take, x), ...);
+    return r;
+  }
+  template <class T>
+  static auto without_tensors(T const& tree) {
+    return tree_map(
+        [](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
+          else return v;
+        },
+        tree);
+  }
+  static bool run_plainly(boxed_args const& x) {
+    for (auto const& t : x)
+      if (!detail::runs_plainly(t)) return false;
+    return true;
+  }
+
+  template <class... X>
+  result_of<X...> call(X const&... x) const {
+    using Y = result_of<X...>;
+    auto const itself = [&] { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
+    boxed_args in = tensors_of(x...);
+    if (!this_thread_state.quiet() || !run_plainly(in)) return itself();
     std::shared_ptr<version const> v = find(x...);
-    if (!v) {
-      std::optional<Y> traced;
-      v = trace(traced, x...);
-      if (!v->written.empty()) return *traced; // the trace has written already
-    }
-    for (auto const& t : v->captured)
-      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args in(x...);
+    if (!v) v = trace(x...);
+    if (!run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
     for (int at : v->written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at]))
-          return detail::call_with(f_, std::tuple<X const&...>(x...));
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
     boxed_args const y = v->run(in);
     int k = y.size() - static_cast<int>(v->written.size());
     for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    k = 0;
-    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    if constexpr (!std::is_void_v<Y>) {
+      k = 0;
+      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    }
   }
   template <class... X>
-  static bool fits(version const& v, X const&... x) {
-    if (v.arguments.size() != sizeof...(X)) return false;
-    [[maybe_unused]] std::size_t k = 0;
-    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+  static bool same_arguments(version const& v, X const&... x) {
+    if (v.types != &detail::type_mark<std::tuple<X...>>) return false;
+    std::size_t k = 0;
+    bool const same =
+        detail::same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                          [&]<class V>(V const& now, V const& then) {
+                            if constexpr (!std::is_same_v<V, tensor>) return now == then;
+                            else return k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
+                          });
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
+  }
+  static bool same_captures(version const& v) {
     for (int c = 0; c < v.captured.size(); ++c)
-      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+      if (!(v.captures[static_cast<std::size_t>(c)] == detail::traced_kind::of(v.captured[c]))) return false;
+    for (auto const& n : v.numbers)
+      if (!n.still()) return false;
     return true;
   }
   template <class... X>
   std::shared_ptr<version const> find(X const&... x) const {
     detail::spin_lock::held const on(made_->lock);
     for (auto const& v : made_->all)
-      if (fits(*v, x...)) return v;
+      if (same_arguments(*v, x...) && same_captures(*v)) return v;
     return nullptr;
   }
-  template <class Y, class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(std::optional<Y>& traced, X const&... x) const {
+  template <class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
     boxed_args captured;
     std::shared_ptr<void const> results;
-    auto const returned = [&](Y const& y) {
-      results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y));
-      traced = tree_map([](auto const& t) -> tensor { return t.is_wrapped() ? t.inner() : t; }, y);
+    auto const returned = [&](auto const&... y) {
+      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
     };
     using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    detail::numbers_read read;
     G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
     list<int> written;
-    G const pure = functionalize(g);
+    G const values = values_only(g);
+    G const pure = functionalize(values);
     G const whole = detail::writes_as_results(pure, written);
-    auto v = std::make_shared<version const>(
-        version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});
+    auto const kinds = [](boxed_args const& of) {
+      std::vector<detail::traced_kind> r;
+      for (auto const& t : of) r.push_back(detail::traced_kind::of(t));
+      return r;
+    };
+    auto const v = std::make_shared<version const>(
+        version{&detail::type_mark<std::tuple<X...>>,
+                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
+                kinds(tensors_of(x...)), kinds(captured), captured, std::move(read.all), fuse(whole, How{}...),
+                std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
-      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
         old = v;
         return v;
       }
@@ -29900,13 +32032,17 @@ private:
 };
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
-/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once.
-/// Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in
-/// them counts at each call, not at the first; write into them (`copy_`), for another tensor that is assigned to a
-/// captured variable later is not seen. What it writes into arguments and captured tensors is written when all is
-/// computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on
-/// values. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f` itself, operator
-/// by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
+/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise. Arguments are tensors, or
+/// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
+/// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
+/// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
+/// that no operator is called on (`defined()`, sizes). Where it reads a captured tensor as a number (`item()`, an
+/// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
+/// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
+/// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
+/// on values of arguments. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f`
+/// itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));
@@ -30085,9 +32221,11 @@ struct functional_memory {
   struct update {
     T value;
     view_chain at;
+    layout shown; // where the value lies
   };
   std::shared_ptr<functional_run> run;
   T base;
+  layout first; // where the base lay in the memory that the program sees
   bool row_major;
   std::uint64_t number;
   /// Were operators recorded below when it was made, or written into?
@@ -30101,19 +32239,19 @@ struct functional_memory {
   owner_lock reading{};
 
   functional_memory(std::shared_ptr<functional_run> r, T const& t)
-      : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++),
+      : run(std::move(r)), base(t), first(memory_layout(t)), row_major(first.contiguous()), number(run->made++),
         recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
   /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
   /// which no value says that is made from what was written (FN-15).
-  void commit(T const& value, view_chain const& at) {
+  void commit(T const& value, view_chain const& at, layout const& shown) {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
     else writes_recorded = true;
-    pending.push_back({value, at});
+    pending.push_back({value, at, shown});
     ++generation;
     recorded = recorded || this_thread_state.grad_mode;
   }
@@ -30158,7 +32296,7 @@ private:
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());
   }
-  static T put_through(T const& b, update const& u) {
+  T put_through(T const& b, update const& u) const {
     std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
     std::vector<T> before{b}; // each step
@@ -30171,6 +32309,12 @@ private:
     };
     T v = u.value;
     tensor_writer<T> w;
+    for (auto const* s : steps)
+      if (repeats_elements(s->op->handle(), s->at, s->of, s->shows)) {
+        meta const m = meta_of(b);
+        return w.template emit<as_strided_scatter_t, 2>(
+            attributes(u.shown.strides, dims{u.shown.offset - first.offset}), m, contiguous(b), v);
+      }
     for (std::size_t k = steps.size(); k-- > 0;)
       v = put_back(
           w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);
@@ -30321,7 +32465,7 @@ struct functionalize_interpreter : dynamic_level {
     in.check_writable(op, of);
     boxed_args const plain = in.open_functional(x);
     T const y = in.written(op, plain, of.shown.strides);
-    of.memory->commit(y, of.at);
+    of.memory->commit(y, of.at, of.shown);
     x[0].bump_version();
     return x[0];
   }
@@ -30329,7 +32473,7 @@ struct functionalize_interpreter : dynamic_level {
   void replace(char const* who, tensor const& x, T const& y) const {
     alias& of = alias::of(x);
     if (!of.memory->is_writable()) refuse_write_of_capture(who);
-    of.memory->commit(y, of.at);
+    of.memory->commit(y, of.at, of.shown);
     x.bump_version();
   }
   /// Was a value, or one that shares its memory, written into since it was made?
@@ -30382,6 +32526,10 @@ private:
       if (!detail::is_invertible_view(s->op->handle()))
         throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " +
                             s->op->name + ", whose inverse is not known; clone it first")
+                               .c_str());
+      else if (!of.memory->row_major && detail::repeats_elements(s->op->handle(), s->at, s->of, s->shows))
+        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a part of what " +
+                            s->op->name + " repeats, of a value that is not row-major; clone it first")
                                .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
@@ -30879,24 +33027,10 @@ private:
 namespace varve {
 namespace loop {
 
-/// The symbols of some specs, in the order in which they are met; one more than there may be at most.
+/// The symbols of some specs.
 template <class... S>
-struct symbols_of {
-  static constexpr int most = max_symbols + 1;
-  index_t names[most]{};
-  int count = 0;
+struct symbols_of : symbol_names {
   constexpr symbols_of() { (add(S::info().sizes), ...); }
-  constexpr int find(index_t name) const {
-    int k = 0;
-    while (k < count && names[k] != name) ++k;
-    return k;
-  }
-
-private:
-  constexpr void add(dims const& s) {
-    for (index_t d : s)
-      if (is_symbol(d) && count < most && find(d) == count) names[count++] = d;
-  }
 };
 
 /// Traces `F` for the sample sizes, for `compiled`.
@@ -30904,35 +33038,15 @@ template <class F, class... S>
 struct traced_for_samples {
   static constexpr symbols_of<S...> names{};
   static constexpr int symbols = names.count;
-  static constexpr graph at(int point) {
-    graph_builder b;
-    b.sizes_are_samples(samples[point][0] / 2); // what is left of a symbolic axis after a slice counts as well
-    return trace_graph_into(b, F{}, sampled(S::info(), point)...);
-  }
-
-private:
-  static constexpr meta sampled(meta m, int point) {
-    for (int k = 0; k < m.sizes.n; ++k)
-      if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
-    return m;
-  }
+  static constexpr graph at(int point) { return trace_sample(F{}, names, point, S::info()...); }
 };
 
-template <class Names>
-[[noreturn]] VARVE_COLD void refuse_sizes(Names const& names, size_view all, size_guard const& g, index_t size) {
-  std::string texts[max_symbols];
-  char const* of[max_symbols]{};
-  for (int s = 0; s < names.count; ++s) texts[s] = text_of_size(names.names[s]), of[s] = texts[s].c_str();
-  throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + all.text(g.right, of) +
-                     " >= 0; it is " + std::to_string(size))
-                        .c_str());
-}
 /// Refuses sizes for which the plan does not hold.
-template <class P, class Names>
-void check_guards(Names const& names, size_values<P> const& sizes) {
+template <class P>
+void check_guards(size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
     if (size_guard const& g = P::value.guards[k]; !sizes.holds(g)) [[unlikely]]
-      refuse_sizes(names, size_view(P::value.expressions), g, sizes.value(g.right));
+      refuse_sizes("fuse", size_view(P::value.expressions), g, sizes.value(g.right));
 }
 
 /// All that one call knows: its arguments and sizes.
@@ -30946,7 +33060,7 @@ struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
   template <class... X>
   explicit sized_call(X const&... x)
       : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
-    if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
+    if constexpr (P::value.guard_count > 0) check_guards<P>(sizes);
   }
   meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }
   template <class... R>
@@ -32030,9 +34144,38 @@ namespace detail {
 struct matching {
   graph_view const &a, &b;
   list<int> to, from, pending{};
+  size_table sizes;         // of the second graph, and what the first has beside these
+  list<extent> size_of_a{}; // of the expressions of the first graph, the one in `sizes`
 
   constexpr matching(graph_view const& x, graph_view const& y)
-      : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+      : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1),
+        sizes(y.expressions, y.expressions + y.sizes.expressions) {
+    int other = 0; // a number that no symbol of the second graph has
+    for (size_expression const* e = y.expressions; e != y.expressions + y.sizes.expressions; ++e)
+      if (e->op == size_op::symbol && e->a.number() >= other) other = static_cast<int>(e->a.number()) + 1;
+    for (std::size_t k = 0; k < x.sizes.expressions; ++k) size_of_a.push_back(translated(x.expressions[k], other));
+  }
+  /// Symbols are the same when their names are.
+  constexpr extent translated(size_expression const& e, int& other) {
+    if (e.op != size_op::symbol) return sizes.combine(e.op, translated(e.a), translated(e.b));
+    for (std::size_t k = 0; k < b.sizes.expressions; ++k)
+      if (size_expression const& s = b.expressions[k];
+          s.op == size_op::symbol && known_equal(s.b, e.b) && (e.b.is_name() || known_equal(s.a, e.a)))
+        return extent::entry(static_cast<index_t>(k));
+    return sizes.symbol(other++, e.b);
+  }
+  constexpr extent translated(extent e) const { return e.is_entry() ? size_of_a[e.entry()] : e; }
+  constexpr bool same(dims const& x, dims const& y) const {
+    if (size_of_a.empty()) return x == y;
+    bool r = x.n == y.n;
+    for (int k = 0; r && k < x.n; ++k) r = known_equal(translated(x[k]), y[k]);
+    return r;
+  }
+  constexpr bool same(attributes const& x, attributes const& y) const {
+    bool r = x.count == y.count;
+    for (int k = 0; r && k < x.count; ++k) r = same(x[k], y[k]);
+    return r;
+  }
 
   /// Takes two nodes for one; false when one of them has another partner already.
   constexpr bool pair(int x, int y) {
@@ -32051,9 +34194,11 @@ struct matching {
 
   /// Two nodes without what they are computed from, which is paired.
   constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count ||
-        x.regions_count != y.regions_count)
+    if (!same_operator(*x.op, *y.op) || x.out.type != y.out.type || !same(x.out.sizes, y.out.sizes) ||
+        !same(x.at, y.at) || x.count != y.count || x.regions_count != y.regions_count || x.mode != y.mode ||
+        (x.function < 0) != (y.function < 0))
       return false;
+    if (x.function >= 0 && !a.functions[x.function].call.is(b.functions[y.function].call)) return false;
     if (is_array_constant(x)) {
       double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q =
                                                                                       b.constants +
@@ -32091,8 +34236,10 @@ struct matching {
 
 /// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes,
 /// dtypes, shapes, constants and functions inside, on the same operands in the same order, from the same inputs to the
-/// same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
-/// compared in their order. Linear in the size of the graphs.
+/// same results? Symbolic sizes are equal as functions of symbols of the same names, custom functions where one call of
+/// `apply` was traced. Shared and repeated operations
+/// differ (`cse` makes them one). Operations that no result depends on are compared in their order. Linear in the size
+/// of the graphs.
 constexpr bool equal(graph_view const& g, graph_view const& h) {
   if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
   detail::matching m(g, h);
@@ -32177,9 +34324,15 @@ VARVE_COLD inline std::string number_text(double x) {
   return text;
 }
 
+/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
+VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
+  std::string s = "[";
+  for (int k = 0; k < d.n; ++k) s += (k ? ", " : "") + size_view(g.expressions).text(d[k]);
+  return s += "]";
+}
 /// `float32[8, 3]`; a plain `float32` for rank 0.
-VARVE_COLD inline std::string meta_text(meta const& m) {
-  return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : "");
+VARVE_COLD inline std::string meta_text(graph_view const& g, meta const& m) {
+  return std::string(name(m.type)) + (m.sizes.n ? sizes_text(g, m.sizes) : "");
 }
 
 /// The number in a placeholder or constant; of an array constant the elements, of many the first.
@@ -32213,18 +34366,21 @@ VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
 /// `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
+  if (n.function >= 0) s = s + "[" + g.functions[n.function].name + "]";
   s += '(';
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
   for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
-  return s += ')';
+  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
+  s += ')';
+  if (n.mode != recording::as_around) s += n.mode == recording::off ? " in no_grad" : " in enable_grad";
+  return s;
 }
 
 VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
   region const& f = g.regions[r];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + value_text(g, n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    s += indent + value_text(g, n) + ": " + meta_text(g, g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
     if (g.nodes[n].regions_count) s += " {";
     s += '\n';
     for (int k = 0; k < g.nodes[n].regions_count; ++k) {
@@ -32251,8 +34407,8 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
          (name   ? std::string(" ") + name
           : leaf ? " " + leaf_text(g, nd)
                  : "");
-    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
-    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
+    for (int k = 0; k < nd.at.count; ++k) s += " " + sizes_text(g, nd.at[k]);
+    s += "\\n" + meta_text(g, nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
     for (int k = 0; k < nd.count; ++k)
       s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
     for (int k = 0; k < nd.regions_count; ++k) {
@@ -32273,7 +34429,7 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
 } // namespace detail
 
 /// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the
-/// functions of higher-order operators indented under it, `return` last.
+/// functions of higher-order operators indented under it, `return` last. Symbolic sizes read `[n + 1, 3]`.
 VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");
@@ -32455,7 +34611,10 @@ enum class flaw : unsigned char {
   meta_differs,
   result_out_of_range,
   region_out_of_range,
-  constant_out_of_range
+  function_out_of_range,
+  constant_out_of_range,
+  size_out_of_range,
+  attributes_malformed
 };
 
 /// Verdict on a graph: the flaw and the node it was found at.
@@ -32465,12 +34624,44 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
+namespace detail {
+/// The numbers that sizes are checked with: none, or two sets of samples.
+struct checked_sizes {
+  size_numbers at[2]{};
+
+  constexpr explicit checked_sizes(graph_view const& g) {
+    for (int k = 0; k < 2; ++k) at[k] = sampled_sizes(g, k);
+  }
+  constexpr bool knows(node const& n) const {
+    bool r = true;
+    for (index_t s : n.out.sizes) r = r && at[0].knows(s);
+    for (int k = 0; k < n.at.count; ++k)
+      for (index_t s : n.at[k]) r = r && at[0].knows(s);
+    return r;
+  }
+  /// Does the shape rule of an operator agree with its meta?
+  constexpr bool fits(node const& n, list<meta> const& in) const {
+    if (at[0].empty()) return n.op->shape(n.at, in.data(), n.count) == n.out;
+    for (size_numbers const& sizes : at) {
+      list<meta> numbers = in;
+      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
+      meta const out = n.op->shape(sizes.of(n.at), numbers.data(), n.count);
+      if (!(out == meta{n.out.type, sizes.of(n.out.sizes)})) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
 /// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
+/// attributes are as operators write them, every
 /// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
-/// constants have elements. `static_assert(verify(g))` is an ordinary test.
+/// constants have elements, symbolic sizes are expressions of the graph's table. `static_assert(verify(g))` is an
+/// ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
+  detail::checked_sizes const sizes(g);
   list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
@@ -32480,6 +34671,7 @@ constexpr verdict verify(graph_view g) {
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
       node const& nd = g.nodes[n];
       if (!nd.op) return {flaw::operator_missing, n};
+      if (!sizes.knows(nd)) return {flaw::size_out_of_range, n};
       bool const input = n < r.node_first + r.inputs;
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
       if (input && !(nd.value >= 0 && nd.value < r.inputs)) return {flaw::operand_out_of_range, n};
@@ -32499,12 +34691,19 @@ constexpr verdict verify(graph_view g) {
       number[n] = numbers;
       if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions))
         return {flaw::region_out_of_range, n};
+      if (nd.function >= static_cast<int>(g.function_count) || (nd.function >= 0 && nd.regions_count != 1))
+        return {flaw::function_out_of_range, n};
       if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
                                                           static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};
+      bool symbolic = false;
+      for (int f = 0; f < nd.at.count; ++f)
+        for (index_t v : nd.at[f]) symbolic = symbolic || is_symbol(v);
+      if (nd.op->checked && !symbolic && !(nd.op->checked(nd.at, in.data()) == nd.at))
+        return {flaw::attributes_malformed, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
-          !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
+          nd.op != &sym_numel_handle && !sizes.fits(nd, in))
         return {flaw::meta_differs, n};
     }
     for (int k = 0; k < r.result_count; ++k) {
@@ -32600,8 +34799,9 @@ namespace varve {
 ///   };
 ///
 /// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time
-/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. A subclass of a
-/// subclass says `using base_subclass = logged;` and is asked before it.
+/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. Eager autograd
+/// records above its handler, as above other kernels. A subclass of a subclass says `using base_subclass = logged;` and
+/// is asked before it.
 template <class Derived>
 struct tensor_subclass {};
 
@@ -32653,8 +34853,7 @@ struct held_subclass final : subclass_object {
 template <class T>
 tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra) {
   auto object = std::make_unique<held_subclass<T>>(std::move(value));
-  tensor r = tensor::of_object(object.get(), sizes, strides, type,
-                               dispatch_key_set(dispatch_key::subclass, dispatch_key::cpu) | extra);
+  tensor r = tensor::of_object(object.get(), sizes, strides, type, default_keys | dispatch_key::subclass | extra);
   (void)object.release();
   return r;
 }
@@ -32826,8 +35025,8 @@ struct ending_step {
     auto const at = carried + rows;
     auto const row = at + one_of(at);
     auto const own = row + one_of(at);
-    auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
+    auto const y = on_lanes(f, going, joined(part(p, zero, at), part(p, own, count_of(p))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); },
                            part(y, zero, carried), part(p, zero, carried)),
                   tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); },
@@ -32863,7 +35062,7 @@ struct keeping_step {
     auto const p = pack(v...);
     auto const zero = carried - carried;
     auto const going = first_of(spread(condition, p));
-    auto const y = spread(f, p);
+    auto const y = on_lanes(f, going, p);
     auto const before = part(p, zero, carried);
     auto const now = part(y, zero, carried);
     require_kept(before, now);
@@ -33567,7 +35766,7 @@ inline constexpr index_t sqrt_segments = -1;
 /// only, and each segment is run again when the gradient comes to it: n / k + k of them at once; `sqrt_segments`
 /// chooses k = √n. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is one node
 /// with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
-/// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+/// took, lengths that differ, on static values also 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   static_assert(!std::is_same_v<Init, std::tuple<>>,
@@ -33611,6 +35810,8 @@ struct boxed_scan {
   index_t length;
   bool outputs;
   layer* self = nullptr;
+  /// The step without the state of the generator, where that is the first value carried.
+  boxed_function bare{};
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
@@ -33637,6 +35838,14 @@ struct boxed_scan {
     boxed_scan r = *this;
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
     r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    return r;
+  }
+  /// The loop that carries the state of the generator in front.
+  template <class B = boxed_function>
+  boxed_scan drawing() const {
+    boxed_scan r = with(drawing_fn{f}, carried + 1, scanned, reverse,
+                        condition ? B(condition_behind_count<B>{condition}) : condition);
+    r.bare = f;
     return r;
   }
   boxed_scan here() const {
@@ -33666,10 +35875,12 @@ struct boxed_scan {
   boxed_scan over_count() const {
     boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
     r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    if (bare) r.bare = step_without_count<B, int>{bare, carried - 1};
     return r;
   }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
+    if (bare) return drawing_pull_fn{bare, operands.size() - 1};
     return boxed_pull_fn{f, operands.size()};
   }
   template <class D>
@@ -33734,6 +35945,14 @@ struct boxed_scan {
       else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
     }
     return r;
+  }
+  /// The lanes of some (undefined: all) that make a first step, where that differs from lane to lane.
+  template <class P>
+  P going(std::remove_cvref_t<decltype(std::declval<P>()[0])> const& lanes, P const& step) const {
+    bool maps = false;
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      maps = maps || l->kind->role == layer_role::vmap;
+    return P(condition && maps ? lanes_where(lanes, condition(step)[0]) : lanes);
   }
   /// The loop itself.
   template <class P>
@@ -33841,13 +36060,29 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& x) {
       std::remove_cvref_t<decltype(x)> captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      boxed_args going;
       {
         lowered const off;
         primal = op.operands_of_step(primal, 0);
+        going = op.going({}, primal);
       }
-      op.f = traced(op.f, primal, captures);
-      if (op.condition) op.condition = traced(op.condition, primal, captures);
-      return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{op}, joined(x, captures));
+      auto const step = traced(op.f, primal, captures, 1, going[0]);
+      op.f = step.call;
+      if (op.condition) {
+        auto const condition = traced(op.condition, primal, captures);
+        if (condition.draws)
+          refuse::argument_is_invalid(op.op->name(),
+                                      "the condition draws random numbers, which its gradient would draw "
+                                      "anew; draw them in the body, and carry them");
+        op.condition = condition.call;
+      }
+      auto const call = [&](auto const& loop, auto const&... more) {
+        return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
+      };
+      if (!step.draws) return call(op);
+      using P = std::remove_cvref_t<decltype(x)>;
+      P const y = call(op.drawing(), rng_state_below<P>());
+      return part(y, 1, y.size());
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -33858,17 +36093,18 @@ private:
     P operator()(layer& l, boxed_hop const& c, P const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
-      P real, captures;
-      for (auto const& t : x) real.push_back(around.real(t));
+      P real = around.reals(x), captures;
       auto const below = [&](auto const& body) {
         lowered const off;
-        temporarily_popped const further(around.hidden);
-        return body();
+        return around.below(body);
       };
+      around.require_kept();
+      if (!op.condition && !op.counted && op.rows(real) == 0) return of_no_step(op, x, below([&] { return op(real); }));
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
-      op.f = traced(op.f, first, captures, around.hidden + 1);
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1);
+      P const going = below([&] { return op.going(around.lanes, first); });
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0]).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1).call;
       P all = x;
       for (auto const& t : captures) {
         all.push_back(t);
@@ -33878,10 +36114,10 @@ private:
       std::vector<int> ids;
       for (auto const& t : all) ids.push_back(around.node_of(t));
       auto const write = [&](trace_layer& inner, boxed_function const& f) {
-        pushed const on(this_thread_state.transforms, inner);
+        generator_guard const as_before(default_generator);
         P in;
-        for (auto const& t : step_in) in.push_back(inner.wrap(t, inner.builder.input({t.dtype(), t.sizes()})));
-        for (auto const& t : f(in)) inner.builder.result(inner.node_of(t));
+        for (auto const& t : step_in) in.push_back(inner.input(t));
+        inner.trace_function([&] { return f(in); });
         inner.builder.close();
       };
       trace_layer step(around);
@@ -33898,13 +36134,24 @@ private:
       } else {
         emit(nullptr);
       }
+      op.condition = for_lanes(op.condition, around.lanes);
       P const y = below([&] { return op(real); });
+      around.called(node, this_thread_state.grad_mode);
       P r;
       for (int k = 0; k < y.size(); ++k)
         r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
     }
   };
+  /// What a loop over no rows gives, without one: a program has these lengths only.
+  template <class P>
+  static P of_no_step(boxed_scan const& op, P const& x, P const& like) {
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    P r;
+    for (int k = 0; k < like.size(); ++k)
+      r.push_back(k < op.carried ? T(clone(x[k])) : T(varve::full(dims(like[k].sizes()), 0, like[k].dtype())));
+    return r;
+  }
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
@@ -33916,6 +36163,9 @@ private:
 };
 /// The operator of a tag.
 template <class Tag>
+higher_order_operator& loop_operator();
+#if VARVE_DEFINES
+template <class Tag>
 higher_order_operator& loop_operator() {
   static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
   (void)&known_from_start<&loop_operator<Tag>>;
@@ -33925,6 +36175,7 @@ template <class>
 higher_order_operator& scan_operator() {
   return loop_operator<scan_t>();
 }
+#endif
 
 /// A tree like another, with leaves taken from a pack; none stays none.
 template <class T>
@@ -33983,7 +36234,8 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   for (int k = c; k < x.size(); ++k)
     if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
   if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
-  if (length <= 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  if (length < 0 || (length == 0 && w == 0))
+    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
@@ -34063,6 +36315,32 @@ constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
   else return tree_map(f, t, r...);
 }
 
+/// The rows before the first whole segment.
+template <class Xs, class Split>
+constexpr auto rows_before_segments(Xs const& xs, Split const& split) {
+  return tree_map(
+      [&](auto const& x) {
+        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
+      },
+      xs);
+}
+/// The other rows: a dimension of segments in front of that of the rows in each.
+template <class Xs, class Split, class Length>
+constexpr auto rows_by_segments(Xs const& xs, Split const& split, Length const& length) {
+  return tree_map(
+      [&](auto const& x) {
+        auto const bounds = on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
+        auto const part = bind<slice_t>(bounds)(x);
+        auto const cut = [](dims const& s, dims const& sizes) {
+          dims r{s[1], s[2]};
+          for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+          return r;
+        };
+        return reshape(part, on_dims(cut, split, shape_of(part)));
+      },
+      xs);
+}
+
 template <index_t Segment, class F, class Init, class Xs>
 constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse) {
   auto const length = [&] {
@@ -34074,14 +36352,7 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
   using bare_t = std::remove_cvref_t<decltype(bare)>;
   auto const rest = [&](auto const& carried) { // the rows before the first whole segment
     if constexpr (is_steps<Xs>) return scan(f, carried, steps_of(on_dims(entry, split, ints<0>{})));
-    else
-      return scan(f, carried,
-                  tree_map(
-                      [&](auto const& x) {
-                        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
-                      },
-                      xs),
-                  reverse);
+    else return scan(f, carried, rows_before_segments(xs, split), reverse);
   };
   auto const whole = [&](auto const& carried) {
     auto const y = [&] {
@@ -34090,20 +36361,8 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
         return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)),
                     carried, steps_of(on_dims(entry, split, ints<1>{})));
       } else {
-        auto const rows = tree_map(
-            [&](auto const& x) {
-              auto const bounds =
-                  on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
-              auto const part = bind<slice_t>(bounds)(x);
-              auto const cut = [](dims const& s, dims const& sizes) {
-                dims r{s[1], s[2]};
-                for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
-                return r;
-              };
-              return reshape(part, on_dims(cut, split, shape_of(part)));
-            },
-            xs);
-        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried, rows, reverse);
+        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried,
+                    rows_by_segments(xs, split, length), reverse);
       }
     }();
     auto const join = [](dims const& sizes) {
@@ -34297,9 +36556,25 @@ constexpr auto collect(Scope const& scope, Y const& y) {
     return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
   }
 }
+/// One dimension serves all results, else there is one for each.
+template <std::size_t Dims, class Y>
+consteval bool counts_results() {
+  if constexpr (Dims == 1) {
+    return true;
+  } else if constexpr (tuple_node<Y>) {
+    static_assert(same_number<Dims, std::tuple_size_v<Y>>,
+                  "varve: vmap: out_dims must have one entry, or one per result");
+    return Dims == std::tuple_size_v<Y>;
+  } else {
+    static_assert(same_number<Dims, 1>, "varve: vmap: out_dims must have one entry, since there is one result");
+    return false;
+  }
+}
 template <auto... D, class Scope, class Y>
 constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+  if constexpr (!counts_results<sizeof...(D), Y>()) {
+    return none; // nothing more is instantiated after the message
+  } else if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
     return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
   } else if constexpr (is_tree_node<Y>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -34524,6 +36799,22 @@ constexpr auto required_like(T const& a, Y const& y) {
       },
       a, y);
 }
+/// Static values as what combining makes of them, whatever it makes: seen through every transform that sees one of them
+/// or of what the function declares to capture, and in the trace that one is in.
+template <class Tower, class All>
+struct lifted_to_all {
+  Tower tower;
+  All const& all;
+  template <class V>
+  constexpr auto operator()(V const& v) const {
+    return lift_to_all(tower, call_with([&](auto const&... o) { return all_traced(v, o...); }, all));
+  }
+};
+template <class All>
+constexpr auto lift_of(All const& all) {
+  auto const tower = call_with([](auto const&... v) { return tower_of<1 + leaf_level<All>()>(v...); }, all);
+  return lifted_to_all<std::remove_const_t<decltype(tower)>, All>{tower, all};
+}
 /// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those
 /// of the value beside it.
 template <class B, class T, class... O>
@@ -34553,9 +36844,10 @@ inline constexpr auto interleaved = [](auto const& a, auto const& b) {
 
 /// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its
 /// neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of their number.
-template <bool Reverse, combine_mode Mode, class F>
+template <bool Reverse, combine_mode Mode, class F, class Lift>
 struct tree_scan {
   F const& f;
+  Lift const& lift;
   template <class T>
   constexpr auto operator()(T const& x) const {
     if constexpr (!lengths_are_types<T>) return of_any_length(x);
@@ -34583,7 +36875,7 @@ private:
       if constexpr (Mode == combine_mode::pointwise) return f(a, b);
       else return vmap(f)(a, b);
     }();
-    return required_like(a, y);
+    return required_like(a, tree_map(lift, y));
   }
   template <class T>
   constexpr auto level(T const& x) const {
@@ -34636,7 +36928,7 @@ private:
 ///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
 template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>
 constexpr auto associative_scan(F const& combine, Xs const& xs) {
-  auto const run = [&](auto const& values) {
+  auto const run = [&](auto const& values, auto const& lift) {
     auto const front = tree_map(
         [](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
     bool any = false;
@@ -34646,14 +36938,16 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
           index_t const n = detail::walked_size(to_dims(shape_of(v)))[0];
           if (n == 0)
             refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
-          if (is_symbol(n)) refuse::argument_is_invalid("associative_scan", "the length must be known, it is a name");
+          if constexpr (traced_value<decltype(v)>)
+            if (detail::is_sample_of(v, n))
+              refuse::argument_is_invalid("associative_scan", "the length must be known, it is a symbol");
           if (any && n != length) refuse::lengths_differ("associative_scan", dims{length}, to_dims(shape_of(v)));
           any = true, length = n;
         },
         front);
     if (!any) refuse::argument_is_invalid("associative_scan", "there is no value to walk through");
     if constexpr (Mode == combine_mode::pointwise) detail::require_pointwise(combine, front);
-    auto const y = detail::tree_scan<Reverse, Mode, F>{combine}(front);
+    auto const y = detail::tree_scan<Reverse, Mode, F, std::remove_cvref_t<decltype(lift)>>{combine, lift}(front);
     return tree_map(
         [](auto const& v) {
           constexpr auto back = [](dims const& s, dims const& axis) {
@@ -34665,9 +36959,16 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
         },
         y);
   };
-  if constexpr (detail::tree_is_dynamic<Xs>())
-    return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
-  else return run(tree_map([](auto const& v) { return detail::plain(v); }, xs));
+  if constexpr (detail::tree_is_dynamic<Xs>()) {
+    return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs),
+               [](auto const& v) { return v; });
+  } else {
+    auto const values = tree_map([](auto const& v) { return detail::plain(v); }, xs);
+    auto const captured = detail::captures_of(combine);
+    auto const all = std::tuple_cat(tree_leaves(values), tree_leaves(captured));
+    auto const lift = detail::lift_of(all);
+    return run(tree_map(lift, values), lift);
+  }
 }
 
 } // namespace varve
@@ -34705,8 +37006,8 @@ struct map_step {
 /// leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the
 /// memory of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the
 /// gradients of args. Values of transforms that f captures come in as args or by `closure(f, captured...)`. Traced, it
-/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors also an f
-/// that writes into its operands. (MP-1..4)
+/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ, on static values also 0, on
+/// tensors also an f that writes into its operands. (MP-1..4)
 ///
 ///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
 template <class F, class Xs, class... A>
@@ -34911,6 +37212,11 @@ namespace varve {
 template <>
 struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
+  static constexpr int least_attributes = 1;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1) refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
+    return reduction::checked(at, in);
+  }
   static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
   template <class T>
   using result = std::int64_t;
@@ -35126,6 +37432,15 @@ struct rules<convolution_t> : rule::bilinear {
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "
                                  "dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    int const n = in[0].sizes.n - 2;
+    bool fits = n >= 1 && at[0].n == n && at[1].n == n && at[2].n == 2 * n + 2;
+    for (int k = 0; fits && k < n; ++k) fits = at[0][k] >= 1 && at[1][k] >= 0 && at[2][k] >= 1 && at[2][n + 2 + k] >= 0;
+    if (!fits || at[2][n + 1] < 1)
+      refuse::argument_is_invalid("convolution", "stride, padding, or {dilation..., is it transposed?, groups, output "
+                                                 "padding...} do not fit the input");
+    return at;
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
@@ -35490,11 +37805,17 @@ constexpr void check_element(char const* op, index_t k,
 }
 } // namespace detail
 
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal, where 0 is as 1. An index without
+/// elements may have any dtype and rank. Attribute {axis}.
 template <>
 struct rules<gather_t> {
   static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || in[0].sizes.n == 0)
+      refuse::argument_is_invalid("gather", "one axis of a value with dimensions is needed");
+    return attributes(detail::one_axis(at[0], in[0].sizes));
+  }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -35534,6 +37855,7 @@ template <>
 struct rules<scatter_add_t> {
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -35583,13 +37905,46 @@ struct rules<scatter_add_t> {
   }
 };
 
+namespace detail {
+inline constexpr auto shape_of_rank_one = [](dims const& s) { return s.n ? s : dims{1}; };
+/// A value of rank 0 as one of rank 1, which it stands for here, as in PyTorch.
+template <value X>
+constexpr auto of_rank_one(X const& x) {
+  return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
+}
+inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
+/// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
+template <value X, value I, class F, class G>
+constexpr auto unless_index_is_empty(X const& x, I const& index, F const& f, G const& g) {
+  return choose(same_fact(on_dims(has_no_elements, shape_of(index)), ints<1>{}), g, f, x);
+}
+} // namespace detail
+
 template <value X, class A, value I>
 constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
-  return bind<gather_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index);
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
+                                  shape_of(index));
+      },
+      [&](auto const& v) {
+        auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(v));
+        return reshape(slice(reshape(v, all), ints<0>{}, ints<0, 0>{}), shape_of(index));
+      });
 }
 template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
-  return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        return detail::reshape_to(
+            bind<scatter_add_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index), detail::of_rank_one(source)),
+            shape_of(v));
+      },
+      [](auto const& v) { return clone(v); });
 }
 
 } // namespace varve
@@ -35598,13 +37953,6 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
 /// @file
 /// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
 namespace varve {
-
-namespace detail {
-template <class Tag, value X>
-constexpr void needs_floating(X const& x) {
-  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
-}
-} // namespace detail
 
 /// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
 struct approximate {
@@ -35749,6 +38097,12 @@ struct rules<mm_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at.count == 0) return attributes(dims{0, 0});
+    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
+    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
@@ -35868,6 +38222,7 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 /// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
   static constexpr auto op_name = "matmul";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
     auto const sa = shape_of(a);
@@ -35952,6 +38307,10 @@ namespace varve {
 template <>
 struct rules<one_hot_t> {
   static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at[0].n != 1) refuse::argument_is_invalid("one_hot", "the number of classes is one number");
+    return detail::require_sizes("one_hot", at[0]), at;
+  }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 1;
   static constexpr bool differentiable = false;
@@ -36098,6 +38457,17 @@ namespace detail {
                         "arguments requires grad; use the result of the operator, or no_grad")
                            .c_str());
 }
+/// Does an operator write into a tensor of the very dtype of its result only? Elementwise ones convert, `sum` and `cat`
+/// too.
+template <class Op>
+consteval bool keeps_dtype_of_out() {
+  if constexpr (requires { Op::keeps_dtype_of_out; }) return Op::keeps_dtype_of_out;
+  else if constexpr (std::is_same_v<Op, sum_t>) return false;
+  else if constexpr (requires { rules<Op>::kind; })
+    return rules<Op>::kind == op_kind::indexing || rules<Op>::kind == op_kind::reduction ||
+           rules<Op>::kind == op_kind::contraction;
+  else return false;
+}
 /// The tensor that results are written to.
 class out_argument {
 public:
@@ -36114,7 +38484,7 @@ public:
     T const y = op(x...);
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
-    if (category(y.dtype()) > category(to.dtype()))
+    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype_of_out<Op>() && y.dtype() != to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
                          " cannot be written into " + varve::name(to.dtype()))
                             .c_str());
@@ -36136,7 +38506,8 @@ private:
 } // namespace detail
 
 /// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b,
-/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators; `autograd_error` when
+/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators, but what
+/// reduces, contracts or gathers wants the very dtype; `autograd_error` when
 /// gradients are recorded and an argument or `y` requires one (AG-17).
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 
@@ -36194,11 +38565,13 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   }
 } logsumexp{};
 
-/// exp(x) / sum(exp(x)) along one axis.
+/// exp(x) / sum(exp(x)) along one axis. Integers are refused.
 inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto op_name = "softmax";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<softmax_t>(x);
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
@@ -36207,11 +38580,13 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   }
 } softmax{};
 
-/// Logarithm of `softmax`, without overflow or loss.
+/// Logarithm of `softmax`, without overflow or loss. Integers are refused.
 inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
   static constexpr auto op_name = "log_softmax";
+  static constexpr bool keeps_dtype_of_out = true;
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<log_softmax_t>(x);
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));
@@ -36426,7 +38801,9 @@ void decomposition_operators() {
 template <class... D>
 class decomposer {
 public:
-  constexpr explicit decomposer(std::tuple<D...> const& all) : all_(all) {}
+  /// `least_sample`: sizes from this one on are samples; 0 where there are none.
+  constexpr explicit decomposer(std::tuple<D...> const& all, index_t least_sample = 0)
+      : all_(all), least_sample_(least_sample) {}
 
   /// Linear in the nodes that it makes; functions that decompositions bring along stand behind all others.
   constexpr graph run(graph const& g) {
@@ -36439,6 +38816,7 @@ public:
 
 private:
   std::tuple<D...> const& all_;
+  index_t least_sample_;
   list<op_handle const*> open_; // what is being decomposed
 
   template <std::size_t... K>
@@ -36466,8 +38844,9 @@ private:
   /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was
   /// called.
   template <class Tag, class F, std::size_t... K>
-  static constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) {
+  constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) const {
     graph_builder b;
+    b.sizes_are_samples(least_sample_);
     proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}}; // braces: in order
     auto const y = call_decomposition(f, nd.at, x[K]...);
     static_assert(value<decltype(y)>, "varve: decompose: the function must return one value");
@@ -36510,10 +38889,14 @@ private:
 
 template <class... D>
 constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table) {
-  decomposer<D...> d(table.all); // named, as graphs are: g++ 12 loses temporaries that hold storage
-  if (!has_mutation(g)) return d.run(g);
-  graph const pure = functionalized(g);
-  return d.run(pure);
+  auto const run = [&](graph const& of, index_t least_sample) {
+    decomposer<D...> d(table.all, least_sample); // named, as graphs are: g++ 12 loses temporaries that hold storage
+    if (!has_mutation(of)) return d.run(of);
+    graph const pure = functionalized(of);
+    return d.run(pure);
+  };
+  if (!is_symbolic(g)) return run(g, 0);
+  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, loop::least_sample(point)); });
 }
 } // namespace detail
 
@@ -36591,9 +38974,6 @@ inline constexpr auto slice_backward_in_others = [](attributes const& at, auto c
   auto const axis = static_cast<int>(at[1][0]);
   index_t const size = at[0][axis], start = at[1][1], step = at[1][3], room = size - start,
                 taken = dims(shape_of(g))[axis];
-  if (is_symbol(size))
-    refuse::argument_is_invalid("decompose (slice_backward)",
-                                "a symbolic size cannot be counted with; leave this decomposition out");
   if (step == 1 || taken == 0) return between_zeros(g, axis, start, room - taken);
   dims rows{1, taken, 1}; // before the axis, of it, behind it
   for (int k = 0; k < at[0].n; ++k)
@@ -36660,8 +39040,8 @@ namespace varve {
 template <class Y>
 class linear_map {
 public:
-  linear_map(graph g, boxed_args constants, std::vector<meta> primals)
-      : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)) {}
+  linear_map(graph g, boxed_args constants, std::vector<meta> primals, generator const& drawn_from)
+      : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)), drawn_from_(drawn_from) {}
 
   /// The derivative along tangents, which must have the number, shapes and dtypes of the primals.
   template <class... T>
@@ -36681,6 +39061,7 @@ public:
                 .c_str());
     }
     for (auto const& c : constants_) x.push_back(c);
+    generator_guard const same(drawn_from_);
     boxed_args const r = interpret(graph_, x);
     int k = 0;
     if constexpr (is_tree_node<Y>) return tree_map([&](auto const&) { return r[k++]; }, Y{});
@@ -36692,6 +39073,7 @@ private:
   graph graph_;
   boxed_args constants_;
   std::vector<meta> primals_;
+  generator drawn_from_; // the random numbers are those of the function's value
 };
 
 /// `auto [y, df] = linearize(f, x...)`: f(x...) and its derivative there as a function: `df(t...)` equals `jvp(f, x,
@@ -36700,11 +39082,15 @@ private:
 template <class F, class... X>
 auto linearize(F f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> && ...), "varve: linearize: primals must be tensors");
+  generator const before = default_generator;
   auto y = f(x...);
+  generator_guard const after(default_generator);
+  default_generator = before; // the derivative is that of the value, of the same random numbers
   trace_layer l;
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
+  l.copy = &detail::copy_as_laid_out<dependent<tensor, F>>;
   std::tuple const tangents{
       l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
@@ -36712,10 +39098,12 @@ auto linearize(F f, X const&... x) {
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
   }
-  graph g = l.builder.finish();
+  graph const whole = l.builder.finish();
+  graph g = without_scaffolds(whole);
   boxed_args ordered;
   for (int k : l.captured()) ordered.push_back(constants[k]);
-  return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}));
+  return std::pair(y,
+                   linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}, before));
 }
 
 } // namespace varve
@@ -36771,7 +39159,9 @@ struct jacfwd_function {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
-    if constexpr (detail::memory_ref<X>) {
+    if constexpr (!detail::require_derivative<X>()) {
+      return none; // nothing more is instantiated after the message
+    } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
       auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
@@ -36791,14 +39181,16 @@ struct jacrev_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
+    if constexpr (!detail::require_derivative<X>()) return none;
+    else if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
     else return recorded_for_each_row(x, rest...);
   }
 
 private:
   template <class... R>
   auto recorded_once(tensor const& x, R const&... rest) const {
-    auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
+    auto const run =
+        vjp(closure([&](auto const& v, auto const&...) { return f(v, rest...); }, detail::captures_of(f), rest...), x);
     auto const& y = run.first;
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
     auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));
@@ -37109,13 +39501,14 @@ struct grad_function {
     constexpr int count = sizeof...(X);
     static_assert(detail::argnums_are_valid<count, A...>(),
                   "varve: grad: argnums must be distinct and name existing arguments");
-    if constexpr (detail::argnums_are_valid<count, A...>()) {
+    if constexpr (differentiates<std::tuple<X...>>()) {
       auto scope = reverse_scope<F, X...>(f, x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
           if constexpr (((detail::wrap_argnum(A, count) == static_cast<int>(I)) || ...)) return scope.track(v);
-          else return v;
+          else return scope.give(v), v;
         };
+        scope.give(detail::captures_of(f));
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
         auto const out = scope.run([&] { return detail::call_with(f, in); });
         if constexpr (Aux)
@@ -37141,6 +39534,15 @@ struct grad_function {
   }
 
 private:
+  template <class X>
+  static consteval bool differentiates() {
+    constexpr int count = static_cast<int>(std::tuple_size_v<X>);
+    if constexpr (detail::argnums_are_valid<count, A...>())
+      return (detail::require_derivative<
+                  std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
+              ...);
+    else return false;
+  }
   static constexpr auto const& result(auto const& out) {
     if constexpr (Aux) return out.first;
     else return out;
@@ -37149,7 +39551,8 @@ private:
 
 /// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
 /// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
-/// arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
+/// arguments get zeros. An argument without a floating value is refused. Nests to any order. Cost: a small multiple of
+/// f. TR-12..14.
 template <int... A, class F>
 constexpr auto grad(F f) {
   if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};
