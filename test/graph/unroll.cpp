@@ -107,7 +107,7 @@ TEST_CASE("unroll: a product with an element of a unit vector that is 0 is compu
 TEST_CASE("unroll: axes that memory or many elements have stay", "[graph][pass]") {
   constexpr auto shared = [](auto const& x) {
     return x * array<double, 3, 1>{{1, 2, 3}};
-  };                                        // the axis is one of the argument
+  }; // the axis is one of the argument
   constexpr auto alone = vv::jacfwd(polar); // nothing else would fill a register
   constexpr auto summed = [](auto const& x) {
     return vv::sum(vv::exp(vv::unsqueeze(x, axis<0>) * array<double, 4, 1, 1>{{1, 2, 3, 5}}), axis<0>);
