@@ -140,7 +140,7 @@ TEST_CASE("exceptions: undefined tensors are refused by whatever asks something 
   refused([&] { (void)vv::mm(x, none); }, "mm");
   refused([&] { (void)vv::matmul(x, none); }, "sizes");
   refused([&] { (void)vv::sum(none); }, "sizes");
-  refused([&] { (void)vv::softmax(none, 0); }, "sizes");
+  refused([&] { (void)vv::softmax(none, 0); }, "dtype");
   refused([&] { vv::add_(none, x); }, "add_");
   refused([&] { vv::add_(x, none); }, "add_");
   refused([&] { (void)vv::cat(std::vector{x, none}); }, "dtype");

@@ -94,6 +94,7 @@ inline void set_rng_state(tensor const& state) {
 template <>
 struct rules<get_rng_state_t> : detail::factory {
   static constexpr op_kind kind = op_kind::random;
+  static constexpr attributes checked(attributes const& at, meta const*) { return at; } // it has none
   static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
   static tensor make(attributes const&) {
     std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed),
