@@ -17991,6 +17991,7 @@ inline void set_rng_state(tensor const& state) {
 template <>
 struct rules<get_rng_state_t> : detail::factory {
   static constexpr op_kind kind = op_kind::random;
+  static constexpr attributes checked(attributes const& at, meta const*) { return at; } // it has none
   static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
   static tensor make(attributes const&) {
     std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed),
@@ -37912,6 +37913,18 @@ template <value X>
 constexpr auto of_rank_one(X const& x) {
   return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
 }
+/// Sizes of 0, as many as a shape has, one at least.
+inline constexpr auto no_element_of_rank = [](dims const& s) {
+  dims r = s.n ? s : dims{0};
+  for (int k = 0; k < r.n; ++k) r[k] = 0;
+  return r;
+};
+/// No element of `x`, in a shape without elements.
+template <value X, class S>
+constexpr auto nothing_of(X const& x, S const& shape) {
+  auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
+  return reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape);
+}
 inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
 /// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
 template <value X, value I, class F, class G>
@@ -37929,10 +37942,7 @@ constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) c
         return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
                                   shape_of(index));
       },
-      [&](auto const& v) {
-        auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(v));
-        return reshape(slice(reshape(v, all), ints<0>{}, ints<0, 0>{}), shape_of(index));
-      });
+      [&](auto const& v) { return detail::nothing_of(v, shape_of(index)); });
 }
 template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
@@ -37944,7 +37954,12 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
             bind<scatter_add_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index), detail::of_rank_one(source)),
             shape_of(v));
       },
-      [](auto const& v) { return clone(v); });
+      [&](auto const& v) { // adds nothing, and the source has a gradient of zeros
+        auto const none = on_dims(detail::no_element_of_rank, shape_of(v));
+        auto const at = detail::nothing_of(to(index, ints<static_cast<index_t>(dtype::int64)>{}), none);
+        auto const added = detail::nothing_of(to(source, type_fact(v)), none);
+        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
+      });
 }
 
 } // namespace varve
