@@ -37215,7 +37215,9 @@ struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
   static constexpr int least_attributes = 1;
   static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n != 1) refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
+    bool const no_axis_to_take = at[0].n == 0 && in[0].sizes.n == 0;
+    if (at[0].n != 1 && !no_axis_to_take)
+      refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
     return reduction::checked(at, in);
   }
   static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
@@ -38576,7 +38578,11 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
       auto const s = sum(exp(sub(v, m)), axes, keep);
       return add(log(s), detail::reshape_to(m, shape_of(s)));
     };
-    return detail::unless_empty(x, shifted, [&](auto const& v) { return log(sum(exp(v), axes, keep)); });
+    auto const of_numbers = [&](auto const& v) {
+      return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
+    };
+    auto const of_bool = [&](auto const& v) { return of_numbers(to(v, ints<static_cast<index_t>(dtype::uint8)>{})); };
+    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_bool, of_numbers, x);
   }
 } logsumexp{};
 

@@ -12,7 +12,9 @@ struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
   static constexpr int least_attributes = 1;
   static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n != 1) refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
+    bool const no_axis_to_take = at[0].n == 0 && in[0].sizes.n == 0;
+    if (at[0].n != 1 && !no_axis_to_take)
+      refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
     return reduction::checked(at, in);
   }
   static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";

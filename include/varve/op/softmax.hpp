@@ -7,6 +7,7 @@
 #include <varve/op/exp.hpp>
 #include <varve/op/matmul.hpp>
 #include <varve/op/reciprocal.hpp>
+#include <varve/op/to.hpp>
 
 #include <limits>
 
@@ -37,7 +38,11 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
       auto const s = sum(exp(sub(v, m)), axes, keep);
       return add(log(s), detail::reshape_to(m, shape_of(s)));
     };
-    return detail::unless_empty(x, shifted, [&](auto const& v) { return log(sum(exp(v), axes, keep)); });
+    auto const of_numbers = [&](auto const& v) {
+      return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
+    };
+    auto const of_bool = [&](auto const& v) { return of_numbers(to(v, ints<static_cast<index_t>(dtype::uint8)>{})); };
+    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_bool, of_numbers, x);
   }
 } logsumexp{};
 
