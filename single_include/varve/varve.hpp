@@ -4927,6 +4927,8 @@ struct autograd_hooks {
   void (*retain)(edge const& e);
   /// Writes into a node where it was recorded (`anomaly_mode`).
   void (*note)(grad_node& n);
+  /// A copy of what has no memory of its own.
+  tensor (*copy)(tensor const& t);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
@@ -12707,13 +12709,6 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// A copy, by the operator where there is no memory of its own.
-template <class T>
-T copy_of_value(T const& t) {
-  if (t.has_data()) return contiguous_copy(t);
-  no_grad const off;
-  return clone(t);
-}
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
@@ -12732,8 +12727,9 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
     if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      before[i] = copy_of_value(x[i]); // what the gradient needs is about to be written over; its own derivative goes
-                                       // on to the history of the original
+      // What the gradient needs is about to be written over; its own derivative goes on to the history of the original.
+      before[i] =
+          x[i].has_data() ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
@@ -13203,6 +13199,12 @@ void add_to_gradient(T& sum, T const& g) {
     sum = T(add(sum, g));
   else add_(sum, g);
 }
+/// A copy of a value without memory of its own, by the operator.
+template <class T>
+tensor copy_by_operator(T const& t) {
+  no_grad const off;
+  return clone(t);
+}
 /// Eager autograd, switched on by the first leaf.
 template <class On>
 inline constexpr autograd_hooks eager_autograd{
@@ -13211,7 +13213,8 @@ inline constexpr autograd_hooks eager_autograd{
     &history_of_view<dependent<tensor, On>>,
     &history_of_base<dependent<tensor, On>>,
     [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); },
-    &note_call<dependent<tensor, On>>};
+    &note_call<dependent<tensor, On>>,
+    &copy_by_operator<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) {
   throw autograd_error((std::string("varve: ") + what + ": " + why).c_str());

@@ -77,6 +77,12 @@ void add_to_gradient(T& sum, T const& g) {
     sum = T(add(sum, g));
   else add_(sum, g);
 }
+/// A copy of a value without memory of its own, by the operator.
+template <class T>
+tensor copy_by_operator(T const& t) {
+  no_grad const off;
+  return clone(t);
+}
 /// Eager autograd, switched on by the first leaf.
 template <class On>
 inline constexpr autograd_hooks eager_autograd{
@@ -85,7 +91,8 @@ inline constexpr autograd_hooks eager_autograd{
     &history_of_view<dependent<tensor, On>>,
     &history_of_base<dependent<tensor, On>>,
     [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); },
-    &note_call<dependent<tensor, On>>};
+    &note_call<dependent<tensor, On>>,
+    &copy_by_operator<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) {
   throw autograd_error((std::string("varve: ") + what + ": " + why).c_str());

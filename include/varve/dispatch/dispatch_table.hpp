@@ -63,6 +63,8 @@ struct autograd_hooks {
   void (*retain)(edge const& e);
   /// Writes into a node where it was recorded (`anomaly_mode`).
   void (*note)(grad_node& n);
+  /// A copy of what has no memory of its own.
+  tensor (*copy)(tensor const& t);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);

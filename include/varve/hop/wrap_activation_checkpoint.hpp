@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/hop/boxed_inner_function.hpp>
 #include <varve/op/slice.hpp>
+#include <varve/trace/region.hpp>
 
 /// @file
 /// A call of a function with the random numbers that follow from a state of the generator: what `checkpoint` is in

@@ -7,6 +7,8 @@
 #include <varve/interpreter/recorded_call.hpp>
 #include <varve/interpreter/vmap.hpp>
 
+#include <vector>
+
 namespace varve {
 
 /// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where

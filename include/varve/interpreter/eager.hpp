@@ -2,8 +2,6 @@
 #pragma once
 #include <varve/core/spin_lock.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
-#include <varve/interpreter/grad_mode.hpp>
-#include <varve/op/clone.hpp>
 
 namespace varve {
 
@@ -177,13 +175,6 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// A copy, by the operator where there is no memory of its own.
-template <class T>
-T copy_of_value(T const& t) {
-  if (t.has_data()) return contiguous_copy(t);
-  no_grad const off;
-  return clone(t);
-}
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
@@ -202,8 +193,9 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
     if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      before[i] = copy_of_value(x[i]); // what the gradient needs is about to be written over; its own derivative goes
-                                       // on to the history of the original
+      // What the gradient needs is about to be written over; its own derivative goes on to the history of the original.
+      before[i] =
+          x[i].has_data() ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
