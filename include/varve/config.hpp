@@ -4,8 +4,9 @@
 /// Version and build switches: the only header of varve that defines macros.
 
 #ifdef VARVE_VERSION_MAJOR
-// clang-format off: a directive is one line
-#error "varve is included twice in this unit, as the single header and as separate headers or from two places; include one of them"
+// clang-format off: it would indent the second line, which belongs to the text
+#error "varve is included twice in this unit, as the single header and as separate headers or from two \
+places; include one of them"
 // clang-format on
 #include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
 #endif

@@ -10,7 +10,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
 tensor leaf_of(tensor const& t) {
   tensor const x = vv::clone(t.detach());
   x.requires_grad_();

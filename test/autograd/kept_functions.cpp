@@ -14,11 +14,6 @@ namespace vv = varve;
 using vv::boxed_args;
 
 namespace {
-tensor vector_of(std::initializer_list<double> v) {
-  return from(std::vector<double>(v), {static_cast<index_t>(v.size())}, dtype::float64);
-}
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
-
 /// Writes 2x over its operand; the derivative is said to be 5.
 struct doubled_in_place : vv::function<doubled_in_place> {
   static tensor forward(tensor x) {

@@ -10,7 +10,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
 /// Makes the operators known by name.
 void use_all(tensor const& x, tensor const& i) {
   (void)vv::permute(x, dims{1, 0}), (void)vv::slice(x, 0, 0, 1), (void)vv::expand(x, dims{1, 2, 3});

@@ -17,11 +17,7 @@ namespace vv = varve;
 using vv::boxed_args;
 
 namespace {
-tensor vector_of(std::initializer_list<double> v) {
-  return from(std::vector<double>(v), {static_cast<index_t>(v.size())}, dtype::float64);
-}
 tensor number(double v) { return vv::full({}, v, dtype::float64); }
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
 
 /// A mode that doubles the results of all operators.
 struct doubling {

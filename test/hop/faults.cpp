@@ -10,11 +10,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-tensor vector_of(std::initializer_list<double> v) {
-  return from(std::vector<double>(v), {static_cast<vv::index_t>(v.size())}, dtype::float64);
-}
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
-
 /// sqrt(v) above 0, 2 v else: the derivative of the branch not taken is infinite at 0, and none below.
 constexpr auto root_or_double = [](auto const& v) {
   return vv::cond(v > 0, [](auto const& a) { return vv::sqrt(a); }, [](auto const& a) { return a * 2.0; }, v);

@@ -13,11 +13,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-tensor vector_of(std::initializer_list<double> v) {
-  return from(std::vector<double>(v), {static_cast<vv::index_t>(v.size())}, dtype::float64);
-}
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
-
 /// x, with a derivative of 3 that is not that of its text.
 struct tripled : vv::function<tripled> {
   static constexpr bool generate_vmap_rule = true;

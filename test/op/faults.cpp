@@ -10,7 +10,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
 template <class T>
 tensor of(std::initializer_list<T> v) {
   return tensor::from_data(v.begin(), dims{static_cast<vv::index_t>(v.size())});

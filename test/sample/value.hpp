@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -85,6 +86,12 @@ inline tensor uniform(dims const& sizes, numbers& draw, double low = -1, double 
   tensor r = blank(sizes, type, m);
   for (index_t k = 0; k < r.numel(); ++k) set(r, k, low + (high - low) * draw());
   return r;
+}
+
+/// Doubles as a vector, for comparisons with `elements`, and as a tensor of rank 1.
+inline std::vector<double> doubles(std::initializer_list<double> v) { return v; }
+inline tensor vector_of(std::initializer_list<double> v) {
+  return from(v, {static_cast<index_t>(v.size())}, dtype::float64);
 }
 
 /// Slice `i` of dimension `axis`, copied.

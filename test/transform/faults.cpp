@@ -22,11 +22,6 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
-tensor vector_of(std::initializer_list<double> v) {
-  return from(std::vector<double>(v), {static_cast<vv::index_t>(v.size())}, dtype::float64);
-}
-std::vector<double> doubles(std::initializer_list<double> v) { return v; }
-
 /// The result of joining one value is written into: sum(3 b * b) with b = x.
 constexpr auto joins_a_vector = [](auto const& x) {
   auto b = x * 1.0;

@@ -4,7 +4,9 @@
 #include <varve/fuse/graph.hpp>
 #include <varve/trace/make_fx.hpp>
 
+#include <array>
 #include <concepts>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -62,11 +64,12 @@ public:
   /// One tensor, and the bytes of its element.
   struct one {
     tensor of;
-    std::vector<unsigned char> value;
+    std::array<unsigned char, 16> value;
     bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
-    static std::vector<unsigned char> bytes_of(tensor const& t) {
-      auto const* const from = static_cast<unsigned char const*>(t.raw());
-      return {from, from + itemsize(t.dtype())};
+    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
+      std::array<unsigned char, 16> bytes{};
+      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      return bytes;
     }
   };
   std::vector<one> all{};
