@@ -144,6 +144,11 @@ TEST_CASE("a branch that only some lanes take writes into nothing that was there
   check(into_captured);
   check(in_loop);
   check(into_outer);
+  tensor const counts = from(std::vector<double>{5, 6}, {2}, dtype::int64);
+  check([&](tensor const& v) { // a view of captured integers
+    return vv::cond(v > 0, [&](tensor const& u) { return vv::add_(vv::slice(counts, 0, 0, 1), 10), u * 1.0; }, same, v);
+  });
+  CHECK(elements(counts) == doubles({5, 6}));
   auto const own = [&](tensor const& v) { // what it made itself it may write into
     auto const write = [](tensor const& u) {
       tensor const b = u * 1.0;

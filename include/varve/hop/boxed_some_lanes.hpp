@@ -59,11 +59,11 @@ struct lanes_layer : layer {
   static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
   /// What was there before, as the function sees it. The layer is off its stack.
   T seen(T const& t) {
-    if (!t.defined() || t.is_number() || !is_floating(t.dtype())) return t;
+    if (!t.defined() || t.is_number()) return t;
     for (int k = 0; k < before.size(); ++k)
       if (before[k].is(t)) return seen_as[k];
     before.push_back(t);
-    seen_as.push_back(differentiable || requires_grad(t) ? T(cut_elsewhere(which, t)) : t);
+    seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
@@ -137,10 +137,7 @@ template <class F, class P>
 boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
   lanes_layer<> l(which);
   boxed_args in;
-  for (auto const& t : x) {
-    in.push_back(l.wrap(l.seen(t)));
-    if (t.defined() && !is_floating(t.dtype())) l.before.push_back(t), l.seen_as.push_back(t);
-  }
+  for (auto const& t : x) in.push_back(l.wrap(l.seen(t)));
   pushed const on(this_thread_state.transforms, l);
   return l.open(f(in));
 }
