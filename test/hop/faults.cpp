@@ -174,6 +174,18 @@ TEST_CASE("loops in a branch do not wait for lanes that take the other", "[hop][
   CHECK(elements(vv::compile(vv::vmap(loops<>))(x)) == right);
   CHECK(elements(vv::compile([](tensor const& v) { return vv::vmap(vv::grad(loops<9>))(v); })(x)) == slopes);
   CHECK(elements(vv::functionalize([](tensor const& v) { return vv::vmap(loops<>)(v); })(x)) == right);
+  auto const over_rows = [](tensor const& v) { // loops without a condition
+    auto const steps = [](tensor const& u) {
+      auto const twice = [](tensor const& c, tensor const& r) { return std::pair(c * 2.0 + r, vv::none); };
+      auto const same = [](tensor const& r) { return r * 3.0; };
+      tensor const last = vv::scan(twice, u, vv::zeros(dims{2}, dtype::float64)).first;
+      return last + vv::sum(vv::map(same, vv::reshape(u, dims{1})));
+    };
+    return vv::cond(v > 0, steps, [](tensor const& u) { return u * u; }, v);
+  };
+  CHECK(elements(vv::vmap(over_rows)(x)) == doubles({28, 0, 1}));
+  CHECK(elements(vv::vmap(vv::grad(over_rows))(x)) == doubles({7, 0, -2}));
+  CHECK(elements(vv::compile(vv::vmap(vv::grad(over_rows)))(x)) == doubles({7, 0, -2}));
   auto const nested = [](tensor const& v) { // a loop that lanes of its own are done with
     auto const body = [](tensor const& u) {
       return vv::while_loop([](tensor const& w) { return w != 8.0; }, [](tensor const& w) { return w + 1.0; }, u) + 1.0;

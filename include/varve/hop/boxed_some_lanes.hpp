@@ -19,11 +19,11 @@ P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
   P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
   return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
 }
-/// A loop's condition that does not wait for other lanes.
+/// A loop's condition, if it has one, that does not wait for other lanes.
 template <class T>
   requires std::is_same_v<T, tensor>
 boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
-  if (!lanes.defined()) return condition;
+  if (!condition || !lanes.defined()) return condition;
   return [condition, lanes](boxed_args const& a) {
     return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
   };
