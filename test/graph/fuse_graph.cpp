@@ -267,6 +267,12 @@ TEST_CASE("compile: one program for each set of dtypes and sizes", "[compile]") 
   (void)fast(counting({4}, dtype::float64), counting({4}));
   CHECK(fast.versions() == 3);
   CHECK(vv::compile([](tensor const& x) { return vv::exp(x); }, counting({3})).versions() == 1);
+  // numbers: zeros of two signs are two, NaN is one
+  auto const quotient = vv::compile([](tensor const& x, double by) { return x / by; });
+  tensor const one = vv::ones(dims{1}, dtype::float64);
+  for (double by : {0.0, -0.0, 0.0}) CHECK(quotient(one, by).data<double>()[0] == 1 / by);
+  for (int round = 0; round < 3; ++round) CHECK(std::isnan(quotient(one, std::nan("")).data<double>()[0]));
+  CHECK(quotient.versions() == 3);
 }
 
 TEST_CASE("compile: captured tensors are inputs", "[compile]") {

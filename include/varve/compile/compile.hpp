@@ -5,6 +5,7 @@
 #include <varve/trace/make_fx.hpp>
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstring>
 #include <utility>
@@ -38,6 +39,13 @@ bool same_tree(T const& a, T const& b, Same const& same) {
   } else {
     return same(a, b);
   }
+}
+/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
+template <class V>
+bool same_constant(V const& a, V const& b) {
+  if constexpr (std::is_floating_point_v<V>)
+    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
+  else return a == b;
 }
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
@@ -198,7 +206,7 @@ private:
     bool const same =
         detail::same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
                           [&]<class V>(V const& now, V const& then) {
-                            if constexpr (!std::is_same_v<V, tensor>) return now == then;
+                            if constexpr (!std::is_same_v<V, tensor>) return detail::same_constant(now, then);
                             else return k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
                           });
     return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
