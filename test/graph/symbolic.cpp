@@ -143,6 +143,23 @@ TEST_CASE("symbolic graphs: sizes that do not fit are refused", "[graph][interpr
   CHECK_THROWS_WITH(vv::interpret(inside, vv::boxed_args(four)), ContainsText("no argument has the symbolic size n"));
 }
 
+TEST_CASE("symbolic graphs: bounds beyond the sizes of a trace are refused", "[graph][trace]") {
+  auto const refuses = [](auto const& f) {
+    CHECK_THROWS_WITH(vv::trace_graph(f, n.info()),
+                      ContainsText("slice: a bound lies beyond all that a symbolic size is while it is traced"));
+  };
+  refuses([](auto const& x) { return vv::slice(x, 0, 0, 70000); });
+  refuses([](auto const& x) { return vv::slice(x, 0, 0, 66000); }); // between the sizes of the two traces
+  refuses([](auto const& x) { return vv::slice(x, 0, -70000, vv::end); });
+  refuses([](auto const& x) { return vv::slice(x, vv::axis<0>, vv::range<70000, vv::end>); });
+  refuses(vv::grad([](auto const& x) { return vv::sum(vv::slice(vv::sin(x), 0, 0, 70000)); }));
+  vv::graph const inside = vv::trace_graph([](auto const& x) { return vv::slice(x, 0, 60000, vv::end); }, n.info());
+  CHECK(vv::interpret(inside, vv::boxed_args(vv::zeros(dims{70000}, vv::dtype::float64)))[0].sizes() == dims{10000});
+  vv::graph const number =
+      vv::trace_graph([](auto const& x) { return vv::slice(x, 1, 0, 70000); }, spec<double, dim<"n">, 3>.info());
+  CHECK(vv::interpret(number, vv::boxed_args(vv::zeros(dims{2, 3}, vv::dtype::float64)))[0].sizes() == dims{2, 3});
+}
+
 TEST_CASE("symbolic graphs: what cannot do them refuses by name", "[graph][fuse]") {
   vv::graph const g = vv::trace([](auto x) { return vv::slice(vv::sin(x), 0, 0, 2); }, n).thaw();
   CHECK_THROWS_WITH(vv::fuse(g), ContainsText("fuse: the graph has symbolic sizes"));

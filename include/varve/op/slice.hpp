@@ -89,8 +89,28 @@ struct rules<slice_backward_t> : rule::linear {
   }
 };
 
+namespace detail {
+/// {start, stop, step} of a call, as far as it has them.
+template <class... R>
+constexpr dims bounds_of(R const&... r) {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
+  else return dims(r...);
+}
+/// Refuses bounds that a trace would clamp to what stands for a symbolic size.
+template <class X>
+constexpr void require_within(X const& x, dims const& axis, dims const& range) {
+  dims const sizes = to_dims(shape_of(x));
+  if (sizes.n == 0) return;
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  for (int k = 0; k < range.n && k < 2; ++k)
+    if (range[k] != end && (range[k] > n || range[k] < -n))
+      backend<typename decltype(base_tag<X>())::type>::refuse_clamped("slice", base_value(x), n);
+}
+} // namespace detail
+
 template <value X, class A, class... R>
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (traced_value<X>) detail::require_within(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...));
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
     return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
   else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
