@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: argument_is_invalid
-// expect: a bound lies beyond
+// expect: refuse_bound_beyond_symbolic_size
 #include <varve/varve.hpp>
 namespace vv = varve;
 

@@ -104,7 +104,7 @@ constexpr void require_within(X const& x, dims const& axis, dims const& range) {
   index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
   for (int k = 0; k < range.n && k < 2; ++k)
     if (range[k] != end && (range[k] > n || range[k] < -n))
-      backend<typename decltype(base_tag<X>())::type>::refuse_clamped("slice", base_value(x), n);
+      backend<typename decltype(base_tag<X>())::type>::refuse_bound_beyond_symbolic_size("slice", base_value(x), n);
 }
 } // namespace detail
 

@@ -159,7 +159,7 @@ struct backend<detail::traced_base> {
   }
 
   /// Refuses a number beyond a size, where that may be a symbolic one: other calls would find it within.
-  static constexpr void refuse_clamped(char const* op, proxy const& of, index_t size) {
+  static constexpr void refuse_bound_beyond_symbolic_size(char const* op, proxy const& of, index_t size) {
     graph_builder const* const b = detail::trace_of(of);
     if (b && b->least_sample() > 0 && size >= b->least_sample())
       refuse::argument_is_invalid(op,
