@@ -10,6 +10,7 @@ using namespace sample;
 namespace vv = varve;
 
 namespace {
+constexpr double NaN = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
 template <class T>
 tensor of(std::initializer_list<T> v) {
   return tensor::from_data(v.begin(), dims{static_cast<vv::index_t>(v.size())});
@@ -67,6 +68,38 @@ TEST_CASE("integers are compared with numbers of any size", "[op][integer]") {
   STATIC_REQUIRE(vv::equal(vv::array<int, 2>{-5, 7} < 3000000000, vv::array<bool, 2>{true, true}));
   STATIC_REQUIRE(vv::equal(vv::array<std::uint8_t, 2>{0, 44} == 300, vv::array<bool, 2>{false, false}));
   STATIC_REQUIRE(vv::equal(vv::clamp(vv::array<std::uint8_t, 2>{0, 44}, -1, 300), vv::array<std::uint8_t, 2>{0, 44}));
+}
+
+TEST_CASE("clamp takes bounds that are NaN, or of another category than the other", "[op][clamp]") {
+  check_bytes([](auto const& x) { return vv::clamp(x, 300, 400.5); }, dtype::float32, doubles({300, 300, 300}));
+  check_bytes([](auto const& x) { return vv::clamp(x, -5, 200.5); }, dtype::float32, doubles({0, 128, 200.5}));
+  check_bytes([](auto const& x) { return vv::clamp(x, 2.5, 300); }, dtype::float32, doubles({2.5, 128, 255}));
+  check_bytes([](auto const& x) { return vv::clamp(x, 300, 200.5); }, dtype::float32, doubles({200.5, 200.5, 200.5}));
+  check_bytes([](auto const& x) { return vv::clamp(x, -inf, inf); }, dtype::float32, doubles({0, 128, 255}));
+
+  tensor const x = of({-1.0, NaN, 3.0}), bounds = of({NaN, 0.0, 1.0}), none_of_these = of({NaN, NaN, NaN});
+  auto const check = [](auto const& f, tensor const& v, tensor const& right) {
+    CHECK(difference(f(v), right) == "");
+    CHECK(difference(vv::vmap(f)(v), right) == "");
+    CHECK(difference(vv::compile(f)(v), right) == "");
+    CHECK(difference(vv::fuse<vv::spec<double, 3>>(f)(v), right) == "");
+  };
+  check([](auto const& v) { return vv::clamp(v, NaN, 5.0); }, x, none_of_these);
+  check([](auto const& v) { return vv::clamp(v, 0.0, NaN); }, x, none_of_these);
+  check([](auto const& v) { return vv::clamp(v, NaN, vv::none); }, x, none_of_these);
+  check([](auto const& v) { return vv::clamp(v, v * 0.0, vv::none); }, x, of({-0.0, NaN, 3.0}));
+  CHECK(difference(vv::clamp(x, bounds, vv::none), of({NaN, NaN, 3.0})) == "");
+  CHECK(difference(vv::clamp(x, vv::none, bounds), of({NaN, NaN, 1.0})) == "");
+  CHECK(difference(vv::vmap([](tensor const& a, tensor const& b) { return vv::clamp(a, b, 2.0); })(x, bounds),
+                   of({NaN, NaN, 2.0})) == "");
+  tensor const y = of({0.5, 0.5, 0.5});
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::clamp(v, bounds, vv::none)); })(y)) ==
+        doubles({0, 1, 0}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::clamp(v, NaN, 1.0)); })(y)) == doubles({0, 0, 0}));
+  constexpr auto s = vv::clamp(vv::array<double, 2>{1, 2}, vv::array<double, 2>{NaN, 3}, vv::none);
+  STATIC_REQUIRE(s.data[0] != s.data[0]);
+  STATIC_REQUIRE(s.data[1] == 3);
+  STATIC_REQUIRE(vv::clamp(1.0, NaN, 2.0) != vv::clamp(1.0, NaN, 2.0));
 }
 
 TEST_CASE("integers are compared with values of rank 0 of a wider dtype", "[op][integer]") {
@@ -176,6 +209,58 @@ TEST_CASE("an index without elements is asked for neither dtype nor rank", "[op]
   }
   CHECK_THROWS_AS(vv::gather(x, 0, vv::zeros({1}, dtype::int32)), vv::dtype_error);
   CHECK_FALSE(vv::scatter_add(x, 0, vv::zeros({0}, dtype::int64), x).shares_storage(x));
+}
+
+TEST_CASE("a source greater than the index has gradients of its own shape", "[op][gather]") {
+  tensor const source = vv::reshape(of({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}), dims{2, 3}),
+               index = vv::reshape(of<std::int64_t>({0, 1, 1, 0}), dims{2, 2}), none = source * 0.0,
+               right = of({1.0, 5.0, 0.0, 4.0, 2.0, 0.0});
+  auto const f = [&](tensor const& s) { return vv::scatter_add(none, 0, index, s); };
+  auto const weighted = [&](tensor const& s) { return vv::sum(f(s) * source); };
+  CHECK(elements(f(source)) == elements(right));
+  CHECK(elements(vv::compile(f)(source)) == elements(right));
+  CHECK(elements(vv::vmap(f)(vv::reshape(source, dims{1, 2, 3}))) == elements(right));
+  CHECK(elements(f(vv::permute(vv::contiguous(vv::permute(source, dims{1, 0})), dims{1, 0}))) == elements(right));
+  CHECK(vv::grad(weighted)(source).sizes() == dims{2, 3});
+  CHECK(elements(vv::grad(weighted)(source)) == doubles({1, 5, 0, 4, 2, 0}));
+  CHECK(elements(vv::compile(vv::grad(weighted))(source)) == doubles({1, 5, 0, 4, 2, 0}));
+  CHECK(elements(vv::vmap(vv::grad(weighted))(vv::reshape(source, dims{1, 2, 3}))) == doubles({1, 5, 0, 4, 2, 0}));
+  tensor const x = of({1.0, 2.0, 3.0});
+  CHECK(elements(vv::grad([](tensor const& v) {
+          return vv::scatter_add(vv::sum(v), 0, vv::zeros({2}, dtype::int64), v);
+        })(x)) == doubles({2, 2, 1}));
+  auto const of_arrays = [](auto const& s) {
+    return vv::sum(vv::scatter_add(s, vv::axis<0>, vv::array<std::int64_t, 2>{0, 2}, s * 2.0) * s);
+  };
+  constexpr vv::array<double, 3> y{1, 2, 3};
+  auto const slope = vv::grad(of_arrays)(y);
+  for (int k = 0; k < 3; ++k)
+    CHECK(slope.data[k] == elements(vv::grad(of_arrays)(of({1.0, 2.0, 3.0})))[static_cast<std::size_t>(k)]);
+  CHECK(slope.data[0] == 6); // y0^2 + 2 y0 y0 + y1^2 + y2^2 + 2 y1 y2
+}
+
+TEST_CASE("logsumexp of integers does not wrap around", "[op][softmax]") {
+  constexpr auto of_bytes = vv::logsumexp(vv::array<std::uint8_t, 3>{1, 2, 3}, vv::axis<0>);
+  STATIC_REQUIRE(std::is_same_v<decltype(of_bytes), vv::array<float> const>);
+  STATIC_REQUIRE((of_bytes.data[0] > 3.4f && of_bytes.data[0] < 3.41f));
+  tensor const x = of<std::uint8_t>({1, 2, 3});
+  for (dtype type : {dtype::uint8, dtype::int32, dtype::int64}) {
+    auto const f = [](tensor const& v) { return vv::logsumexp(v, vv::axis<0>); };
+    CHECK(std::abs(f(vv::to(x, type)).item<double>() - 3.407605964) < 1e-6);
+    CHECK(std::abs(vv::compile(f)(vv::to(x, type)).item<double>() - 3.407605964) < 1e-6);
+  }
+  CHECK(std::abs(vv::logsumexp(x > 1, vv::axis<0>).item<double>() - 1.862) < 1e-3);
+  CHECK(std::abs(vv::logsumexp(of<std::int32_t>({2147483647, -5}), vv::axis<0>).item<double>() - 2147483648.0) < 1);
+}
+
+TEST_CASE("sizes and regions that overflow are refused", "[op][view]") {
+  constexpr vv::index_t much = vv::index_t{1} << 62, half = vv::index_t{1} << 40;
+  tensor const x = of({1.0, 2.0, 3.0});
+  CHECK_THROWS_AS(vv::as_strided(x, dims{much}, dims{4}, dims{0}), vv::value_error);
+  CHECK_THROWS_AS(vv::as_strided(x, dims{much, 4}, dims{0, 0}, dims{0}), vv::value_error);
+  CHECK_THROWS_AS(vv::ops::call("as_strided", x, dims{much}, dims{4}, dims{0}), vv::value_error);
+  CHECK_THROWS_WITH(vv::empty(dims{half, half}), ContainsText("the sizes are greater than any memory"));
+  CHECK(vv::empty(dims{half, 0}).sizes() == dims{half, 0});
 }
 
 TEST_CASE("dtypes that PyTorch refuses are refused", "[op][dtype]") {

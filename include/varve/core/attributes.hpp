@@ -31,10 +31,15 @@ struct attributes {
 inline constexpr attributes no_attributes{};
 
 namespace detail {
-/// Refuses sizes below 0.
+/// Refuses sizes below 0, and more elements than a memory could have bytes.
 constexpr void require_sizes(char const* op, dims const& sizes) {
-  for (int k = 0; k < sizes.n; ++k)
+  index_t count = 16; // bytes of an element, at most
+  bool fits = true;
+  for (int k = 0; k < sizes.n; ++k) {
     if (sizes[k] < 0) refuse::argument_is_invalid(op, "a size is negative");
+    if (sizes[k] > 0) fits = fits && !__builtin_mul_overflow(count, sizes[k], &count);
+  }
+  if (!fits) refuse::argument_is_invalid(op, "the sizes are greater than any memory");
 }
 } // namespace detail
 

@@ -17,6 +17,14 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
+/// Is a value of a floating dtype, as a flag for `choose`?
+inline constexpr auto is_of_floating_dtype = [](dims const& type) {
+  return dims{is_floating(static_cast<dtype>(type[0]))};
+};
+template <value V>
+constexpr auto is_floating_fact(V const& v) {
+  return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
+}
 /// Refuses integers and truth values, of which the function would make floating numbers unasked.
 template <class Tag, value X>
 constexpr void needs_floating(X const& x) {

@@ -21,8 +21,11 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
   bool fits = sizes.n == strides.n && offset[0] >= 0;
   for (int k = 0; fits && k < sizes.n; ++k) {
     fits = sizes[k] >= 0 && strides[k] >= 0;
-    last += (sizes[k] - 1) * strides[k];
+    index_t step = 0; // what overflows lies outside
+    fits =
+        fits && !__builtin_mul_overflow(sizes[k] - 1, strides[k], &step) && !__builtin_add_overflow(last, step, &last);
   }
+  if (fits) require_sizes("as_strided", sizes);
   if (!fits || (numel(sizes) > 0 && last >= numel(from)))
     refuse::argument_is_invalid("as_strided",
                                 "the region lies outside of the value, or sizes and strides differ in number");

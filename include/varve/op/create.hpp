@@ -27,8 +27,7 @@ inline constexpr struct arange_t {
 namespace detail {
 /// Uninitialized memory for a factory, whose sizes come from the user.
 inline tensor fresh(dims const& sizes, dtype type) {
-  for (index_t n : sizes)
-    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  require_sizes("factory", sizes);
   return tensor::empty(sizes, type);
 }
 struct factory {

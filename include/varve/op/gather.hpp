@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/kernel/arithmetic.hpp>
+#include <varve/op/as_strided.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/op/reshape.hpp>
@@ -68,7 +69,8 @@ struct rules<gather_t> {
   }
 };
 
-/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
+/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate; a source may be greater
+/// than the index, and has gradients of zeros there. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
@@ -114,7 +116,7 @@ struct rules<scatter_add_t> {
   template <class Op>
   static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
                             value auto const& index, value auto const&) {
-    return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
+    return bind<gather_t>(op.a)(g, index); // of a source that is read as a whole: the public function cuts it
   }
   template <class Op, class N, class X, class I, class S>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
@@ -136,6 +138,21 @@ inline constexpr auto no_element_of_rank = [](dims const& s) {
   for (int k = 0; k < r.n; ++k) r[k] = 0;
   return r;
 };
+/// The part of a source that an index of other sizes reads: the first elements along every axis.
+inline constexpr auto sizes_to_read = [](dims const& source, dims const& index) {
+  bool fits = source.n == index.n;
+  for (int k = 0; fits && k < index.n; ++k) fits = index[k] <= source[k];
+  return fits ? index : source;
+};
+template <value S, class I>
+constexpr auto part_to_read(S const& source, I const& index) {
+  auto const sizes = on_dims(sizes_to_read, shape_of(source), index);
+  auto const first = [&](auto const& v) {
+    return as_strided(contiguous(v), sizes, on_dims([](dims const& s) { return contiguous_strides(s); }, shape_of(v)),
+                      ints<0>{});
+  };
+  return choose(same_fact(sizes, shape_of(source)), identity, first, source);
+}
 /// No element of `x`, in a shape without elements.
 template <value X, class S>
 constexpr auto nothing_of(X const& x, S const& shape) {
@@ -167,9 +184,9 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
   return detail::unless_index_is_empty(
       x, index,
       [&](auto const& v) {
-        return detail::reshape_to(
-            bind<scatter_add_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index), detail::of_rank_one(source)),
-            shape_of(v));
+        auto const at = detail::of_rank_one(index);
+        auto const added = detail::part_to_read(detail::of_rank_one(source), shape_of(at));
+        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
       },
       [&](auto const& v) { // adds nothing, and the source has a gradient of zeros
         auto const none = on_dims(detail::no_element_of_rank, shape_of(v));

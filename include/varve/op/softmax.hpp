@@ -28,7 +28,8 @@ constexpr auto unless_empty(X const& x, F const& f, G const& g) {
 }
 } // namespace detail
 
-/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
+/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only. Of integers and truth
+/// values it is that of the default dtype.
 inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   static constexpr auto op_name = "logsumexp";
   template <value X, class A, class K = ints<0>>
@@ -38,11 +39,14 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
       auto const s = sum(exp(sub(v, m)), axes, keep);
       return add(log(s), detail::reshape_to(m, shape_of(s)));
     };
-    auto const of_numbers = [&](auto const& v) {
+    auto const of_floating = [&](auto const& v) {
       return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
     };
-    auto const of_bool = [&](auto const& v) { return of_numbers(to(v, ints<static_cast<index_t>(dtype::uint8)>{})); };
-    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_bool, of_numbers, x);
+    // Integers are converted first, as in PyTorch: a difference of them would wrap around.
+    auto const of_integers = [&](auto const& v) {
+      return of_floating(to(v, ints<static_cast<index_t>(default_dtype)>{}));
+    };
+    return choose(detail::is_floating_fact(x), of_floating, of_integers, x);
   }
 } logsumexp{};
 
