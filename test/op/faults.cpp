@@ -241,8 +241,8 @@ TEST_CASE("a source greater than the index has gradients of its own shape", "[op
 
 TEST_CASE("logsumexp of integers does not wrap around", "[op][softmax]") {
   constexpr auto of_bytes = vv::logsumexp(vv::array<std::uint8_t, 3>{1, 2, 3}, vv::axis<0>);
-  STATIC_REQUIRE(std::is_same_v<decltype(of_bytes), vv::array<float> const>);
-  STATIC_REQUIRE((of_bytes.data[0] > 3.4f && of_bytes.data[0] < 3.41f));
+  STATIC_REQUIRE(std::is_same_v<decltype(of_bytes), float const>);
+  STATIC_REQUIRE((of_bytes > 3.4f && of_bytes < 3.41f));
   tensor const x = of<std::uint8_t>({1, 2, 3});
   for (dtype type : {dtype::uint8, dtype::int32, dtype::int64}) {
     auto const f = [](tensor const& v) { return vv::logsumexp(v, vv::axis<0>); };
