@@ -4,6 +4,7 @@
 
 #include <varve/autograd/backward.hpp>
 #include <varve/compile/compile.hpp>
+#include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/functional/functionalize.hpp>
 #include <varve/fuse/tensors.hpp>
 #include <varve/graph/interpret.hpp>
@@ -14,6 +15,7 @@
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vmap.hpp>
 
+#include <thread>
 #include <tuple>
 #include <varve_test.hpp>
 #include <vector>
@@ -330,6 +332,45 @@ TEST_CASE("captured tensors are not written into by a function that is different
   CHECK(elements(vv::jacfwd(given)(x, w)) == doubles({4, 4, 4}));
   CHECK(elements(vv::grad(vv::closure(given, w))(x)) == doubles({5, 5, 5}));
   CHECK(elements(w) == doubles({5, 5, 5}));
+}
+
+TEST_CASE("what another thread made is captured too, and what a carried function made is not", "[transform][grad]") {
+  tensor const x = vector_of({1, 2, 3}), early = vector_of({1, 1, 1});
+  tensor late;
+  auto const elsewhere = [](auto const& f) { std::thread(f).join(); };
+  auto const writes = [&x](tensor const& w) {
+    CHECK_THROWS_WITH(vv::grad([&](tensor const& a) {
+                        vv::add_(w, 1.0);
+                        return vv::sum(a * w);
+                      })(x),
+                      ContainsText("a captured tensor is written into"));
+  };
+  auto const square = [](tensor const& a) { return vv::sum(a * a); };
+  elsewhere([&] {
+    writes(early);
+    for (int k = 0; k < 50; ++k) (void)vv::grad(square)(x);
+    (void)vv::grad([&](tensor const& a) { return late = vector_of({1, 1, 1}), square(a); })(x);
+  });
+  writes(late);
+  CHECK(elements(late) == doubles({1, 1, 1}));
+
+  auto const own = [&](tensor const& a) { // also below a transform of its own
+    auto const inside = [](tensor const& v) {
+      tensor const b = vv::zeros({3}, dtype::float64);
+      vv::add_(b, 2.0);
+      return vv::sum(v * v * b);
+    };
+    tensor made, slope;
+    elsewhere(vv::carry([&] {
+      made = vv::ones({3}, dtype::float64);
+      vv::add_(made, 1.0);
+      slope = vv::grad(inside)(a);
+    }));
+    vv::add_(made, 1.0);
+    return vv::sum(made * slope * a); // 3 * 4 a * a
+  };
+  for (int k = 0; k < 3; ++k) (void)vv::grad(square)(x);
+  CHECK(elements(vv::grad(own)(x)) == doubles({24, 48, 72}));
 }
 
 TEST_CASE("what is made at a level is the level's own, whatever made it", "[transform][in_place]") {

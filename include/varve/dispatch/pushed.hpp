@@ -51,7 +51,7 @@ public:
   static void name(layer& l, layer_stack const& stack) {
     l.below = stack.top;
     l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id(), l.epoch = ++this_thread_epoch;
+    if (!l.id) l.id = next_layer_id(), l.epoch = detail::begin_epoch();
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;

@@ -24,6 +24,7 @@ private:
   friend class restored;
   thread_state state_;
   bool inference_ = this_thread_inference;
+  std::uint32_t epoch_ = this_thread_epoch;
 };
 
 /// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception
@@ -34,12 +35,14 @@ public:
     put(s.state_);
     this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
+    this_thread_epoch = s.epoch_; // what is made here is made while the transforms run
   }
   restored(restored const&) = delete;
   restored& operator=(restored const&) = delete;
   ~restored() {
     put(saved_);
     this_thread_inference = inference_;
+    this_thread_epoch = epoch_;
   }
 
 private:
@@ -52,6 +55,7 @@ private:
   }
   thread_state saved_;
   bool inference_ = this_thread_inference;
+  std::uint32_t epoch_ = this_thread_epoch;
 };
 
 /// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and

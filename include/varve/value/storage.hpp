@@ -121,8 +121,22 @@ inline constinit thread_local storage_observer* this_thread_storage_observer = n
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
 inline constinit thread_local bool this_thread_inference = false;
 
-/// Counts the transforms that this thread began: what was made before one is told from what is made while it runs.
+/// The number of the transform that this thread began last: what was made before one is told from what is made while
+/// it runs. No two transforms have one number, on whatever threads; on one thread they ascend.
 inline constinit thread_local std::uint32_t this_thread_epoch = 0;
+namespace detail {
+/// Numbers that this thread may give out, as a block of which no other thread has any.
+inline constinit thread_local std::uint32_t next_epoch_of_thread = 0;
+inline std::uint32_t begin_epoch() {
+  constexpr std::uint32_t block = 1 << 12;
+  static std::atomic<std::uint32_t> blocks{0};
+  std::uint32_t& next = next_epoch_of_thread;
+  // Below a transform of another thread, which lent its stack, they ascend too.
+  bool const behind = static_cast<std::int32_t>(next - this_thread_epoch) <= 0;
+  if (next % block == 0 || behind) next = blocks.fetch_add(1, std::memory_order_relaxed) * block + 1;
+  return this_thread_epoch = next++;
+}
+} // namespace detail
 
 /// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
@@ -134,7 +148,7 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
-  /// When it was made, on the thread that did.
+  /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;

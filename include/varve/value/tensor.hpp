@@ -115,7 +115,7 @@ public:
   bool is_inference() const;
   /// Does nobody else hold it or its memory?
   bool is_unique() const;
-  /// Was its memory made in this epoch of the thread (`this_thread_epoch`), or a later one?
+  /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;

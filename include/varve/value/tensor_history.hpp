@@ -71,7 +71,7 @@ inline bool tensor::shares_storage(tensor const& o) const {
 }
 inline bool tensor::is_made_since(std::uint32_t epoch) const {
   if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
-  return static_cast<std::int32_t>(block_->store->epoch - epoch) >= 0;
+  return block_->store->epoch - epoch <= this_thread_epoch - epoch; // not on another thread, whatever the time
 }
 inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
