@@ -211,24 +211,26 @@ op_table const* defined_table() {
 template <class Tag>
 inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
 
-/// An operator of varve as the compiled library has it.
+/// An operator of varve as the compiled library has it. Of a user's tag in namespace varve it has none: the names of
+/// the functions are what the linker says.
 template <class Tag, int Facts, std::size_t Arity = static_cast<std::size_t>(rules<Tag>::arity)>
 struct library_operator {
   using bound_type = decltype(rebound<Tag, Facts>(no_attributes));
-  static op_table const* table();
+  static op_table const* table_since_users_tags_are_not_in_namespace_varve();
   /// Calls it on `Arity` tensors, as `backend<tensor_base>` does.
-  static tensor call(bound_type const& op, tensor const* const* x);
+  static tensor call_since_users_tags_are_not_in_namespace_varve(bound_type const& op, tensor const* const* x);
 };
 #if VARVE_DEFINES == 1
 template <class Tag, int Facts, std::size_t Arity>
-op_table const* library_operator<Tag, Facts, Arity>::table() {
+op_table const* library_operator<Tag, Facts, Arity>::table_since_users_tags_are_not_in_namespace_varve() {
   return defined_table<Tag, Facts>();
 }
 #endif
 
 template <class Tag, int Facts>
 op_table const* registered_table() {
-  if constexpr (in_library<Tag>) return library_operator<Tag, Facts>::table();
+  if constexpr (in_library<Tag>)
+    return library_operator<Tag, Facts>::table_since_users_tags_are_not_in_namespace_varve();
   else return defined_table<Tag, Facts>();
 }
 /// The lock must be held. Of operators with the same name, that of varve.

@@ -103,8 +103,11 @@ struct backend<detail::tensor_base> {
       using library = detail::library_operator<typename Op::tag, Op::facts>;
       static_assert(sizeof...(X) == static_cast<std::size_t>(rules<typename Op::tag>::arity));
       tensor const* const in[] = {&x..., nullptr};
-      if constexpr (std::is_same_v<Op, typename library::bound_type>) return library::call(op, in);
-      else return library::call(detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
+      if constexpr (std::is_same_v<Op, typename library::bound_type>)
+        return library::call_since_users_tags_are_not_in_namespace_varve(op, in);
+      else
+        return library::call_since_users_tags_are_not_in_namespace_varve(
+            detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
     } else {
       return dispatched(op, x...);
     }
@@ -154,7 +157,9 @@ private:
 
 #if VARVE_DEFINES == 1
 template <class Tag, int Facts, std::size_t Arity>
-tensor detail::library_operator<Tag, Facts, Arity>::call(bound_type const& op, tensor const* const* x) {
+tensor
+detail::library_operator<Tag, Facts, Arity>::call_since_users_tags_are_not_in_namespace_varve(bound_type const& op,
+                                                                                              tensor const* const* x) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return backend<tensor_base>::dispatched(op, *x[K]...);
   }(std::make_index_sequence<Arity>{});
