@@ -77,6 +77,18 @@ TEST_CASE("a call by name is refused as by the public function", "[dispatch][ops
   CHECK(vv::this_thread_state.quiet());
 }
 
+TEST_CASE("a comparison by name does not wrap a number around", "[dispatch][ops]") {
+  tensor const bytes = from({0, 128, 255}, {3}, dtype::uint8);
+  (void)(bytes < 300), (void)vv::maximum(bytes, 3);
+  tensor const far = vv::full({}, -5, dtype::int64), near = vv::full({}, 128, dtype::int64);
+  CHECK_THROWS_AS(vv::ops::call("lt", bytes, 300), vv::value_error);
+  CHECK_THROWS_AS(vv::ops::call("maximum", far, bytes), vv::value_error);
+  CHECK(elements(vv::ops::call("lt", bytes, near)) == doubles({1, 0, 0}));
+  CHECK(elements(vv::ops::call("maximum", bytes, 130)) == doubles({130, 130, 255}));
+  CHECK(elements(vv::ops::call("maximum", far, vv::full({}, 7, dtype::uint8))) == doubles({7}));
+  CHECK(elements(bytes < 300) == doubles({1, 1, 1}));
+}
+
 TEST_CASE("verify refuses attributes that no operator writes", "[graph][verify]") {
   tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3}, dtype::float64);
   vv::graph g = vv::make_fx([](tensor const& v) { return vv::sum(vv::slice(v, 1, 0, 2), vv::axis<1>); })(x);

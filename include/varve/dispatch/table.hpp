@@ -4,6 +4,7 @@
 #include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/form.hpp>
 #include <varve/dispatch/handle.hpp>
+#include <varve/dispatch/integer_range.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
 
 namespace varve {
@@ -43,6 +44,18 @@ attributes checked_attributes(attributes const& at, meta const* in, int count) {
                           std::to_string(at.count) + " attributes; it takes " + std::to_string(count))
                              .c_str());
   return r;
+}
+/// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
+/// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
+VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
+  dtype const into = beside.dtype();
+  if (category(v.dtype()) != 1 || category(into) != 1 || v.dtype() <= into) return;
+  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
+  bool const known = v.has_data() && !v.is_wrapped();
+  if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
+    return;
+  refuse::argument_is_invalid(op, "by name, an operand of rank 0 must lie in the range of the other's dtype; call the "
+                                  "function itself, or convert both to int64");
 }
 /// The rules of an operator instantiated on tensors: the same text as for static values.
 template <class Tag, int Facts>
@@ -128,6 +141,8 @@ struct erased {
       in[k] = meta_of(x[k]);
     }
     attributes const r = checked_attributes<Tag>(at, in, Facts);
+    if constexpr (std::is_base_of_v<comparing_operator<Tag>, Tag> || std::is_base_of_v<extreme_operator<Tag>, Tag>)
+      refuse_narrowed(Tag::op_name, x[0], x[1]), refuse_narrowed(Tag::op_name, x[1], x[0]);
     if constexpr (R::kind != op_kind::mutation) (void)R::shape(r, in, x.size());
     return r;
   }
