@@ -324,3 +324,42 @@ TEST_CASE("compile and make_fx take trees and numbers, and functions that return
   (void)vv::interpret(vv::make_fx(writes)(vv::clone(z), 1.0), boxed_args(z));
   CHECK(elements(z) == doubles({1, 1, 1}));
 }
+
+TEST_CASE("optimized graphs have the derivatives of the function", "[graph][optimize][grad]") {
+  tensor const x = vector_of({1, -2});
+  auto const gradient_of = [&](vv::graph const& g) {
+    return elements(vv::grad([&](tensor const& v) { return vv::sum(vv::interpret(g, boxed_args(v))[0]); })(x));
+  };
+  vv::graph const cut = vv::make_fx([](tensor const& v) { return v * vv::detach(v); })(x);
+  vv::graph const chosen = vv::make_fx([](tensor const& v) { return vv::where(v > 0.0, v, vv::detach(v)); })(x);
+  vv::graph const soft = vv::make_fx([](tensor const& v) { return vv::softmax(v, 0) * v; })(x);
+  CHECK(gradient_of(cut) == doubles({1, -2}));
+  CHECK(gradient_of(vv::optimize(cut)) == doubles({1, -2}));
+  CHECK(gradient_of(vv::fold(cut)) == doubles({1, -2}));
+  CHECK(gradient_of(vv::optimize(chosen)) == doubles({1, 0}));
+  std::vector<double> const want = gradient_of(soft), got = gradient_of(vv::optimize(soft));
+  for (std::size_t k = 0; k < want.size(); ++k) CHECK(got[k] == Approx(want[k]));
+  // For values alone nothing is kept for derivatives.
+  CHECK(vv::optimize(cut).count(vv::detach) == 1);
+  CHECK(vv::optimize(cut, vv::purpose::values).count(vv::detach) == 0);
+  CHECK(vv::prepare(cut).count(vv::detach) == 0);
+}
+
+namespace {
+/// x, with a derivative of 3 that is not that of its text.
+struct tripled_text : vv::function<tripled_text> {
+  static constexpr auto forward(auto x) { return x * 1.0; }
+  static constexpr auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static constexpr auto backward(auto&, auto g) { return g * 3.0; }
+};
+constexpr auto text_graph = vv::trace([](auto x) { return tripled_text::apply(x) + x * 1.0; }, vv::spec<double, 2>);
+} // namespace
+TEST_CASE("the text of a custom function stays what it is in optimized graphs", "[graph][optimize][custom]") {
+  tensor const x = vector_of({1, -2});
+  vv::graph const g = text_graph.thaw();
+  for (vv::graph const& h : {g, vv::fold(g), vv::cse(g), vv::optimize(g)}) {
+    CHECK(elements(vv::interpret(h, boxed_args(x))[0]) == doubles({2, -4}));
+    CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::interpret(h, boxed_args(v))[0]); })(x),
+                    vv::transform_error);
+  }
+}

@@ -272,7 +272,7 @@ std::string emit_cpp(G const& g, std::string const& name) {
     refuse::argument_is_invalid("emit_cpp",
                                 "the graph writes into its argument; write into a clone of it, and return that");
   G const typed = as_traced<>(pure);
-  G const better = optimize(typed);
+  G const better = optimize(typed, purpose::values);
   return cpp::file_writer::write(better, name);
 }
 /// ... of a graph that the compiler traced.

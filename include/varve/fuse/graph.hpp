@@ -191,7 +191,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
   G const flat = inline_calls(values);
   G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
-  return optimize(typed);
+  return optimize(typed, purpose::values);
 }
 template <class>
 VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {

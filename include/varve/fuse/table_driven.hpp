@@ -114,7 +114,7 @@ struct planned_blocks {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      auto better = optimize(traced);
+      auto better = optimize(traced, purpose::values);
       join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }

@@ -18,6 +18,11 @@ namespace detail {
 /// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
 constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
 
+/// Does a node tell of derivatives alone: `detach`, or the text of a custom function, whose derivative is another?
+constexpr bool is_for_derivatives(node const& n, operator_class k) {
+  return n.text || (k == operator_class::expand && n.at.count == 0 && n.op->own && n.op->name[0] == 'd');
+}
+
 /// State of `fold`: what is known of the nodes made so far.
 struct constant_elements {
   graph const& g;
@@ -28,6 +33,7 @@ struct constant_elements {
   list<operator_class> made{}; // of the new nodes
   list<char> splat{};          // every element of the new node is `value`
   list<double> value{};
+  purpose what_for = purpose::values;
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 

@@ -128,7 +128,9 @@ constexpr int constant_elements::visit(int n) {
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
   int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
-  if (nd.mode != recording::as_around) return add(nd, in, operator_class::other); // no derivative passes it
+  if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
+    return add(nd, in, operator_class::other);
+  nd.text = false;
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
@@ -172,9 +174,10 @@ constexpr int constant_elements::visit(int n) {
 /// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
 /// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
 /// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
-/// per node.
-constexpr graph fold(graph const& g) {
+/// per node. For values alone `detach` goes too, and what is the text of a custom function is folded as any other.
+constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
+  f.what_for = what_for;
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
 }
 

@@ -7,14 +7,15 @@
 namespace varve {
 
 /// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
-/// may not be later; fold, merge equal operations. All leave out what no result depends on.
-constexpr graph optimize(graph const& g) {
+/// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
+/// by `interpret` under a transform, are those of the graph, unless it is for values alone.
+constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
   if (has_mutation(g)) {
     graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
-    graph const folded = fold(pure);
+    graph const folded = fold(pure, what_for);
     return cse(folded);
   }
-  graph const folded = fold(g);
+  graph const folded = fold(g, what_for);
   return cse(folded);
 }
 

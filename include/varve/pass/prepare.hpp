@@ -6,10 +6,11 @@
 namespace varve {
 
 /// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short
-/// axes of unit vectors unrolled. A template for the sake of units that do not fuse.
+/// axes of unit vectors unrolled. The result is for values alone (`purpose::values`). A template for the sake of units
+/// that do not fuse.
 template <class Cat = cat_t>
 constexpr graph prepare(graph const& traced) {
-  graph g = optimize(traced);
+  graph g = optimize(traced, purpose::values);
   join_slices<Cat>(g);
   unroll_axes<Cat>(g);
   return g;

@@ -222,9 +222,9 @@ constexpr graph relaxed(graph const& g) {
   first.mul_ = &handle<Mul>, first.div_ = &handle<Div>;
   graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; },
                                    [&] { first.start(); });
-  graph const better = optimize(simple);
+  graph const better = optimize(simple, purpose::values);
   graph const inverted = share_reciprocals<Mul>(better);
-  return optimize(inverted);
+  return optimize(inverted, purpose::values);
 }
 } // namespace detail
 
@@ -232,11 +232,12 @@ constexpr graph relaxed(graph const& g) {
 /// inputs, are computed once
 /// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where
 /// they are least work; what several values are divided by is inverted once. Expected constant work per node. Graphs
-/// that write into their arguments are optimized only: a result that is an argument would be read after the write. A
-/// template, so that units which do not fuse know nothing of the operators it writes with.
+/// that write into their arguments are optimized only: a result that is an argument would be read after the write. The
+/// result is for values alone (`purpose::values`). A template, so that units which do not fuse know nothing of the
+/// operators it writes with.
 template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
-  graph const ready = optimize(g);
+  graph const ready = optimize(g, purpose::values);
   return detail::relaxed<Mul>(ready);
 }
 

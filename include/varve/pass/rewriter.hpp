@@ -4,6 +4,10 @@
 
 namespace varve {
 
+/// What a pass makes a graph for: to be differentiated too (`interpret` under `grad`), or for its values alone, as what
+/// is planned and fused.
+enum class purpose : unsigned char { derivatives, values };
+
 /// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
 /// node `n`, -1 when it was dropped.
 struct rewriter {

@@ -167,7 +167,7 @@ constexpr void unroll_axes(graph& g) {
   for (std::size_t n = 0; n < g.nodes.size() && !any; ++n) any = axes.live[n] && axes.any_unrolled(static_cast<int>(n));
   if (!any) return;
   graph const unrolled = detail::axis_unroller(axes, &handle<Cat>, &handle<Expand>).run();
-  g = optimize(unrolled);
+  g = optimize(unrolled, purpose::values);
 }
 
 } // namespace varve
