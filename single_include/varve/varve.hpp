@@ -11,8 +11,9 @@
 /// Version and build switches: the only header of varve that defines macros.
 
 #ifdef VARVE_VERSION_MAJOR
-// clang-format off: a directive is one line
-#error "varve is included twice in this unit, as the single header and as separate headers or from two places; include one of them"
+// clang-format off: it would indent the second line, which belongs to the text
+#error "varve is included twice in this unit, as the single header and as separate headers or from two \
+places; include one of them"
 // clang-format on
 #include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
 #endif
@@ -433,10 +434,15 @@ struct attributes {
 inline constexpr attributes no_attributes{};
 
 namespace detail {
-/// Refuses sizes below 0.
+/// Refuses sizes below 0, and more elements than a memory could have bytes.
 constexpr void require_sizes(char const* op, dims const& sizes) {
-  for (int k = 0; k < sizes.n; ++k)
+  index_t count = 16; // bytes of an element, at most
+  bool fits = true;
+  for (int k = 0; k < sizes.n; ++k) {
     if (sizes[k] < 0) refuse::argument_is_invalid(op, "a size is negative");
+    if (sizes[k] > 0) fits = fits && !__builtin_mul_overflow(count, sizes[k], &count);
+  }
+  if (!fits) refuse::argument_is_invalid(op, "the sizes are greater than any memory");
 }
 } // namespace detail
 
@@ -3485,8 +3491,22 @@ inline constinit thread_local storage_observer* this_thread_storage_observer = n
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
 inline constinit thread_local bool this_thread_inference = false;
 
-/// Counts the transforms that this thread began: what was made before one is told from what is made while it runs.
+/// The number of the transform that this thread began last: what was made before one is told from what is made while
+/// it runs. No two transforms have one number, on whatever threads; on one thread they ascend.
 inline constinit thread_local std::uint32_t this_thread_epoch = 0;
+namespace detail {
+/// Numbers that this thread may give out, as a block of which no other thread has any.
+inline constinit thread_local std::uint32_t next_epoch_of_thread = 0;
+inline std::uint32_t begin_epoch() {
+  constexpr std::uint32_t block = 1 << 12;
+  static std::atomic<std::uint32_t> blocks{0};
+  std::uint32_t& next = next_epoch_of_thread;
+  // Below a transform of another thread, which lent its stack, they ascend too.
+  bool const behind = static_cast<std::int32_t>(next - this_thread_epoch) <= 0;
+  if (next % block == 0 || behind) next = blocks.fetch_add(1, std::memory_order_relaxed) * block + 1;
+  return this_thread_epoch = next++;
+}
+} // namespace detail
 
 /// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
@@ -3498,7 +3518,7 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
-  /// When it was made, on the thread that did.
+  /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
@@ -3778,7 +3798,7 @@ public:
   bool is_inference() const;
   /// Does nobody else hold it or its memory?
   bool is_unique() const;
-  /// Was its memory made in this epoch of the thread (`this_thread_epoch`), or a later one?
+  /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
@@ -4302,7 +4322,7 @@ inline bool tensor::shares_storage(tensor const& o) const {
 }
 inline bool tensor::is_made_since(std::uint32_t epoch) const {
   if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
-  return static_cast<std::int32_t>(block_->store->epoch - epoch) >= 0;
+  return block_->store->epoch - epoch <= this_thread_epoch - epoch; // not on another thread, whatever the time
 }
 inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
@@ -5208,6 +5228,149 @@ constexpr op_handle const* detail::handle_of() {
 
 } // namespace varve
 
+// ---- varve/dispatch/integer_range.hpp
+/// @file
+/// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
+/// dimensions, has no part in the dtype that an operator computes in; where that dtype cannot hold it, it must not wrap
+/// around before it is compared. (Arithmetic wraps.)
+namespace varve {
+
+struct to_t;
+struct maximum_t;
+struct minimum_t;
+
+namespace detail {
+/// The range of an integer dtype.
+constexpr std::int64_t least_of(dtype t) {
+  return t == dtype::uint8   ? 0
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
+                             : std::numeric_limits<std::int64_t>::min();
+}
+constexpr std::int64_t greatest_of(dtype t) {
+  return t == dtype::uint8   ? 255
+         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
+                             : std::numeric_limits<std::int64_t>::max();
+}
+/// A plain integer as one of 64 bits; what is greater is refused.
+template <class N>
+constexpr std::int64_t long_number(char const* op, N n) {
+  if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
+    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+      refuse::argument_is_invalid(op, "the number is greater than int64 holds");
+  return static_cast<std::int64_t>(n);
+}
+template <class N>
+concept integer = number<N> && std::is_integral_v<N> && !std::is_same_v<N, bool>;
+/// Could a number of type `N` lie outside of the dtype of `V`, which is integer? True where only a call tells.
+template <class N, class V>
+consteval bool may_exceed() {
+  if constexpr (!integer<N> || number<V>) {
+    return false;
+  } else if constexpr (is_ints<decltype(type_fact(std::declval<V const&>()))>) {
+    constexpr auto t = static_cast<dtype>(decltype(type_fact(std::declval<V const&>()))::to_dims()[0]);
+    return category(t) == 1 && (std::is_unsigned_v<N> ? t != dtype::uint8 || sizeof(N) > 1 : t != dtype_of_type<N>());
+  } else return true;
+}
+template <class V>
+constexpr auto as_int64(V const& v) {
+  return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
+}
+/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
+template <class V, class O>
+constexpr auto exact_beside(V const& v, O const& o) {
+  auto const type = on_dims(
+      [](dims const& t, dims const& s, dims const& u, dims const& r) {
+        auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
+        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
+        return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
+      },
+      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
+  return dependent<to_t, V>{}(v, type);
+}
+} // namespace detail
+
+/// Base of the comparisons `lt` ... `ne`: of integers they are exact, whatever their dtypes.
+template <class Tag>
+struct comparing_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    if constexpr (detail::may_exceed<A, B>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, a); exceeds(n, dtype_of(b)))
+        return bound<Tag>{}(n, detail::as_int64(b));
+      else return beside(n, b);
+    } else if constexpr (detail::may_exceed<B, A>()) {
+      if (std::int64_t const n = detail::long_number(Tag::op_name, b); exceeds(n, dtype_of(a)))
+        return bound<Tag>{}(detail::as_int64(a), n);
+      else return beside(a, n);
+    } else if constexpr (varve_value<A> && varve_value<B> && !(detail::memory_ref<A> || detail::memory_ref<B>)) {
+      if constexpr (std::is_same_v<A, B>)
+        if constexpr (!is_ints<decltype(type_fact(a))>)
+          if (dtype_of(a) == dtype_of(b)) return bound<Tag>{}(a, b);
+      return bound<Tag>{}(detail::exact_beside(a, b), detail::exact_beside(b, a));
+    } else {
+      return beside(a, b);
+    }
+  }
+
+private:
+  static constexpr bool exceeds(std::int64_t n, dtype t) {
+    return category(t) == 1 && (n < detail::least_of(t) || n > detail::greatest_of(t));
+  }
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+namespace detail {
+template <class N, class R>
+constexpr auto between(N const& n, R const& range) {
+  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
+}
+/// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
+template <class N, class V>
+constexpr auto within_range_of(char const* op, V const& v, N const& n) {
+  if constexpr (may_exceed<N, V>()) {
+    std::int64_t const all = long_number(op, n);
+    if (dtype const t = dtype_of(v); category(t) == 1)
+      return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
+    return all;
+  } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
+    auto const range = on_dims( // of rank 0 beside a value with dimensions
+        [](dims const& t, dims const& s, dims const& u, dims const& r) {
+          auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
+          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
+          return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
+        },
+        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
+    if constexpr (is_ints<decltype(range)>) {
+      if constexpr (decltype(range)::to_dims().n == 0) return n;
+      else return between(n, range);
+    } else return range.n == 0 ? n : between(n, range);
+  } else {
+    return n;
+  }
+}
+} // namespace detail
+
+/// Base of `maximum` and `minimum`, which are exact as far as the dtype of the result goes: a number beyond its range
+/// counts as the end of the range.
+template <class Tag>
+struct extreme_operator {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    return beside(detail::within_range_of(Tag::op_name, b, a), detail::within_range_of(Tag::op_name, a, b));
+  }
+
+private:
+  template <class A, class B>
+  static constexpr auto beside(A const& a, B const& b) {
+    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
+  }
+};
+
+} // namespace varve
+
 // ---- varve/dispatch/tensor_eval.hpp
 namespace varve {
 
@@ -5493,6 +5656,18 @@ attributes checked_attributes(attributes const& at, meta const* in, int count) {
                              .c_str());
   return r;
 }
+/// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
+/// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
+VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
+  dtype const into = beside.dtype();
+  if (category(v.dtype()) != 1 || category(into) != 1 || v.dtype() <= into) return;
+  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
+  bool const known = v.has_data() && !v.is_wrapped();
+  if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
+    return;
+  refuse::argument_is_invalid(op, "by name, an operand of rank 0 must lie in the range of the other's dtype; call the "
+                                  "function itself, or convert both to int64");
+}
 /// The rules of an operator instantiated on tensors: the same text as for static values.
 template <class Tag, int Facts>
 struct erased {
@@ -5577,6 +5752,8 @@ struct erased {
       in[k] = meta_of(x[k]);
     }
     attributes const r = checked_attributes<Tag>(at, in, Facts);
+    if constexpr (std::is_base_of_v<comparing_operator<Tag>, Tag> || std::is_base_of_v<extreme_operator<Tag>, Tag>)
+      refuse_narrowed(Tag::op_name, x[0], x[1]), refuse_narrowed(Tag::op_name, x[1], x[0]);
     if constexpr (R::kind != op_kind::mutation) (void)R::shape(r, in, x.size());
     return r;
   }
@@ -5660,24 +5837,26 @@ op_table const* defined_table() {
 template <class Tag>
 inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
 
-/// An operator of varve as the compiled library has it.
+/// An operator of varve as the compiled library has it. Of a user's tag in namespace varve it has none: the names of
+/// the functions are what the linker says.
 template <class Tag, int Facts, std::size_t Arity = static_cast<std::size_t>(rules<Tag>::arity)>
 struct library_operator {
   using bound_type = decltype(rebound<Tag, Facts>(no_attributes));
-  static op_table const* table();
+  static op_table const* table_since_users_tags_are_not_in_namespace_varve();
   /// Calls it on `Arity` tensors, as `backend<tensor_base>` does.
-  static tensor call(bound_type const& op, tensor const* const* x);
+  static tensor call_since_users_tags_are_not_in_namespace_varve(bound_type const& op, tensor const* const* x);
 };
 #if VARVE_DEFINES == 1
 template <class Tag, int Facts, std::size_t Arity>
-op_table const* library_operator<Tag, Facts, Arity>::table() {
+op_table const* library_operator<Tag, Facts, Arity>::table_since_users_tags_are_not_in_namespace_varve() {
   return defined_table<Tag, Facts>();
 }
 #endif
 
 template <class Tag, int Facts>
 op_table const* registered_table() {
-  if constexpr (in_library<Tag>) return library_operator<Tag, Facts>::table();
+  if constexpr (in_library<Tag>)
+    return library_operator<Tag, Facts>::table_since_users_tags_are_not_in_namespace_varve();
   else return defined_table<Tag, Facts>();
 }
 /// The lock must be held. Of operators with the same name, that of varve.
@@ -5758,7 +5937,7 @@ public:
   static void name(layer& l, layer_stack const& stack) {
     l.below = stack.top;
     l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id(), l.epoch = ++this_thread_epoch;
+    if (!l.id) l.id = next_layer_id(), l.epoch = detail::begin_epoch();
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;
@@ -6278,8 +6457,11 @@ struct backend<detail::tensor_base> {
       using library = detail::library_operator<typename Op::tag, Op::facts>;
       static_assert(sizeof...(X) == static_cast<std::size_t>(rules<typename Op::tag>::arity));
       tensor const* const in[] = {&x..., nullptr};
-      if constexpr (std::is_same_v<Op, typename library::bound_type>) return library::call(op, in);
-      else return library::call(detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
+      if constexpr (std::is_same_v<Op, typename library::bound_type>)
+        return library::call_since_users_tags_are_not_in_namespace_varve(op, in);
+      else
+        return library::call_since_users_tags_are_not_in_namespace_varve(
+            detail::rebound<typename Op::tag, Op::facts>(op.boxed()), in);
     } else {
       return dispatched(op, x...);
     }
@@ -6329,7 +6511,9 @@ private:
 
 #if VARVE_DEFINES == 1
 template <class Tag, int Facts, std::size_t Arity>
-tensor detail::library_operator<Tag, Facts, Arity>::call(bound_type const& op, tensor const* const* x) {
+tensor
+detail::library_operator<Tag, Facts, Arity>::call_since_users_tags_are_not_in_namespace_varve(bound_type const& op,
+                                                                                              tensor const* const* x) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return backend<tensor_base>::dispatched(op, *x[K]...);
   }(std::make_index_sequence<Arity>{});
@@ -8096,149 +8280,6 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 #pragma GCC diagnostic pop
 #endif
 
-// ---- varve/dispatch/integer_range.hpp
-/// @file
-/// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
-/// dimensions, has no part in the dtype that an operator computes in; where that dtype cannot hold it, it must not wrap
-/// around before it is compared. (Arithmetic wraps.)
-namespace varve {
-
-struct to_t;
-struct maximum_t;
-struct minimum_t;
-
-namespace detail {
-/// The range of an integer dtype.
-constexpr std::int64_t least_of(dtype t) {
-  return t == dtype::uint8   ? 0
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
-                             : std::numeric_limits<std::int64_t>::min();
-}
-constexpr std::int64_t greatest_of(dtype t) {
-  return t == dtype::uint8   ? 255
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
-                             : std::numeric_limits<std::int64_t>::max();
-}
-/// A plain integer as one of 64 bits; what is greater is refused.
-template <class N>
-constexpr std::int64_t long_number(char const* op, N n) {
-  if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
-    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
-      refuse::argument_is_invalid(op, "the number is greater than int64 holds");
-  return static_cast<std::int64_t>(n);
-}
-template <class N>
-concept integer = number<N> && std::is_integral_v<N> && !std::is_same_v<N, bool>;
-/// Could a number of type `N` lie outside of the dtype of `V`, which is integer? True where only a call tells.
-template <class N, class V>
-consteval bool may_exceed() {
-  if constexpr (!integer<N> || number<V>) {
-    return false;
-  } else if constexpr (is_ints<decltype(type_fact(std::declval<V const&>()))>) {
-    constexpr auto t = static_cast<dtype>(decltype(type_fact(std::declval<V const&>()))::to_dims()[0]);
-    return category(t) == 1 && (std::is_unsigned_v<N> ? t != dtype::uint8 || sizeof(N) > 1 : t != dtype_of_type<N>());
-  } else return true;
-}
-template <class V>
-constexpr auto as_int64(V const& v) {
-  return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
-}
-/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
-template <class V, class O>
-constexpr auto exact_beside(V const& v, O const& o) {
-  auto const type = on_dims(
-      [](dims const& t, dims const& s, dims const& u, dims const& r) {
-        auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
-        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
-        return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
-      },
-      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
-  return dependent<to_t, V>{}(v, type);
-}
-} // namespace detail
-
-/// Base of the comparisons `lt` ... `ne`: of integers they are exact, whatever their dtypes.
-template <class Tag>
-struct comparing_operator {
-  template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
-    if constexpr (detail::may_exceed<A, B>()) {
-      if (std::int64_t const n = detail::long_number(Tag::op_name, a); exceeds(n, dtype_of(b)))
-        return bound<Tag>{}(n, detail::as_int64(b));
-      else return beside(n, b);
-    } else if constexpr (detail::may_exceed<B, A>()) {
-      if (std::int64_t const n = detail::long_number(Tag::op_name, b); exceeds(n, dtype_of(a)))
-        return bound<Tag>{}(detail::as_int64(a), n);
-      else return beside(a, n);
-    } else if constexpr (varve_value<A> && varve_value<B> && !(detail::memory_ref<A> || detail::memory_ref<B>)) {
-      if constexpr (std::is_same_v<A, B>)
-        if constexpr (!is_ints<decltype(type_fact(a))>)
-          if (dtype_of(a) == dtype_of(b)) return bound<Tag>{}(a, b);
-      return bound<Tag>{}(detail::exact_beside(a, b), detail::exact_beside(b, a));
-    } else {
-      return beside(a, b);
-    }
-  }
-
-private:
-  static constexpr bool exceeds(std::int64_t n, dtype t) {
-    return category(t) == 1 && (n < detail::least_of(t) || n > detail::greatest_of(t));
-  }
-  template <class A, class B>
-  static constexpr auto beside(A const& a, B const& b) {
-    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
-  }
-};
-
-namespace detail {
-template <class N, class R>
-constexpr auto between(N const& n, R const& range) {
-  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
-}
-/// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
-template <class N, class V>
-constexpr auto within_range_of(char const* op, V const& v, N const& n) {
-  if constexpr (may_exceed<N, V>()) {
-    std::int64_t const all = long_number(op, n);
-    if (dtype const t = dtype_of(v); category(t) == 1)
-      return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
-    return all;
-  } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
-    auto const range = on_dims( // of rank 0 beside a value with dimensions
-        [](dims const& t, dims const& s, dims const& u, dims const& r) {
-          auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
-          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
-          return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
-        },
-        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
-    if constexpr (is_ints<decltype(range)>) {
-      if constexpr (decltype(range)::to_dims().n == 0) return n;
-      else return between(n, range);
-    } else return range.n == 0 ? n : between(n, range);
-  } else {
-    return n;
-  }
-}
-} // namespace detail
-
-/// Base of `maximum` and `minimum`, which are exact as far as the dtype of the result goes: a number beyond its range
-/// counts as the end of the range.
-template <class Tag>
-struct extreme_operator {
-  template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
-    return beside(detail::within_range_of(Tag::op_name, b, a), detail::within_range_of(Tag::op_name, a, b));
-  }
-
-private:
-  template <class A, class B>
-  static constexpr auto beside(A const& a, B const& b) {
-    return bound<Tag>{}(detail::front<A, B>(a), detail::front<A, B>(b));
-  }
-};
-
-} // namespace varve
-
 // ---- varve/fwd.hpp
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
@@ -8814,6 +8855,14 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
+/// Is a value of a floating dtype, as a flag for `choose`?
+inline constexpr auto is_of_floating_dtype = [](dims const& type) {
+  return dims{is_floating(static_cast<dtype>(type[0]))};
+};
+template <value V>
+constexpr auto is_floating_fact(V const& v) {
+  return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
+}
 /// Refuses integers and truth values, of which the function would make floating numbers unasked.
 template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
@@ -11404,23 +11453,47 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
 // ---- varve/op/clamp.hpp
 namespace varve {
 
-/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. A
-/// bound beyond the range of an integer dtype counts as the end of the range. The derivative passes inside and at the
-/// bounds (torch.clamp).
+namespace detail {
+/// Where a bound replaces `v`, given `beyond(v, bound)`, which says where `v` lies outside: everywhere if it is NaN.
+template <value V, value B, class F>
+constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
+  if constexpr (!number<B>) {
+    auto const unless_nan = [&](auto const& b) { return where(eq(b, b), beyond(v, b), true); };
+    return choose(is_floating_fact(bound), unless_nan, [&](auto const& b) { return beyond(v, b); }, bound);
+  } else if constexpr (std::is_floating_point_v<B>) {
+    return bound == bound ? beyond(v, bound) : eq(v, v); // a NaN of `v` itself may stay
+  } else {
+    return beyond(v, bound);
+  }
+}
+} // namespace detail
+
+/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; a bound that is NaN gives NaN;
+/// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The
+/// derivative passes inside and at the bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     auto raise = [](auto const& v, auto const& lo) {
-      return where(lt(v, lo), detail::within_range_of(op_name, v, lo), v);
+      return where(detail::is_replaced(v, lo, lt), detail::within_range_of(op_name, v, lo), v);
     };
     auto lower = [](auto const& v, auto const& hi) {
-      return where(gt(v, hi), detail::within_range_of(op_name, v, hi), v);
+      return where(detail::is_replaced(v, hi, gt), detail::within_range_of(op_name, v, hi), v);
     };
-    if constexpr (is_none<Lo>) return lower(x, high);
-    else if constexpr (is_none<Hi>) return raise(x, low);
-    else return lower(raise(x, low), high);
+    if constexpr (is_none<Lo>) {
+      return lower(x, high);
+    } else if constexpr (is_none<Hi>) {
+      return raise(x, low);
+    } else {
+      auto const from_below = [&](auto const& v) { return lower(raise(v, low), high); };
+      // Of integers and a floating max the result is floating: what min may exceed is its dtype.
+      auto const from_above = [&](auto const& v) { return from_below(lower(v, high)); };
+      return choose(
+          detail::is_floating_fact(x), from_below,
+          [&](auto const& v) { return choose(detail::is_floating_fact(high), from_above, from_below, v); }, x);
+    }
   }
 } clamp{};
 
@@ -12852,8 +12925,11 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
   bool fits = sizes.n == strides.n && offset[0] >= 0;
   for (int k = 0; fits && k < sizes.n; ++k) {
     fits = sizes[k] >= 0 && strides[k] >= 0;
-    last += (sizes[k] - 1) * strides[k];
+    index_t step = 0; // what overflows lies outside
+    fits =
+        fits && !__builtin_mul_overflow(sizes[k] - 1, strides[k], &step) && !__builtin_add_overflow(last, step, &last);
   }
+  if (fits) require_sizes("as_strided", sizes);
   if (!fits || (numel(sizes) > 0 && last >= numel(from)))
     refuse::argument_is_invalid("as_strided",
                                 "the region lies outside of the value, or sizes and strides differ in number");
@@ -16236,8 +16312,7 @@ inline constexpr struct arange_t {
 namespace detail {
 /// Uninitialized memory for a factory, whose sizes come from the user.
 inline tensor fresh(dims const& sizes, dtype type) {
-  for (index_t n : sizes)
-    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  require_sizes("factory", sizes);
   return tensor::empty(sizes, type);
 }
 struct factory {
@@ -16676,6 +16751,15 @@ struct backend<detail::traced_base> {
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
     return detail::as_proxy(numel_per(from, to), b);
+  }
+
+  /// Refuses a number beyond a size, where that may be a symbolic one: other calls would find it within.
+  static constexpr void refuse_bound_beyond_symbolic_size(char const* op, proxy const& of, index_t size) {
+    graph_builder const* const b = detail::trace_of(of);
+    if (b && b->least_sample() > 0 && size >= b->least_sample())
+      refuse::argument_is_invalid(op,
+                                  "a bound lies beyond all that a symbolic size is while it is traced, so that the "
+                                  "program could not tell whether it is inside; use end, or a size that is a number");
   }
 
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
@@ -18012,6 +18096,10 @@ tensor get_rng_state_t::operator()() const {
 // ---- varve/pass/rewriter.hpp
 namespace varve {
 
+/// What a pass makes a graph for: to be differentiated too (`interpret` under `grad`), or for its values alone, as what
+/// is planned and fused.
+enum class purpose : unsigned char { derivatives, values };
+
 /// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
 /// node `n`, -1 when it was dropped.
 struct rewriter {
@@ -18768,11 +18856,11 @@ P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
   P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
   return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
 }
-/// A loop's condition that does not wait for other lanes.
+/// A loop's condition, if it has one, that does not wait for other lanes.
 template <class T>
   requires std::is_same_v<T, tensor>
 boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
-  if (!lanes.defined()) return condition;
+  if (!condition || !lanes.defined()) return condition;
   return [condition, lanes](boxed_args const& a) {
     return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
   };
@@ -18808,11 +18896,11 @@ struct lanes_layer : layer {
   static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
   /// What was there before, as the function sees it. The layer is off its stack.
   T seen(T const& t) {
-    if (!t.defined() || t.is_number() || !is_floating(t.dtype())) return t;
+    if (!t.defined() || t.is_number()) return t;
     for (int k = 0; k < before.size(); ++k)
       if (before[k].is(t)) return seen_as[k];
     before.push_back(t);
-    seen_as.push_back(differentiable || requires_grad(t) ? T(cut_elsewhere(which, t)) : t);
+    seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
@@ -18886,10 +18974,7 @@ template <class F, class P>
 boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
   lanes_layer<> l(which);
   boxed_args in;
-  for (auto const& t : x) {
-    in.push_back(l.wrap(l.seen(t)));
-    if (t.defined() && !is_floating(t.dtype())) l.before.push_back(t), l.seen_as.push_back(t);
-  }
+  for (auto const& t : x) in.push_back(l.wrap(l.seen(t)));
   pushed const on(this_thread_state.transforms, l);
   return l.open(f(in));
 }
@@ -19178,8 +19263,28 @@ struct rules<slice_backward_t> : rule::linear {
   }
 };
 
+namespace detail {
+/// {start, stop, step} of a call, as far as it has them.
+template <class... R>
+constexpr dims bounds_of(R const&... r) {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
+  else return dims(r...);
+}
+/// Refuses bounds that a trace would clamp to what stands for a symbolic size.
+template <class X>
+constexpr void require_within(X const& x, dims const& axis, dims const& range) {
+  dims const sizes = to_dims(shape_of(x));
+  if (sizes.n == 0) return;
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  for (int k = 0; k < range.n && k < 2; ++k)
+    if (range[k] != end && (range[k] > n || range[k] < -n))
+      backend<typename decltype(base_tag<X>())::type>::refuse_bound_beyond_symbolic_size("slice", base_value(x), n);
+}
+} // namespace detail
+
 template <value X, class A, class... R>
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (traced_value<X>) detail::require_within(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...));
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
     return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
   else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
@@ -27227,6 +27332,7 @@ constexpr graph cse(graph const& g) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
       bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
                   o.out == nd.out && o.at == nd.at;
+      if (o.text != nd.text) same = false; // by itself: g++ 12 joins comparisons of neighbours and fails on the result
       for (index_t e = 0; e < count && same; ++e)
         same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
       int const* in = w.to.edges.data() + o.first;
@@ -27257,6 +27363,11 @@ namespace detail {
 /// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
 constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
 
+/// Does a node tell of derivatives alone: `detach`, or the text of a custom function, whose derivative is another?
+constexpr bool is_for_derivatives(node const& n, operator_class k) {
+  return n.text || (k == operator_class::expand && n.at.count == 0 && n.op->own && n.op->name[0] == 'd');
+}
+
 /// State of `fold`: what is known of the nodes made so far.
 struct constant_elements {
   graph const& g;
@@ -27267,6 +27378,7 @@ struct constant_elements {
   list<operator_class> made{}; // of the new nodes
   list<char> splat{};          // every element of the new node is `value`
   list<double> value{};
+  purpose what_for = purpose::values;
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
@@ -27578,7 +27690,9 @@ constexpr int constant_elements::visit(int n) {
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
   int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
-  if (nd.mode != recording::as_around) return add(nd, in, operator_class::other); // no derivative passes it
+  if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
+    return add(nd, in, operator_class::other);
+  nd.text = false;
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
@@ -27622,9 +27736,10 @@ constexpr int constant_elements::visit(int n) {
 /// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
 /// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
 /// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
-/// per node.
-constexpr graph fold(graph const& g) {
+/// per node. For values alone `detach` goes too, and what is the text of a custom function is folded as any other.
+constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
+  f.what_for = what_for;
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
 }
 
@@ -27634,14 +27749,15 @@ constexpr graph fold(graph const& g) {
 namespace varve {
 
 /// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
-/// may not be later; fold, merge equal operations. All leave out what no result depends on.
-constexpr graph optimize(graph const& g) {
+/// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
+/// by `interpret` under a transform, are those of the graph, unless it is for values alone.
+constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
   if (has_mutation(g)) {
     graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
-    graph const folded = fold(pure);
+    graph const folded = fold(pure, what_for);
     return cse(folded);
   }
-  graph const folded = fold(g);
+  graph const folded = fold(g, what_for);
   return cse(folded);
 }
 
@@ -27807,7 +27923,7 @@ constexpr void unroll_axes(graph& g) {
   for (std::size_t n = 0; n < g.nodes.size() && !any; ++n) any = axes.live[n] && axes.any_unrolled(static_cast<int>(n));
   if (!any) return;
   graph const unrolled = detail::axis_unroller(axes, &handle<Cat>, &handle<Expand>).run();
-  g = optimize(unrolled);
+  g = optimize(unrolled, purpose::values);
 }
 
 } // namespace varve
@@ -27816,10 +27932,11 @@ constexpr void unroll_axes(graph& g) {
 namespace varve {
 
 /// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short
-/// axes of unit vectors unrolled. A template for the sake of units that do not fuse.
+/// axes of unit vectors unrolled. The result is for values alone (`purpose::values`). A template for the sake of units
+/// that do not fuse.
 template <class Cat = cat_t>
 constexpr graph prepare(graph const& traced) {
-  graph g = optimize(traced);
+  graph g = optimize(traced, purpose::values);
   join_slices<Cat>(g);
   unroll_axes<Cat>(g);
   return g;
@@ -31773,7 +31890,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
   G const flat = inline_calls(values);
   G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
-  return optimize(typed);
+  return optimize(typed, purpose::values);
 }
 template <class>
 VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
@@ -31820,6 +31937,13 @@ bool same_tree(T const& a, T const& b, Same const& same) {
     return same(a, b);
   }
 }
+/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
+template <class V>
+bool same_constant(V const& a, V const& b) {
+  if constexpr (std::is_floating_point_v<V>)
+    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
+  else return a == b;
+}
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
@@ -31845,11 +31969,12 @@ public:
   /// One tensor, and the bytes of its element.
   struct one {
     tensor of;
-    std::vector<unsigned char> value;
+    std::array<unsigned char, 16> value;
     bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
-    static std::vector<unsigned char> bytes_of(tensor const& t) {
-      auto const* const from = static_cast<unsigned char const*>(t.raw());
-      return {from, from + itemsize(t.dtype())};
+    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
+      std::array<unsigned char, 16> bytes{};
+      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      return bytes;
     }
   };
   std::vector<one> all{};
@@ -31978,7 +32103,7 @@ private:
     bool const same =
         detail::same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
                           [&]<class V>(V const& now, V const& then) {
-                            if constexpr (!std::is_same_v<V, tensor>) return now == then;
+                            if constexpr (!std::is_same_v<V, tensor>) return detail::same_constant(now, then);
                             else return k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
                           });
     return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
@@ -32135,6 +32260,7 @@ private:
   friend class restored;
   thread_state state_;
   bool inference_ = this_thread_inference;
+  std::uint32_t epoch_ = this_thread_epoch;
 };
 
 /// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception
@@ -32145,12 +32271,14 @@ public:
     put(s.state_);
     this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
+    this_thread_epoch = s.epoch_; // what is made here is made while the transforms run
   }
   restored(restored const&) = delete;
   restored& operator=(restored const&) = delete;
   ~restored() {
     put(saved_);
     this_thread_inference = inference_;
+    this_thread_epoch = epoch_;
   }
 
 private:
@@ -32163,6 +32291,7 @@ private:
   }
   thread_state saved_;
   bool inference_ = this_thread_inference;
+  std::uint32_t epoch_ = this_thread_epoch;
 };
 
 /// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and
@@ -33317,7 +33446,7 @@ struct planned_blocks {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      auto better = optimize(traced);
+      auto better = optimize(traced, purpose::values);
       join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }
@@ -34038,9 +34167,9 @@ constexpr graph relaxed(graph const& g) {
   first.mul_ = &handle<Mul>, first.div_ = &handle<Div>;
   graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; },
                                    [&] { first.start(); });
-  graph const better = optimize(simple);
+  graph const better = optimize(simple, purpose::values);
   graph const inverted = share_reciprocals<Mul>(better);
-  return optimize(inverted);
+  return optimize(inverted, purpose::values);
 }
 } // namespace detail
 
@@ -34048,11 +34177,12 @@ constexpr graph relaxed(graph const& g) {
 /// inputs, are computed once
 /// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where
 /// they are least work; what several values are divided by is inverted once. Expected constant work per node. Graphs
-/// that write into their arguments are optimized only: a result that is an argument would be read after the write. A
-/// template, so that units which do not fuse know nothing of the operators it writes with.
+/// that write into their arguments are optimized only: a result that is an argument would be read after the write. The
+/// result is for values alone (`purpose::values`). A template, so that units which do not fuse know nothing of the
+/// operators it writes with.
 template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
-  graph const ready = optimize(g);
+  graph const ready = optimize(g, purpose::values);
   return detail::relaxed<Mul>(ready);
 }
 
@@ -37856,7 +37986,8 @@ struct rules<gather_t> {
   }
 };
 
-/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
+/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate; a source may be greater
+/// than the index, and has gradients of zeros there. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
@@ -37902,7 +38033,7 @@ struct rules<scatter_add_t> {
   template <class Op>
   static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
                             value auto const& index, value auto const&) {
-    return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
+    return bind<gather_t>(op.a)(g, index); // of a source that is read as a whole: the public function cuts it
   }
   template <class Op, class N, class X, class I, class S>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
@@ -37924,6 +38055,21 @@ inline constexpr auto no_element_of_rank = [](dims const& s) {
   for (int k = 0; k < r.n; ++k) r[k] = 0;
   return r;
 };
+/// The part of a source that an index of other sizes reads: the first elements along every axis.
+inline constexpr auto sizes_to_read = [](dims const& source, dims const& index) {
+  bool fits = source.n == index.n;
+  for (int k = 0; fits && k < index.n; ++k) fits = index[k] <= source[k];
+  return fits ? index : source;
+};
+template <value S, class I>
+constexpr auto part_to_read(S const& source, I const& index) {
+  auto const sizes = on_dims(sizes_to_read, shape_of(source), index);
+  auto const first = [&](auto const& v) {
+    return as_strided(contiguous(v), sizes, on_dims([](dims const& s) { return contiguous_strides(s); }, shape_of(v)),
+                      ints<0>{});
+  };
+  return choose(same_fact(sizes, shape_of(source)), identity, first, source);
+}
 /// No element of `x`, in a shape without elements.
 template <value X, class S>
 constexpr auto nothing_of(X const& x, S const& shape) {
@@ -37955,9 +38101,9 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
   return detail::unless_index_is_empty(
       x, index,
       [&](auto const& v) {
-        return detail::reshape_to(
-            bind<scatter_add_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index), detail::of_rank_one(source)),
-            shape_of(v));
+        auto const at = detail::of_rank_one(index);
+        auto const added = detail::part_to_read(detail::of_rank_one(source), shape_of(at));
+        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
       },
       [&](auto const& v) { // adds nothing, and the source has a gradient of zeros
         auto const none = on_dims(detail::no_element_of_rank, shape_of(v));
@@ -38571,7 +38717,8 @@ constexpr auto unless_empty(X const& x, F const& f, G const& g) {
 }
 } // namespace detail
 
-/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
+/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only. Of integers and truth
+/// values it is that of the default dtype.
 inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   static constexpr auto op_name = "logsumexp";
   template <value X, class A, class K = ints<0>>
@@ -38581,11 +38728,14 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
       auto const s = sum(exp(sub(v, m)), axes, keep);
       return add(log(s), detail::reshape_to(m, shape_of(s)));
     };
-    auto const of_numbers = [&](auto const& v) {
+    auto const of_floating = [&](auto const& v) {
       return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
     };
-    auto const of_bool = [&](auto const& v) { return of_numbers(to(v, ints<static_cast<index_t>(dtype::uint8)>{})); };
-    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_bool, of_numbers, x);
+    // Integers are converted first, as in PyTorch: a difference of them would wrap around.
+    auto const of_integers = [&](auto const& v) {
+      return of_floating(to(v, ints<static_cast<index_t>(default_dtype)>{}));
+    };
+    return choose(detail::is_floating_fact(x), of_floating, of_integers, x);
   }
 } logsumexp{};
 
