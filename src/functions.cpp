@@ -15,6 +15,7 @@ template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
 template struct interpreter_layer<vmap_interpreter<batch_level, dims>>;
 template struct interpreter_layer<functionalize_interpreter<tensor>>;
 template class backward_run<tensor>;
+template class registry<void>;
 template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);

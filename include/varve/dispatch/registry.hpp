@@ -77,91 +77,22 @@ struct defined_operator {
 template <class T = void>
 class registry {
 public:
-  static registry& instance() {
-    static registry* const r = new registry; // outlives every library, whatever the order of destruction
-    return *r;
-  }
+  static registry& instance();
   /// How much is kept: for tests.
   struct counts {
     std::size_t tables, functions, operators;
     bool operator==(counts const&) const = default;
   };
-  counts kept() {
-    spin_lock::held const on(lock_of_tables);
-    return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
-  }
+  counts kept();
 
   /// Defines an operator; null when there is one of that name. Nobody else can define it in between.
-  op_table const* define(void const* library, std::string const& name, operator_schema const& s) {
-    std::string schema = to_string(s);
-    schema.erase(0, schema.find('('));
-    spin_lock::held const on(lock_of_tables);
-    if (table_named(name.c_str())) return nullptr;
-    defined_operator* d = nullptr;
-    for (auto const& o : definitions_)
-      if (!o->library && o->name == name && o->schema == schema) d = o.get();
-    if (!d) {
-      definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
-      d = definitions_.back().get();
-      of(&d->registered).defined = true;
-    }
-    d->library = library;
-    rebuild(of(&d->registered));
-    d->entry.next = first_table();
-    first_table() = &d->entry;
-    return &d->table;
-  }
+  op_table const* define(void const* library, std::string const& name, operator_schema const& s);
   /// Registers a kernel, fallthrough or rule of an operator.
-  void add(op_table const* op, registration_record r, function_owner f = nullptr) {
-    spin_lock::held const on(lock_of_tables);
-    entry& e = of(op->registered);
-    int rules = 0;
-    for (auto const& o : e.records) {
-      rules += o.rule.call != nullptr;
-      if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
-        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " +
-                              (r.rule.call ? "rule" : "kernel") + " registered for " +
-                              (r.rule.call ? r.rule.kind : name(r.key)) +
-                              " already; the library that registered it must end first")
-                                 .c_str());
-    }
-    if (r.rule.call && rules == dispatch_table::most_rules)
-      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
-                            " kinds of transform, and no room for " + r.rule.kind +
-                            "; process it by a kernel for dispatch_key::transform")
-                               .c_str());
-    keep(r, f);
-    e.records.push_back(r);
-    rebuild(e);
-  }
-  void add_fallback(registration_record r, function_owner f = nullptr) {
-    spin_lock::held const on(lock_of_tables);
-    for (auto const& f : fallbacks_)
-      if (f.key == r.key)
-        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
-                              " is registered already; the library that registered it must end first")
-                                 .c_str());
-    keep(r, f);
-    fallbacks_.push_back(r);
-    rebuild_all();
-  }
+  void add(op_table const* op, registration_record r, function_owner f = nullptr);
+  void add_fallback(registration_record r, function_owner f = nullptr);
   /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and
   /// is told that it has no kernel.
-  void remove(void const* library) {
-    spin_lock::held const on(lock_of_tables);
-    for (table_entry** t = &first_table(); *t;) {
-      defined_operator* const d = definition((*t)->table);
-      if (d && d->library == library) *t = (*t)->next;
-      else t = &(*t)->next;
-    }
-    for (auto const& d : definitions_)
-      if (d->library == library) d->library = nullptr;
-    auto const mine = [&](registration_record const& r) { return r.library == library; };
-    bool const all = std::erase_if(fallbacks_, mine);
-    for (auto const& e : entries_)
-      if (std::erase_if(e->records, mine) && !all) rebuild(*e);
-    if (all) rebuild_all();
-  }
+  void remove(void const* library);
 
 private:
   template <class X>
@@ -174,112 +105,20 @@ private:
     many<registration_record> records;
   };
 
-  entry& of(slot s) {
-    for (auto const& e : entries_)
-      if (e->table == s) return *e;
-    entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
-    return *entries_.back();
-  }
-  defined_operator* definition(op_table const* t) {
-    for (auto const& d : definitions_)
-      if (&d->table == t) return d.get();
-    return nullptr;
-  }
+  entry& of(slot s);
+  defined_operator* definition(op_table const* t);
   /// Keeps the function of a record: the one given, or an equal one that is there already.
-  void keep(registration_record& r, function_owner& f) {
-    if (!f) return;
-    void*& self = r.rule.call ? r.rule.self : r.kernel.self;
-    if (f->equals)
-      for (auto const& k : functions_)
-        if (k->type == f->type && k->equals(k.get(), f.get())) {
-          self = k.get();
-          return;
-        }
-    self = f.get();
-    (f->equals ? functions_ : single_functions_).push_back(std::move(f));
-  }
+  void keep(registration_record& r, function_owner& f);
   /// The table of that content, for ever.
-  dispatch_table const* shared(dispatch_table const& t) {
-    for (auto const& k : tables_)
-      if (*k == t) return k.get();
-    tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
-    return tables_.back().get();
-  }
-  void rebuild_all() {
-    for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
-    for (auto const& e : entries_) rebuild(*e);
-  }
-  void rebuild(entry& e) {
-    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
-    e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
-  }
-  dispatch_table table_of_records(entry const& e) const {
-    dispatch_table t;
-    int rules = 0;
-    for (auto const& r : e.records)
-      if (r.rule.call) t.rules[rules++] = r.rule;
-    t.kernels = kernels_of_records(e);
-    kernel_inventory const fallbacks = fallbacks_of_all();
-    for (int i = 1; i < dispatch_key_count; ++i) {
-      auto const k = static_cast<dispatch_key>(i);
-      t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
-    }
-    t.at[0] = {&no_kernel};
-    t.stops = stops_of(t.kernels, fallbacks);
-    if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
-    return t;
-  }
-  static kernel_inventory kernels_of_records(entry const& e) {
-    kernel_inventory kernels;
-    if (!e.defined) kernels = built_in_kernels;
-    for (auto const& r : e.records) {
-      if (r.rule.call) continue;
-      r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
-    }
-    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
-    if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
-      for (int i = 1; i < dispatch_key_count; ++i)
-        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
-    return kernels;
-  }
-  kernel_inventory fallbacks_of_all() const {
-    kernel_inventory fallbacks = built_in_fallbacks;
-    for (auto const& f : fallbacks_) {
-      fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
-      fallbacks.direct &= ~kernel_inventory::bit(f.key);
-      f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
-    }
-    return fallbacks;
-  }
-  static boxed_kernel const* registered(entry const& e, dispatch_key k) {
-    for (auto const& r : e.records)
-      if (r.key == k && r.kernel.call) return &r.kernel;
-    return nullptr;
-  }
+  dispatch_table const* shared(dispatch_table const& t);
+  void rebuild_all();
+  void rebuild(entry& e);
+  dispatch_table table_of_records(entry const& e) const;
+  static kernel_inventory kernels_of_records(entry const& e);
+  kernel_inventory fallbacks_of_all() const;
+  static boxed_kernel const* registered(entry const& e, dispatch_key k);
   /// What stands at a key for which `resolve` decided so.
-  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const {
-    switch (where) {
-    case resolution::direct:
-      if (boxed_kernel const* own = registered(e, k)) return *own;
-      return unregistered.at[static_cast<int>(k)];
-    case resolution::composite_explicit_non_functional:
-      return *registered(e, dispatch_key::composite_explicit_non_functional);
-    case resolution::composite_explicit:
-      return *registered(e, dispatch_key::composite_explicit);
-    case resolution::composite_implicit:
-      return *registered(e, dispatch_key::composite_implicit);
-    case resolution::autograd:
-      return *registered(e, dispatch_key::autograd);
-    case resolution::fallback:
-      for (auto const& f : fallbacks_)
-        if (f.key == k) return f.kernel;
-      return unregistered.at[static_cast<int>(k)];
-    case resolution::fallthrough:
-      return {};
-    default:
-      return {&no_kernel};
-    }
-  }
+  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const;
 
   many<std::unique_ptr<entry>> entries_;
   many<std::unique_ptr<dependent<defined_operator, T>>> definitions_;
@@ -289,3 +128,202 @@ private:
 };
 
 } // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+template <class T>
+registry<T>& registry<T>::instance() {
+  static registry* const r = new registry; // outlives every library, whatever the order of destruction
+  return *r;
+}
+template <class T>
+auto registry<T>::kept() -> counts {
+  spin_lock::held const on(lock_of_tables);
+  return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
+}
+template <class T>
+op_table const* registry<T>::define(void const* library, std::string const& name, operator_schema const& s) {
+  std::string schema = to_string(s);
+  schema.erase(0, schema.find('('));
+  spin_lock::held const on(lock_of_tables);
+  if (table_named(name.c_str())) return nullptr;
+  defined_operator* d = nullptr;
+  for (auto const& o : definitions_)
+    if (!o->library && o->name == name && o->schema == schema) d = o.get();
+  if (!d) {
+    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
+    d = definitions_.back().get();
+    of(&d->registered).defined = true;
+  }
+  d->library = library;
+  rebuild(of(&d->registered));
+  d->entry.next = first_table();
+  first_table() = &d->entry;
+  return &d->table;
+}
+template <class T>
+void registry<T>::add(op_table const* op, registration_record r, function_owner f) {
+  spin_lock::held const on(lock_of_tables);
+  entry& e = of(op->registered);
+  int rules = 0;
+  for (auto const& o : e.records) {
+    rules += o.rule.call != nullptr;
+    if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
+      throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") +
+                            " registered for " + (r.rule.call ? r.rule.kind : name(r.key)) +
+                            " already; the library that registered it must end first")
+                               .c_str());
+  }
+  if (r.rule.call && rules == dispatch_table::most_rules)
+    throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
+                          " kinds of transform, and no room for " + r.rule.kind +
+                          "; process it by a kernel for dispatch_key::transform")
+                             .c_str());
+  keep(r, f);
+  e.records.push_back(r);
+  rebuild(e);
+}
+template <class T>
+void registry<T>::add_fallback(registration_record r, function_owner f) {
+  spin_lock::held const on(lock_of_tables);
+  for (auto const& f : fallbacks_)
+    if (f.key == r.key)
+      throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
+                            " is registered already; the library that registered it must end first")
+                               .c_str());
+  keep(r, f);
+  fallbacks_.push_back(r);
+  rebuild_all();
+}
+template <class T>
+void registry<T>::remove(void const* library) {
+  spin_lock::held const on(lock_of_tables);
+  for (table_entry** t = &first_table(); *t;) {
+    defined_operator* const d = definition((*t)->table);
+    if (d && d->library == library) *t = (*t)->next;
+    else t = &(*t)->next;
+  }
+  for (auto const& d : definitions_)
+    if (d->library == library) d->library = nullptr;
+  auto const mine = [&](registration_record const& r) { return r.library == library; };
+  bool const all = std::erase_if(fallbacks_, mine);
+  for (auto const& e : entries_)
+    if (std::erase_if(e->records, mine) && !all) rebuild(*e);
+  if (all) rebuild_all();
+}
+template <class T>
+auto registry<T>::of(slot s) -> entry& {
+  for (auto const& e : entries_)
+    if (e->table == s) return *e;
+  entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
+  return *entries_.back();
+}
+template <class T>
+defined_operator* registry<T>::definition(op_table const* t) {
+  for (auto const& d : definitions_)
+    if (&d->table == t) return d.get();
+  return nullptr;
+}
+template <class T>
+void registry<T>::keep(registration_record& r, function_owner& f) {
+  if (!f) return;
+  void*& self = r.rule.call ? r.rule.self : r.kernel.self;
+  if (f->equals)
+    for (auto const& k : functions_)
+      if (k->type == f->type && k->equals(k.get(), f.get())) {
+        self = k.get();
+        return;
+      }
+  self = f.get();
+  (f->equals ? functions_ : single_functions_).push_back(std::move(f));
+}
+template <class T>
+dispatch_table const* registry<T>::shared(dispatch_table const& t) {
+  for (auto const& k : tables_)
+    if (*k == t) return k.get();
+  tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
+  return tables_.back().get();
+}
+template <class T>
+void registry<T>::rebuild_all() {
+  for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
+  for (auto const& e : entries_) rebuild(*e);
+}
+template <class T>
+void registry<T>::rebuild(entry& e) {
+  bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
+  e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
+}
+template <class T>
+dispatch_table registry<T>::table_of_records(entry const& e) const {
+  dispatch_table t;
+  int rules = 0;
+  for (auto const& r : e.records)
+    if (r.rule.call) t.rules[rules++] = r.rule;
+  t.kernels = kernels_of_records(e);
+  kernel_inventory const fallbacks = fallbacks_of_all();
+  for (int i = 1; i < dispatch_key_count; ++i) {
+    auto const k = static_cast<dispatch_key>(i);
+    t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
+  }
+  t.at[0] = {&no_kernel};
+  t.stops = stops_of(t.kernels, fallbacks);
+  if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+  return t;
+}
+template <class T>
+kernel_inventory registry<T>::kernels_of_records(entry const& e) {
+  kernel_inventory kernels;
+  if (!e.defined) kernels = built_in_kernels;
+  for (auto const& r : e.records) {
+    if (r.rule.call) continue;
+    r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
+  }
+  // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+  if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
+    for (int i = 1; i < dispatch_key_count; ++i)
+      if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
+  return kernels;
+}
+template <class T>
+kernel_inventory registry<T>::fallbacks_of_all() const {
+  kernel_inventory fallbacks = built_in_fallbacks;
+  for (auto const& f : fallbacks_) {
+    fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
+    fallbacks.direct &= ~kernel_inventory::bit(f.key);
+    f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
+  }
+  return fallbacks;
+}
+template <class T>
+boxed_kernel const* registry<T>::registered(entry const& e, dispatch_key k) {
+  for (auto const& r : e.records)
+    if (r.key == k && r.kernel.call) return &r.kernel;
+  return nullptr;
+}
+template <class T>
+boxed_kernel registry<T>::kernel_of(entry const& e, dispatch_key k, resolution where) const {
+  switch (where) {
+  case resolution::direct:
+    if (boxed_kernel const* own = registered(e, k)) return *own;
+    return unregistered.at[static_cast<int>(k)];
+  case resolution::composite_explicit_non_functional:
+    return *registered(e, dispatch_key::composite_explicit_non_functional);
+  case resolution::composite_explicit:
+    return *registered(e, dispatch_key::composite_explicit);
+  case resolution::composite_implicit:
+    return *registered(e, dispatch_key::composite_implicit);
+  case resolution::autograd:
+    return *registered(e, dispatch_key::autograd);
+  case resolution::fallback:
+    for (auto const& f : fallbacks_)
+      if (f.key == k) return f.kernel;
+    return unregistered.at[static_cast<int>(k)];
+  case resolution::fallthrough:
+    return {};
+  default:
+    return {&no_kernel};
+  }
+}
+} // namespace varve::detail
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/builder.hpp>
+#include <varve/graph/interpret.hpp>
+#include <varve/interpreter/grad_mode.hpp>
+#include <varve/interpreter/interpreter.hpp>
+#include <varve/op/clone.hpp>
+#include <varve/op/in_place.hpp>
+#include <varve/op/randn.hpp>
+
+#include <vector>
+
+namespace varve {
+
+namespace detail {
+/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+index_t span_of(dims const& sizes, dims const& strides);
+/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+template <class T>
+T copy_as_laid_out(T const& t) {
+  if (t.is_wrapped()) return clone(t);
+  no_grad const off;
+  T r;
+  if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+    r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
+    copy_(r, t);
+  } else {
+    r = clone(t);
+  }
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
+} // namespace detail
+
+/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
+/// counterpart of calling operators on proxies; both write by the same `graph_builder`.
+struct trace_layer : layer {
+  graph_builder builder;
+  trace_layer* outer = nullptr;
+  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are
+  /// refused.
+  boxed_args* captures = nullptr;
+  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of
+  /// theirs that it captures are known as such.
+  int hidden = 0;
+
+  /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
+  /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
+  bool folds = false;
+
+  /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
+  /// drawn where no other layer sees it. The caller puts the generator back.
+  bool apart = false;
+  /// ... or, for a trace that happens at every call, the values themselves, as long as nothing writes into them: what
+  /// would throws `write_met`, and is to be traced again on copies.
+  bool copies = true;
+  struct write_met {};
+  /// How copies are made: `detail::copy_as_laid_out`. (A pointer, so that the header alone instantiates no operator.)
+  tensor (*copy)(tensor const&) = nullptr;
+  /// The custom function whose `forward` it is: that may use of the traced values those it is given.
+  char const* custom = nullptr;
+  /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
+  /// be traced do not wait for the others. Undefined: all.
+  tensor lanes;
+
+  /// The trace of a function inside another traced one, whose values it lifts to inputs.
+  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+    outer = &around;
+    hidden = around.hidden + 1;
+    apart = true;
+    lanes = around.lanes;
+    copies = !around.apart || around.copies;
+    copy = around.copy;
+  }
+  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
+  explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
+    pushed::name(*this, this_thread_state.transforms);
+  }
+  static layer_kind const own_kind;
+  /// Runs what works on the real values, with this layer off the stack.
+  template <class Body>
+  auto below(Body const& body) const {
+    temporarily_popped const off(hidden);
+    scaffolding const for_shapes(apart);
+    return body();
+  }
+  /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
+  tensor value_of(tensor const& t) const;
+  /// What a thread's trace cannot keep: refused by name.
+  void require_kept() const;
+  /// Is a call on these written down, or does it fold?
+  bool records(boxed_args const& x, bool random = false) const;
+  /// Says how a node was called, which this thread has just done.
+  void called(int node, bool grad_mode);
+  /// A value of the trace: the real tensor with its node number.
+  tensor wrap(tensor const& v, int node) const;
+  int node_of(tensor const& t);
+  /// Is it a value of this trace or one around it?
+  bool owns(tensor const& t) const;
+  /// The real tensor behind a value of this trace or one around it.
+  tensor real(tensor const& t) const;
+  boxed_args reals(boxed_args const& x) const;
+  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
+  /// operands. `choose` makes one of the real results of both, `prepare` is given both traces.
+  template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
+  boxed_args record_branches(
+      op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at,
+      Choose const& choose, Prepare const& prepare = [](trace_layer&, trace_layer&) {}) {
+    require_kept();
+    std::vector<int> ids;
+    for (auto const& t : x) ids.push_back(node_of(t));
+    std::vector<boxed_args> values;
+    generator const before = default_generator;
+    auto const trace_into = [&](trace_layer& l, std::size_t k) {
+      boxed_args in;
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(real(x[i])));
+      values.push_back(l.trace_function([&] { return functions[k](in); }));
+      l.builder.close();
+      default_generator = before;
+    };
+    trace_layer on_true(*this), on_false(*this);
+    prepare(on_true, on_false);
+    trace_into(on_true, 0);
+    bool const one = functions.size() == 1;
+    if (!one) trace_into(on_false, 1);
+    if (!one && values[0].size() != values[1].size())
+      throw shape_error((std::string("varve: ") + handle->name +
+                         ": both functions must return the same number of values: " + std::to_string(values[0].size()) +
+                         " and " + std::to_string(values[1].size()))
+                            .c_str());
+    int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
+                                            one ? nullptr : &on_false.builder);
+    called(node, this_thread_state.grad_mode);
+    boxed_args r;
+    for (int k = 0; k < values[0].size(); ++k) {
+      tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
+      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+    }
+    return r;
+  }
+
+  /// A further argument of the function.
+  tensor input(tensor const& t);
+  /// Runs the function, whose results become those of the graph: the real ones.
+  template <class Body>
+  boxed_args trace_function(Body const& body) {
+    pushed const on(this_thread_state.transforms, *this);
+    boxed_args const y = body();
+    boxed_args values;
+    for (auto const& t : y) {
+      builder.result(node_of(t));
+      values.push_back(real(t));
+    }
+    require_kept();
+    return values;
+  }
+
+  /// Indices in `captures` of the inputs behind the arguments, in their order.
+  std::vector<int> captured() const;
+
+private:
+  /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
+  struct scaffolding {
+    bool on;
+    explicit scaffolding(bool really) : on(really) { count(1); }
+    scaffolding(scaffolding const&) = delete;
+    scaffolding& operator=(scaffolding const&) = delete;
+    ~scaffolding() { count(-1); }
+    void count(int by) const {
+      for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
+        if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+    }
+  };
+  std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  boxed_args outside_;                               // tensors that it runs on without a copy
+  boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
+  layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  std::uint64_t sets_ = detail::generator_sets;
+  generator drawn_ = default_generator; // as the trace left it
+  bool ambient_ = is_grad_enabled();    // as the trace began
+
+  /// What an operator is run on.
+  tensor run_on(tensor const& t);
+  static bool is_random(boxed_op const& op);
+  /// What was drawn until now was drawn by what is traced.
+  void settle();
+  /// Is it memory that was there before the trace?
+  bool is_outside(tensor const& t) const;
+  tensor run(boxed_op const& op, boxed_args const& x) const;
+  tensor record(boxed_op const& op, boxed_args const& x);
+};
+inline constexpr layer_kind trace_layer::own_kind{
+    .name = "trace",
+    .role = layer_role::trace,
+    .process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      return static_cast<trace_layer&>(l).record(op, x);
+    },
+    .records = true};
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve {
+namespace detail {
+VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides) {
+  index_t span = 1, count = 1;
+  for (int k = 0; k < sizes.n; ++k) {
+    index_t inside = 0; // of the dimensions with smaller strides
+    for (int q = 0; q < sizes.n; ++q)
+      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+        inside += (sizes[q] - 1) * strides[q];
+    if (sizes[k] > 1 && strides[k] <= inside) return 0;
+    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+  }
+  return span > 2 * count ? 0 : span;
+}
+} // namespace detail
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return below([&] { return copy(t); });
+}
+VARVE_LIBRARY void trace_layer::require_kept() const {
+  if (this_thread_state.modes.top != modes_)
+    refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
+                                         "know of it; switch it on around the call of what was traced");
+  if (builder.writes_scaffolds()) return; // the generator will be put back
+  if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
+      default_generator.offset != drawn_.offset)
+    refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
+                                         "set_rng_state, generator_guard): the graph would not know of it; set it "
+                                         "around the call of what was traced");
+}
+VARVE_LIBRARY bool trace_layer::records(boxed_args const& x, bool random) const {
+  bool traced = !folds || random;
+  for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+  return traced;
+}
+VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
+  settle();
+  if (detail::runs_text) builder.is_text(node);
+  bool const now = grad_mode && !this_thread_inference;
+  if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
+}
+VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) const {
+  return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
+}
+VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
+  if (!t.defined())
+    refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
+                                         "traced; return only tensors that hold something");
+  if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
+  if (t.is_number())
+    return builder.constant(t.dtype(),
+                            is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
+  if (custom && t.is_wrapped() && outer->owns(t))
+    refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
+                                        "arguments (hidden in another one, or captured); pass it to apply");
+  if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+  if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
+  if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+  for (std::size_t k = 0; k < captured_.size(); k += 2)
+    if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+  int at = 0;
+  while (at < captures->size() && !(*captures)[at].is(t)) ++at;
+  if (at == captures->size()) captures->push_back(t);
+  captured_.push_back(at);
+  captured_.push_back(builder.input({t.dtype(), t.sizes()}));
+  return captured_.back();
+}
+VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (t.layer() == l->id) return true;
+  return false;
+}
+VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+  return t;
+}
+VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
+  boxed_args r;
+  for (auto const& t : x) r.push_back(real(t));
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
+  if (!copies) outside_.push_back(t);
+  return wrap(value_of(t), builder.input({t.dtype(), t.sizes()}));
+}
+VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
+  std::vector<int> r;
+  for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
+  if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+  if (!copies) {
+    tensor const value = real(t);
+    if (!is_outside(value)) outside_.push_back(value);
+    return value;
+  }
+  for (int k = 0; k < copied_.size(); k += 2)
+    if (copied_[k].is(t)) return copied_[k + 1];
+  tensor const copy = value_of(real(t));
+  copied_.push_back(t);
+  copied_.push_back(copy);
+  return copy;
+}
+VARVE_LIBRARY void trace_layer::settle() {
+  if (!builder.writes_scaffolds()) drawn_ = default_generator;
+}
+VARVE_LIBRARY bool trace_layer::is_random(boxed_op const& op) {
+  return op.table->handle && op.table->handle()->kind == op_kind::random;
+}
+VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (auto const& o : l->outside_)
+      if (t.shares_storage(o)) return true;
+  return false;
+}
+VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
+  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
+  if (apart && is_random(op)) {
+    emptied const alone(this_thread_state.transforms);
+    return op(x);
+  }
+  return below([&] { return op(x); });
+}
+VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
+  require_kept();
+  if (!records(x, is_random(op))) {
+    tensor const y = run(op, x);
+    settle();
+    return y;
+  }
+  boxed_args inner;
+  std::vector<int> ids;
+  for (auto const& t : x) {
+    ids.push_back(node_of(t));
+    inner.push_back(run_on(t));
+  }
+  tensor const y = run(op, inner);
+  int const node =
+      builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  called(node, grad_mode);
+  return wrap(y, node);
+}
+} // namespace varve
+#endif
