@@ -92,6 +92,32 @@ constexpr bool is_short() {
 VARVE_PART inline void clear_rows(void* rows, index_t from, index_t to, index_t bytes) {
   std::memset(static_cast<std::byte*>(rows) + from * bytes, 0, static_cast<std::size_t>((to - from) * bytes));
 }
+/// Runs the steps of a loop, at most `n` unless it is `Conditional`; how many it were. What is carried is in `here` at
+/// last. Steps are written twice where they are short or go on by a condition: with places that are constants, what is
+/// carried may stay in registers.
+template <bool Conditional, bool Short, class Places>
+VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes_on, auto const& step) {
+  index_t k = 0;
+  if constexpr (Conditional) {
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    if constexpr (Short)
+      for (; k + 1 < n; k += 2) {
+        step(here, there, k);
+        step(there, here, k + 1);
+      }
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
+  }
+  return k;
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -136,26 +162,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
               nullptr});
   };
-  index_t k = 0;
-  if constexpr (open || counted) {
-    // Written twice: with places that are constants what is carried may stay in registers.
-    while (goes_on(here, k)) {
-      step(here, there, k++);
-      if (!goes_on(there, k)) break;
-      step(there, here, k++);
-    }
-    if (k % 2) std::swap(here, there);
-  } else {
-    if constexpr (is_short<sub>())
-      for (; k + 1 < n; k += 2) { // for the same reason
-        step(here, there, k);
-        step(there, here, k + 1);
-      }
-    for (; k < n; ++k) {
-      step(here, there, k);
-      std::swap(here, there);
-    }
-  }
+  index_t const k = walk < open || counted, is_short<sub>() > (here, there, n, goes_on, step);
   if constexpr (open || counted) {
     if (k % 2)
       ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))

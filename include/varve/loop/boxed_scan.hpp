@@ -165,6 +165,9 @@ auto as_tensors(T const& tree) {
       },
       tree);
 }
+/// How many steps `scan` or `map` makes of the values that are walked through, operands behind the `carried` ones; all
+/// must have that many rows. `given`: of the first one, or a number of steps alone.
+index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given);
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
@@ -196,14 +199,11 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
   int const w = x.size() - c;
-  index_t length = 0;
-  if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
-  else if (w > 0) length = walked_size(x[c].sizes())[0];
-  for (int k = c; k < x.size(); ++k)
-    if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
-  if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
-  if (length < 0 || (length == 0 && w == 0))
-    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  index_t const given = [&] {
+    if constexpr (is_steps<Xs>) return to_dims(length_of(xs))[0];
+    else return w > 0 ? walked_size(x[c].sizes())[0] : index_t(0);
+  }();
+  index_t const length = steps_of(who, x, carries, c, given);
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
@@ -232,3 +232,16 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
 } // namespace detail
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given) {
+  for (int k = carried; k < x.size(); ++k)
+    if (walked_size(x[k].sizes())[0] != given) refuse::lengths_differ(who, dims{given}, x[k].sizes());
+  if (carries && carried == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
+  if (given < 0 || (given == 0 && x.size() == carried))
+    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  return given;
+}
+} // namespace varve::detail
+#endif
