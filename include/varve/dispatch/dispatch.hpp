@@ -47,11 +47,15 @@ template <class... X>
 using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
 
 namespace detail {
+/// Are two interpreters of one transform? They are one; or one is that of some of the lanes (`hop/some_lanes.hpp`).
+template <class I, class J>
+inline constexpr bool same_transform = std::is_base_of_v<I, J> || std::is_base_of_v<J, I>;
 /// Do all values of the top level belong to one transform?
 template <class... X>
 inline constexpr bool one_transform = ([] {
-  if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
-  else return true;
+  if constexpr (!at_level<X, top_level<X...>>) return true;
+  else if constexpr (std::is_same_v<typename X::interpreter, innermost_t<X...>>) return true;
+  else return same_transform<typename X::interpreter, innermost_t<X...>>;
 }() && ...);
 template <class... X>
 constexpr void refuse_confusion() {
@@ -67,7 +71,8 @@ namespace detail {
 template <int Level, class I, class X, class... Rest>
 VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
   if constexpr (at_level<X, Level>)
-    if (!found || !found->alive()) found = &x.in;
+    if constexpr (std::is_same_v<typename X::interpreter, I>)
+      if (!found || !found->alive()) found = &x.in;
   if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
 }
 } // namespace detail

@@ -19,6 +19,54 @@ inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V
 template <class Lv, class N, class V, class Extra>
 inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
 
+/// The interpreter of a static `vmap`, in a function that only some of its lanes run: loops do not wait for the others.
+template <class I, class P>
+struct some_lanes_of : I {
+  [[no_unique_address]] P which; // one truth value for each lane, as seen below the `vmap`
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (requires { Op::end_is_open; }) {
+      if constexpr (Op::end_is_open)
+        return rules<typename Op::tag>::vmap(*this, op.for_lanes(), x..., this->close(*this, which));
+      else return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      return in_these_lanes(I::process(op, x...));
+    }
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return in_these_lanes(I::lift(v));
+  }
+  /// A value of the `vmap` as the function sees it; any other as it is.
+  template <class V>
+  constexpr auto in_these_lanes(V const& v) const {
+    if constexpr (at_level<V, I::level>) return this->close(*this, v.value);
+    else return v;
+  }
+  /// A result of the function, for all lanes.
+  template <class V>
+  static constexpr auto in_all_lanes(V const& v) {
+    if constexpr (at_level<V, I::level>) return I::close(static_cast<I const&>(v.in), v.value);
+    else return v;
+  }
+};
+template <class I, class P, class V, class Extra>
+inline constexpr bool only_mapped<seen<some_lanes_of<I, P>, V, Extra>> = only_mapped<V>;
+
+/// The lanes for which `which` holds, of those that run what is running.
+template <class I, class P>
+constexpr auto lanes_for(seen<I, P> const& which) {
+  return some_lanes_of<I, P>{which.in, which.value};
+}
+template <class I, class Q, class P>
+constexpr auto lanes_for(seen<some_lanes_of<I, Q>, P> const& which) {
+  auto const both = where(which.in.which, which.value, false);
+  return some_lanes_of<I, std::remove_const_t<decltype(both)>>{which.in, both};
+}
+
 /// What only some lanes read: a constant to derivatives elsewhere.
 template <class P, class X>
 constexpr auto cut_elsewhere(P const& which, X const& x) {
@@ -29,7 +77,10 @@ constexpr auto cut_elsewhere(P const& which, X const& x) {
 /// operands.
 template <class F, class P, class... X>
 constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
-  return spread(f, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x));
+  auto const lanes = lanes_for(which);
+  auto const run = [&](auto const&... v) { return f(lanes.in_these_lanes(v)...); };
+  return tree_map([&](auto const& y) { return lanes.in_all_lanes(y); },
+                  spread(run, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x)));
 }
 /// ... on tensors, whatever it captures: `boxed_some_lanes.hpp`.
 template <class F, class P>

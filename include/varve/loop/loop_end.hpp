@@ -36,6 +36,19 @@ struct condition_behind_count {
     return spread(f, part(p, one_of(n), n));
   }
 };
+/// ... in the lanes for which a last captured value holds.
+template <class F>
+struct condition_of_lanes {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const n = count_of(p);
+    auto const last = n - one_of(n);
+    return tree_map([&](auto const& go) { return where(first_of(part(p, last, n)), go, false); },
+                    spread(f, part(p, n - n, last)));
+  }
+};
 /// ... of which one lane at least says yes; the lanes are dimension 0.
 template <class F>
 struct some_lane {
@@ -82,6 +95,7 @@ struct unless_true {
   constexpr auto reentering(I const& in) const {
     return unless_true<reentering_fn<I, F>>{{in, condition}};
   }
+  constexpr auto for_lanes() const { return unless_true<condition_of_lanes<F>>{{condition}}; }
   constexpr auto behind_count() const { return unless_true<condition_behind_count<F>>{{condition}}; }
 };
 

@@ -88,6 +88,11 @@ struct scan_call {
     return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{
         step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
   }
+  /// The loop that goes on only in lanes for which a last captured value holds.
+  constexpr auto for_lanes() const {
+    using step = detail::step_without_last<F>;
+    return with(step{f}, carried, scanned, reverse, end.for_lanes());
+  }
   /// The call at the level that is at work (tensors: instead of below it).
   constexpr auto const& here() const { return *this; }
   static constexpr std::tuple<index_t> no_steps() { return {0}; }

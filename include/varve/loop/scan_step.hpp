@@ -100,6 +100,17 @@ struct step_without_count {
     return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
   }
 };
+/// ... given a last captured value that it does not read.
+template <class F>
+struct step_without_last {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const n = count_of(p);
+    return spread(f, part(p, n - n, n - one_of(n)));
+  }
+};
 /// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any
 /// lane, and those of its own: once these are done, what is carried stays, and outputs are 0.
 template <class F, class C, class X>

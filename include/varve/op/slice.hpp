@@ -96,21 +96,23 @@ constexpr dims bounds_of(R const&... r) {
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
   else return dims(r...);
 }
-/// Refuses bounds that a trace would clamp to what stands for a symbolic size.
+/// Would a trace clamp bounds to what stands for a symbolic size?
 template <class X>
-constexpr void require_within(X const& x, dims const& axis, dims const& range) {
+constexpr bool is_beyond_a_symbol(X const& x, dims const& axis, dims const& range) {
   dims const sizes = to_dims(shape_of(x));
-  if (sizes.n == 0) return;
+  if (sizes.n == 0) return false;
   index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  for (int k = 0; k < range.n && k < 2; ++k)
-    if (range[k] != end && (range[k] > n || range[k] < -n))
-      backend<typename decltype(base_tag<X>())::type>::refuse_bound_beyond_symbolic_size("slice", base_value(x), n);
+  bool beyond = false;
+  for (int k = 0; k < range.n && k < 2; ++k) beyond |= range[k] != end && (range[k] > n || range[k] < -n);
+  return beyond && backend<typename decltype(base_tag<X>())::type>::may_be_symbolic(base_value(x), n);
 }
 } // namespace detail
 
 template <value X, class A, class... R>
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (traced_value<X>) detail::require_within(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...));
+  if constexpr (traced_value<X>)
+    if (detail::is_beyond_a_symbol(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...)))
+      refuse::bound_lies_beyond_what_a_symbolic_size_is_while_traced("slice");
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
     return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
   else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);

@@ -158,13 +158,10 @@ struct backend<detail::traced_base> {
     return detail::as_proxy(numel_per(from, to), b);
   }
 
-  /// Refuses a number beyond a size, where that may be a symbolic one: other calls would find it within.
-  static constexpr void refuse_bound_beyond_symbolic_size(char const* op, proxy const& of, index_t size) {
+  /// May a size be symbolic? Other calls would find within it what is beyond it now.
+  static constexpr bool may_be_symbolic(proxy const& of, index_t size) {
     graph_builder const* const b = detail::trace_of(of);
-    if (b && b->least_sample() > 0 && size >= b->least_sample())
-      refuse::argument_is_invalid(op,
-                                  "a bound lies beyond all that a symbolic size is while it is traced, so that the "
-                                  "program could not tell whether it is inside; use end, or a size that is a number");
+    return b && b->least_sample() > 0 && size >= b->least_sample();
   }
 
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A

@@ -105,8 +105,8 @@ struct trace_of_symbols {
     loop::sized_problem problem;
   };
   static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
-  static constexpr extents compute() {
-    symbolic_trace const t = run();
+  static constexpr extents compute() { // not through run(): messages of compilers stay short
+    symbolic_trace const t{F{}, names, S::info()...};
     return {t.result.view().sizes, t.problem};
   }
 };
