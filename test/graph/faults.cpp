@@ -5,8 +5,10 @@
 
 #include <varve/varve.hpp>
 
+#include <atomic>
 #include <functional>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <varve_test.hpp>
@@ -362,4 +364,36 @@ TEST_CASE("the text of a custom function stays what it is in optimized graphs", 
     CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::interpret(h, boxed_args(v))[0]); })(x),
                     vv::transform_error);
   }
+}
+
+TEST_CASE("threads that call a compiled function first together make its program once", "[graph][compile][threads]") {
+  std::atomic<int> traced = 0;
+  auto const f = vv::compile([&](tensor const& v) {
+    ++traced;
+    return v * 2.0 + 1.0;
+  });
+  std::vector<std::vector<double>> results(4);
+  std::vector<std::thread> threads;
+  for (auto& r : results) threads.emplace_back([&] { r = elements(f(vector_of({1, 2}))); });
+  for (auto& t : threads) t.join();
+  for (auto const& r : results) CHECK(r == doubles({3, 5}));
+  CHECK(traced == 1);
+  CHECK(f.versions() == 1);
+}
+TEST_CASE("compile keeps the programs that were called last", "[graph][compile]") {
+  int traced = 0;
+  auto const f = vv::compile([&](tensor const& v) {
+    ++traced;
+    return vv::sum(v);
+  });
+  auto const call = [&](int n) { return f(vv::ones(vv::dims{n}, dtype::float64)).item<double>(); };
+  for (int n = 1; n <= 64; ++n) CHECK(call(n) == n);
+  CHECK((traced == 64 && f.versions() == 64));
+  CHECK(call(1) == 1);
+  CHECK(call(65) == 65); // in place of that for 2
+  CHECK((traced == 65 && f.versions() == 64));
+  CHECK(call(1) == 1);
+  CHECK(traced == 65);
+  CHECK(call(2) == 2);
+  CHECK(traced == 66);
 }

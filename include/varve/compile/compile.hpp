@@ -4,10 +4,12 @@
 #include <varve/fuse/graph.hpp>
 #include <varve/trace/make_fx.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -126,9 +128,9 @@ public:
   /// Traces and plans for these arguments, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
-    if (!find(x...)) (void)trace(x...);
+    (void)found_or_made(x...);
   }
-  /// For how many sets of dtypes and sizes a program was made.
+  /// For how many sets of dtypes and sizes a program is kept.
   std::size_t versions() const {
     detail::spin_lock::held const on(made_->lock);
     return made_->all.size();
@@ -150,8 +152,10 @@ private:
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
+    static constexpr std::size_t most = 64;
     detail::spin_lock lock;
-    std::vector<std::shared_ptr<version const>> all;
+    std::vector<std::shared_ptr<version const>> all; // what was called last comes first
+    std::mutex making;                               // what one thread makes others wait for
   };
 
   template <class... X>
@@ -184,8 +188,7 @@ private:
     auto const itself = [&] { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
     boxed_args in = tensors_of(x...);
     if (!this_thread_state.quiet() || !run_plainly(in)) return itself();
-    std::shared_ptr<version const> v = find(x...);
-    if (!v) v = trace(x...);
+    std::shared_ptr<version const> const v = found_or_made(x...);
     if (!run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
     for (int at : v->written) // the trace took them for apart, and for row-major
@@ -221,9 +224,20 @@ private:
   template <class... X>
   std::shared_ptr<version const> find(X const&... x) const {
     detail::spin_lock::held const on(made_->lock);
-    for (auto const& v : made_->all)
-      if (same_arguments(*v, x...) && same_captures(*v)) return v;
+    auto& all = made_->all;
+    for (auto v = all.begin(); v != all.end(); ++v)
+      if (same_arguments(**v, x...) && same_captures(**v)) {
+        std::rotate(all.begin(), v, v + 1);
+        return all.front();
+      }
     return nullptr;
+  }
+  template <class... X>
+  std::shared_ptr<version const> found_or_made(X const&... x) const {
+    if (auto const v = find(x...)) return v;
+    std::lock_guard const on(made_->making);
+    if (auto const v = find(x...)) return v;
+    return trace(x...);
   }
   template <class... X>
   VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
@@ -249,13 +263,18 @@ private:
                 std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
                 kinds(tensors_of(x...)), kinds(captured), captured, std::move(read.all), fuse(whole, How{}...),
                 std::move(written), std::move(results)});
+    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
-        old = v;
+        dropped = std::exchange(old, v);
         return v;
       }
-    made_->all.push_back(v);
+    made_->all.insert(made_->all.begin(), v);
+    if (made_->all.size() > cache::most) {
+      dropped = std::move(made_->all.back());
+      made_->all.pop_back();
+    }
     return v;
   }
 
@@ -265,7 +284,8 @@ private:
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
 /// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
-/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise. Arguments are tensors, or
+/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise: the 64 programs that were
+/// called last are kept. Arguments are tensors, or
 /// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
 /// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
 /// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
