@@ -208,3 +208,47 @@ TEST_CASE("small faults of eager autograd", "[autograd]") {
   CHECK(escaped.level() == -1);
   CHECK(number(2).level() == 0);
 }
+
+namespace {
+/// 3x in two results that lie in one memory: elements 0 and 1, and 1 and 2.
+struct overlapping_parts : vv::function<overlapping_parts> {
+  static auto forward(auto x) {
+    auto const t = x * 3.0;
+    return std::tuple(vv::slice(t, 0, 0, 2), vv::slice(t, 0, 1, 3));
+  }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, auto g, auto h) {
+    return vv::cat(std::vector<tensor>{vv::slice(g, 0, 0, 1), vv::slice(g, 0, 1, 2) + vv::slice(h, 0, 0, 1),
+                                       vv::slice(h, 0, 1, 2)},
+                   0) *
+           3.0;
+  }
+  static auto jvp(auto&, auto t) {
+    auto const u = t * 3.0;
+    return std::tuple(vv::slice(u, 0, 0, 2), vv::slice(u, 0, 1, 3));
+  }
+};
+} // namespace
+TEST_CASE("of two results of a custom function in one memory none may be written where that would not be seen in the "
+          "other",
+          "[autograd][custom]") { // A8
+  tensor const x = vv::ones(dims{3}, dtype::float64);
+  auto const reads = [](tensor const& v) {
+    auto const [a, b] = overlapping_parts::apply(v);
+    return vv::sum(a) + vv::sum(b);
+  };
+  auto const writes = [](tensor const& v) {
+    auto const [a, b] = overlapping_parts::apply(v);
+    vv::mul_(a, 10.0);
+    return vv::sum(a) + vv::sum(b);
+  };
+  CHECK(writes(x).item<double>() == 93.0);
+  CHECK(vv::compile(writes)(x).item<double>() == 93.0);
+  CHECK(elements(vv::grad(reads)(x)) == doubles({3, 6, 3}));
+  CHECK(elements(vv::grad(vv::functionalize(reads))(x)) == doubles({3, 6, 3}));
+  CHECK_THROWS_AS(vv::grad(writes)(x), vv::autograd_error);
+  CHECK_THROWS_AS(vv::jvp(writes, std::tuple(x), std::tuple(x)), vv::autograd_error);
+  CHECK_THROWS_AS(vv::compile(vv::grad(writes))(x), vv::autograd_error);
+  CHECK_THROWS_AS(vv::functionalize(writes)(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad(vv::functionalize(writes))(x), vv::transform_error);
+}

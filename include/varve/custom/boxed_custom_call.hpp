@@ -59,6 +59,10 @@ struct boxed_custom_call {
       for (auto const& t : x)
         if (mine(closed[k]) && mine(t) && y[k].defined() && y[k].shares_storage(t))
           closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
+    for (int k = 0; k < y.size(); ++k)                                                // nor what another result lies in
+      for (int j = 0; j < y.size(); ++j)
+        if (j != k && mine(closed[k]) && y[k].defined() && y[j].defined() && y[k].shares_storage(y[j]))
+          closed[k].set_base(y[j], view_origin::custom);
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {

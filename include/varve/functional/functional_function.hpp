@@ -69,6 +69,9 @@ public:
     return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1;
   }
 
+  /// Does result k lie in the memory of another one?
+  bool is_shared(int k) const { return k < static_cast<int>(shared_.size()) && shared_[static_cast<std::size_t>(k)]; }
+
 private:
   boxed_custom_function const& f() const { return *as_.f.f; }
   template <class Call>
@@ -86,12 +89,20 @@ private:
                                  " writes into an argument that it does not return; return it, marked dirty")
                                     .c_str());
       }
+      shared_.assign(written_.size(), false);
+      auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
+      for (int k = 0; k < y.size(); ++k)
+        for (int j = 0; j < y.size(); ++j)
+          if (j != k && is_seen(y[k]) && is_seen(y[j]) && functionalize_interpreter<T>::share_memory(y[k], y[j]))
+            shared_[static_cast<std::size_t>(k)] = true;
       return b.open(y);
     });
   }
 
   mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
-  mutable std::vector<int> written_; // of one call
+  // Of one call:
+  mutable std::vector<int> written_;
+  mutable std::vector<dependent<bool, On>> shared_;
 };
 
 /// The function one level below, without writes: what it wrote into an operand is the value of that from now on.
@@ -114,7 +125,7 @@ boxed_args functionalized_custom(layer& l, void const* function, boxed_args cons
               .c_str());
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
     if (same >= 0) r.push_back(x[same]);
-    else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain) : y[k]);
+    else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
   }
   return r;
 }

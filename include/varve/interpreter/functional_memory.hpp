@@ -70,7 +70,7 @@ struct functional_memory {
   /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
   bool hidden = false;
   bool writes_recorded = false;      // were others recorded?
-  char const* returned_by = nullptr; // the function that returned it in the memory of an operand
+  char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   std::vector<update> pending{};
   owner_lock reading{};
 

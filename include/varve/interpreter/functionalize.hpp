@@ -50,9 +50,11 @@ struct functionalize_interpreter : dynamic_level {
   boxed_args wrap(boxed_args const& y) const {
     return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
   }
-  /// What a function returned: a view of an operand is not to be written into, since how to put it back is not known.
-  tensor wrap_result(char const* who, T const& y, boxed_args const& plain) const {
+  /// What a function returned: a view of an operand, or of what another result lies in (`shared`), is not to be written
+  /// into, since how to put it back is not known.
+  tensor wrap_result(char const* who, T const& y, boxed_args const& plain, bool shared = false) const {
     tensor const r = wrap(y);
+    if (shared) alias::of(r).memory->returned_by = who;
     for (auto const& t : plain)
       if (t.defined() && y.shares_storage(t)) alias::of(r).memory->returned_by = who;
     return r;
@@ -98,6 +100,8 @@ struct functionalize_interpreter : dynamic_level {
   /// Was a value, or one that shares its memory, written into since it was made?
   static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
 
+  static bool share_memory(tensor const& a, tensor const& b) { return alias::of(a).memory == alias::of(b).memory; }
+
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
 
@@ -139,7 +143,8 @@ private:
     if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
     if (char const* const who = of.memory->returned_by)
       throw transform_error((std::string("varve: functionalize: ") + op.name() +
-                             " writes into a view of an operand that " + who + " returned; clone it there")
+                             " writes into a view of an operand or of another result that " + who +
+                             " returned; clone it there")
                                 .c_str());
     for (detail::view_step const* s = of.at.get(); s; s = s->before.get())
       if (!detail::is_invertible_view(s->op->handle()))
