@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/owner_lock.hpp>
 #include <varve/core/spin_lock.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/trace/make_fx.hpp>
@@ -9,7 +10,6 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -63,7 +63,9 @@ struct traced_kind {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
 };
-/// What a function reads of tensors as numbers while it is compiled: a program is good for these values.
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
+/// only to cost nothing unless used.)
+template <class T = tensor>
 class numbers_read final : read_watcher {
 public:
   numbers_read() : before_(watches_reads) { watches_reads = this; }
@@ -73,7 +75,7 @@ public:
 
   /// One tensor, and the bytes of its element.
   struct one {
-    tensor of;
+    T of;
     std::array<unsigned char, 16> value;
     bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
     static std::array<unsigned char, 16> bytes_of(tensor const& t) {
@@ -139,14 +141,15 @@ public:
 private:
   template <class... X>
   using result_of = decltype(detail::call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
+  using kind = dependent<detail::traced_kind, F>;
   /// What a program was made for, and the program.
   struct version {
     void const* types;                     // of the arguments
     std::shared_ptr<void const> constants; // ... as a tuple without its tensors
     bool grad_mode;
-    std::vector<detail::traced_kind> arguments, captures;
+    std::vector<kind> arguments, captures;
     boxed_args captured;
-    std::vector<detail::numbers_read::one> numbers;
+    std::vector<typename detail::numbers_read<dependent<tensor, F>>::one> numbers;
     fused_graph run;
     list<int> written;                   // arguments and captures that further results are written into
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
@@ -155,7 +158,7 @@ private:
     static constexpr std::size_t most = 64;
     detail::spin_lock lock;
     std::vector<std::shared_ptr<version const>> all; // what was called last comes first
-    std::mutex making;                               // what one thread makes others wait for
+    detail::owner_lock making;                       // what one thread makes others wait for
   };
 
   template <class... X>
@@ -235,7 +238,7 @@ private:
   template <class... X>
   std::shared_ptr<version const> found_or_made(X const&... x) const {
     if (auto const v = find(x...)) return v;
-    std::lock_guard const on(made_->making);
+    detail::owner_lock::held const on(made_->making);
     if (auto const v = find(x...)) return v;
     return trace(x...);
   }
@@ -247,14 +250,14 @@ private:
       ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
     };
     using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
-    detail::numbers_read read;
+    detail::numbers_read<dependent<tensor, F>> read;
     G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
     list<int> written;
     G const values = values_only(g);
     G const pure = functionalize(values);
     G const whole = detail::writes_as_results(pure, written);
     auto const kinds = [](boxed_args const& of) {
-      std::vector<detail::traced_kind> r;
+      std::vector<kind> r;
       for (auto const& t : of) r.push_back(detail::traced_kind::of(t));
       return r;
     };

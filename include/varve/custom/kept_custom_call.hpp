@@ -58,7 +58,7 @@ struct traced_forward {
   /// `copied`: operands of which it is given copies, made in the region.
   void run(boxed_custom_function const& f, boxed_args const& x, std::vector<bool> const& copied) {
     boxed_args in;
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
       in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
       versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);

@@ -110,7 +110,7 @@ struct lanes_layer : layer {
   boxed_args below(boxed_args const& x, char const* name, Call const& call) {
     lowered const off;
     boxed_args in;
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, On>> versions;
     for (auto const& t : x) {
       in.push_back(mine(t) ? t.inner() : seen(t));
       versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);

@@ -227,7 +227,7 @@ private:
   /// Calls a function that may not write into its operands.
   template <class P>
   P unwritten(boxed_function const& g, P const& x) const {
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, P>> versions;
     for (auto const& t : x) versions.push_back(t.writes());
     P const y = g(x);
     for (int q = 0; q < x.size(); ++q)
