@@ -3,6 +3,7 @@
 #include <varve/autograd/anomaly.hpp>
 #include <varve/core/owner_lock.hpp>
 #include <varve/interpreter/function_node.hpp>
+#include <varve/interpreter/mirror_autograd_meta.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
@@ -222,21 +223,6 @@ inline void tensor::set_data(tensor const& y) const {
   } else if (leaf && leaf->memory.defined()) {
     leaf->memory = alias();
   }
-}
-
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
-/// ask for; nothing when `from` requires none (FN-35).
-template <class T = tensor>
-void mirror_autograd_meta(T const& from, T const& to) {
-  if (!from.requires_grad()) return;
-  if (from.is_leaf()) {
-    to.requires_grad_();
-    return;
-  }
-  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
-  };
-  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
 
 #if VARVE_DEFINES

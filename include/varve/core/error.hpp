@@ -62,6 +62,10 @@ struct autograd_error : error {
 struct step_limit_error : error {
   using error::error;
 };
+/// A number, or a shape, was asked for that depends on data which are not there: those of a fake tensor (FK-7).
+struct data_dependent_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;

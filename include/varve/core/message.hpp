@@ -91,8 +91,9 @@ VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* wh
   throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
 }
 VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
-  argument_is_invalid(op, "a bound lies beyond all that a symbolic size is while it is traced, so that the program could "
-                          "not tell whether it is inside; use end, or a size that is a number");
+  argument_is_invalid(op,
+                      "a bound lies beyond all that a symbolic size is while it is traced, so that the program could "
+                      "not tell whether it is inside; use end, or a size that is a number");
 }
 VARVE_COLD VARVE_LIBRARY void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +

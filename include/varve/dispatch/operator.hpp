@@ -153,10 +153,12 @@ constexpr dtype promoted_number() {
 template <class V>
 concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
 /// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that
-/// value decides (PyTorch's wrapped numbers). A truth value stays one: it raises no dtype, and some operators refuse it.
+/// value decides (PyTorch's wrapped numbers). A truth value stays one: it raises no dtype, and some operators refuse
+/// it.
 template <class... All, class X>
 constexpr decltype(auto) front(X const& x) {
-  if constexpr (number<X> && !std::is_same_v<X, bool> && (static_varve_value<All> || ...) && ((number<All> || static_varve_value<All>) && ...))
+  if constexpr (number<X> && !std::is_same_v<X, bool> && (static_varve_value<All> || ...) &&
+                ((number<All> || static_varve_value<All>) && ...))
     return static_cast<type_of<promoted_number<All...>()>>(x);
   else return (x);
 }

@@ -85,6 +85,10 @@ struct backend<detail::tensor_base> {
   static tensor full_on(tensor const& like, dims const& sizes, N v) {
     tensor const* base = &like;
     while (base->is_wrapped()) base = &base->inner();
+    if (subclass_object const* const o = base->object()) [[unlikely]] {
+      auto const make = [&] { return full(sizes, dims{static_cast<index_t>(like.dtype())}, v); };
+      return o->in_its_mode([](void const* f) { return (*static_cast<decltype(make) const*>(f))(); }, &make);
+    }
     constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
     if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
       return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);

@@ -97,6 +97,7 @@ private:
           &hop_handle<cond_t>, x, c.functions, {},
           [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
             require_alike(on_true, on_false);
+            if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
             lowered const off; // a predicate that a transform below the trace maps
             return around.below([&] { return where(p, on_true, on_false); });

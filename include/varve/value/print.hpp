@@ -73,6 +73,8 @@ VARVE_LIBRARY std::string to_string(tensor const& t) {
   }
   if (t.object()) {
     std::string r = std::string(t.object()->type().name) + "(";
+    if (t.object()->inner_count() == 0)
+      r += "..., size=" + to_string(t.sizes()) + ", dtype=" + std::string(name(t.dtype()));
     for (int k = 0; k < t.object()->inner_count(); ++k) r += (k ? ", " : "") + to_string(t.object()->inner(k));
     return r + ")";
   }

@@ -49,6 +49,11 @@ public:
   /// none (MD-20).
   virtual dims const* sizes() const { return nullptr; }
   virtual dims const* strides() const { return nullptr; }
+  /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
+  /// (`transform_error`).
+  virtual tensor constant(tensor const& of) const;
+  /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
+  virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.
   virtual tensor rebuilt(tensor const* inner) const = 0;
 

@@ -52,6 +52,14 @@ protected:
   ~read_watcher() = default;
 };
 inline constinit thread_local read_watcher* watches_reads = nullptr;
+/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
+struct literal_lifter {
+  virtual tensor lifted(tensor const& t) = 0;
+
+protected:
+  ~literal_lifter() = default;
+};
+inline constinit thread_local literal_lifter* lifts_literals = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -151,6 +159,8 @@ public:
   tensor with_keys(dispatch_key_set keys) const;
   /// A shape and a dtype without data (`device='meta'`).
   static tensor meta(dims const& sizes, varve::dtype type);
+  /// Its shape, dtype and layout without data, on the same storage: what is written into it raises one version counter.
+  tensor as_meta() const;
   bool has_data() const noexcept;
   /// Does no other tensor share its memory?
   bool has_own_memory() const noexcept;

@@ -61,6 +61,9 @@ struct alignas(64) tensor_block {
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
+inline constexpr dispatch_key_set meta_keys{dispatch_key::meta, dispatch_key::inplace_or_view,
+                                            dispatch_key::autograd_meta};
+
 void drop_storage(storage* s);
 /// The last share of a block has gone.
 void end_unusual_block(tensor_block* b);
@@ -168,6 +171,8 @@ template <class T>
 tensor tensor::from_data(T const* data, dims const& sizes) {
   tensor r = empty(sizes, dtype_of_type<T>());
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
+  if (detail::lifts_literals) [[unlikely]]
+    return detail::lifts_literals->lifted(r);
   return r;
 }
 template <class T>
@@ -178,6 +183,8 @@ T tensor::item() const {
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->number(*this);
+  if (block_->kind == detail::payload::subclass) [[unlikely]]
+    return block_->object->constant(*this).item<T>();
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
@@ -213,6 +220,10 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 #include <varve/value/tensor_history.hpp> // further members
 
 #if VARVE_DEFINES
+namespace varve {
+VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
+} // namespace varve
 namespace varve::detail {
 VARVE_LIBRARY void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
@@ -295,7 +306,7 @@ VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
   b->strides = l.strides;
   b->offset = l.offset;
   b->contiguous = l.contiguous();
-  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+  if (is_view && !block_->inference) {
     b->base = block_->base.defined() ? block_->base : *this;
     b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
@@ -320,9 +331,17 @@ VARVE_LIBRARY tensor tensor::alias() const {
   return tensor(b);
 }
 VARVE_LIBRARY tensor tensor::meta(dims const& sizes, varve::dtype type) {
-  tensor r = of_object(nullptr, sizes, {}, type,
-                       {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  tensor r = of_object(nullptr, sizes, {}, type, detail::meta_keys);
   r.block_->kind = detail::payload::nothing;
+  return r;
+}
+VARVE_LIBRARY tensor tensor::as_meta() const {
+  tensor r = alias();
+  auto* const b = r.block_;
+  if (b->kind == detail::payload::subclass) detail::drop_object(b->object);
+  b->object = nullptr;
+  b->kind = detail::payload::nothing;
+  b->keys = detail::meta_keys;
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,

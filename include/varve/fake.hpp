@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Fake tensors: programs on shapes, dtypes and aliasing alone. The umbrella leaves them out.
+#include <varve/autograd/leaf.hpp>
+#include <varve/fake/fake_mode.hpp>

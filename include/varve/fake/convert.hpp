@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/fake/fake_mode.hpp>
+#include <varve/interpreter/mirror_autograd_meta.hpp>
+
+/// @file
+/// Fakes of real tensors (FK-3, FK-4): one for each, on one fake memory for each real one.
+namespace varve {
+
+/// Forgets tensors that nobody else holds.
+inline void fake_mode::sweep() {
+  auto& memo = state_->memo;
+  for (bool again = true; again;) { // a view held its base
+    again = false;
+    for (auto e = memo.begin(); e != memo.end();) {
+      tensor const& real = e->second.real;
+      if (real.id()->refs.n.load(std::memory_order_acquire) > 1) {
+        ++e;
+        continue;
+      }
+      auto const memory = state_->memories.find(real.id()->store);
+      if (memory != state_->memories.end() && --memory->second.users == 0) state_->memories.erase(memory);
+      e = memo.erase(e);
+      again = true;
+    }
+  }
+  state_->sweep_at = 2 * memo.size() + 32;
+}
+inline std::size_t fake_mode::remembered() {
+  sweep();
+  return state_->memo.size();
+}
+
+template <class T>
+tensor fake_mode::from_tensor(T const& t) {
+  if (!t.defined() || t.is_number() || owns(t)) return t;
+  if (is_fake(t))
+    throw dispatch_error(
+        "varve: fake_mode: from_tensor: the tensor is a fake one of another mode; convert the real one");
+  if (t.is_wrapped())
+    throw transform_error("varve: fake_mode: from_tensor: the tensor is seen through a transform; convert it outside, "
+                          "and pass it as an argument");
+  if (t.object())
+    throw dispatch_error((std::string("varve: fake_mode: from_tensor: a tensor of the subclass ") +
+                          t.object()->type().name + " cannot be made fake; convert the tensors inside of it")
+                             .c_str());
+  if (auto const known = state_->memo.find(t.id()); known != state_->memo.end()) return known->second.fake;
+  if (state_->memo.size() >= state_->sweep_at) sweep();
+  detail::literals_as_they_are const off;
+  emptied const outside(this_thread_state.transforms);
+  tensor fake = converted(t);
+  if (t.requires_grad()) mirror_gradient(t, fake);
+  auto& memory = state_->memories[t.id()->store];
+  if (!memory.users++) memory.fake = fake;
+  state_->memo.emplace(t.id(), detail::fake_state::remembered{t, fake});
+  return fake;
+}
+/// A fake without a gradient, on the memory that stands for that of the tensor.
+template <class T>
+tensor fake_mode::converted(T const& t) {
+  if (t.base().defined()) return from_tensor(t.base()).with_layout(t.where());
+  auto const memory = state_->memories.find(t.id()->store);
+  if (memory != state_->memories.end()) return memory->second.fake.with_layout(t.where(), false);
+  tensor const fake = made(t.as_meta(), detail::backend_of(t));
+  return fake.with_layout(t.where(), false);
+}
+/// What the program may ask about gradients: a leaf is one, with its gradient; what was recorded is no leaf.
+template <class T>
+void fake_mode::mirror_gradient(T const& real, T const& fake) {
+  mirror_autograd_meta(real, fake);
+  if (!real.is_leaf()) return;
+  if (T const g = real.grad(); g.defined()) fake.set_grad(from_tensor(g));
+}
+
+} // namespace varve

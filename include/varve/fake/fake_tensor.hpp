@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/mode_guard.hpp>
+#include <varve/value/tensor.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+/// @file
+/// Fake tensors: shape, dtype, layout, backend and aliasing of a tensor without its data (FK-1). `fake_mode` makes them
+/// and runs operators on them.
+///
+/// A fake tensor is a tensor of the subclass `fake_tensor`. Its handle holds the layout; the object behind it stands
+/// for the *memory*, and is shared by all that alias it.
+namespace varve {
+
+class fake_mode;
+
+namespace detail {
+struct fake_state;
+
+/// What a memory would hold. It may know the value of its only element: a constant (FK-5).
+struct fake_memory final : subclass_object {
+  std::shared_ptr<fake_state> of;
+  std::size_t bytes;
+  tensor value; // in memory, contiguous; undefined: not known
+
+  fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);
+  ~fake_memory() override;
+  subclass_type const& type() const override;
+  void const* address() const override { return this; }
+  int inner_count() const override { return 0; }
+  tensor const& inner(int) const override { return value; }
+  tensor constant(tensor const& t) const override;
+  tensor in_its_mode(tensor (*make)(void const*), void const* f) const override;
+  tensor rebuilt(tensor const*) const override;
+
+  static fake_memory& of_tensor(tensor const& t) { return *static_cast<fake_memory*>(t.object()); }
+};
+tensor run_on_fakes(boxed_op const& op, boxed_args const& x);
+inline constexpr subclass_type fake_tensor_type{"fake_tensor", nullptr, &run_on_fakes};
+} // namespace detail
+
+/// Is it a fake tensor, of whichever mode?
+inline bool is_fake(tensor const& t) {
+  return t.defined() && t.object() && &t.object()->type() == &detail::fake_tensor_type;
+}
+/// The value of the only element of a fake tensor, as a tensor in memory; undefined when it is not known.
+inline tensor constant_of(tensor const& t) {
+  if (!is_fake(t)) return {};
+  tensor const& v = detail::fake_memory::of_tensor(t).value;
+  return v.defined() && t.numel() <= 1 ? v.with_layout(t.where(), false) : tensor();
+}
+
+} // namespace varve

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/fake/fake_mode.hpp>
+#include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/wrap_activation_checkpoint.hpp>
+#include <varve/loop/boxed_while_loop.hpp>
+#include <varve/loop/map.hpp>
+
+/// @file
+/// Higher-order operators on fake tensors: functions run once each, whatever data would decide, and give metadata.
+namespace varve::detail {
+
+/// Runs a function with the mode on again. Results are fresh: they alias nothing.
+template <class Mode>
+boxed_args run_inside(Mode& mode, boxed_function const& f, boxed_args const& x) {
+  fake_mode_guard const on(mode);
+  return f(x);
+}
+template <class Mode>
+boxed_args fresh(Mode& mode, boxed_args const& like) {
+  return tree_map([&](tensor const& t) { return mode.like(t, t.sizes()); }, like);
+}
+
+/// `cond`: both branches, whose results must be alike.
+template <class Mode>
+boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+  boxed_args const in = part(x, 1, x.size());
+  boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
+  tree_map([](tensor const& u, tensor const& v) { return require_alike(meta_of(u), meta_of(v)), u; }, a, b);
+  return fresh(mode, a);
+}
+/// A loop: one step, whatever their number. How many steps a `while_loop` makes is not known, nor how many rows it
+/// would keep for a gradient.
+template <class Mode>
+boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+  boxed_scan const op = boxed_scan::of(call, nullptr);
+  if (op.counted || (op.condition && op.outputs))
+    throw data_dependent_error((std::string("varve: ") + op.op->name() +
+                                ": its gradient keeps a row for each step, and how many there are depends on data, "
+                                "which fake tensors have not; use scan")
+                                   .c_str());
+  boxed_args step;
+  index_t rows = op.length;
+  for (int k = 0; k < x.size(); ++k) {
+    bool const walked = k >= op.carried && k < op.carried + op.scanned;
+    if (walked) rows = x[k].sizes()[0];
+    step.push_back(walked ? mode.like(x[k], drop_first(x[k].sizes())) : x[k]);
+  }
+  if (op.condition)
+    if (boxed_args const go = run_inside(mode, op.condition, step);
+        go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
+      refuse::argument_is_invalid(op.op->name(), "the condition must give one bool");
+  boxed_args const y = run_inside(mode, op.f, step);
+  require_kept(part(step, 0, op.carried), part(y, 0, op.carried));
+  boxed_args r = fresh(mode, part(y, 0, op.carried));
+  for (int k = op.carried; k < y.size(); ++k) r.push_back(mode.like(y[k], prepend(y[k].sizes(), dims{rows})));
+  return r;
+}
+/// A call: the function, behind the state of the generator.
+template <class Mode>
+boxed_args fake_checkpoint(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+  return run_inside(mode, call.functions[0], part(x, 1, x.size()));
+}
+
+/// Registers the rules, once.
+template <class Mode>
+void register_fake_rules() {
+  static bool const once = [] {
+    cond_operator<>().template impl_mode<Mode>(&fake_cond<Mode>);
+    scan_operator<>().template impl_mode<Mode>(&fake_loop<Mode>);
+    loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
+    loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
+    checkpoint_operator<>().template impl_mode<Mode>(&fake_checkpoint<Mode>);
+    return true;
+  }();
+  (void)once;
+}
+
+} // namespace varve::detail

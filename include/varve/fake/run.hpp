@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/fake/fake_mode.hpp>
+#include <varve/op/create.hpp>
+#include <varve/op/in_place.hpp>
+
+/// @file
+/// How a fake mode runs operators: on metadata, by the rule of the operator for its shape. The result gets the backend
+/// of the operands, and a memory of its own or that of an operand.
+namespace varve {
+
+namespace detail {
+inline fake_memory::fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v)
+    : of(std::move(s)), bytes(n), value(std::move(v)) {
+  of->live += bytes;
+  if (of->live > of->peak) of->peak = of->live;
+}
+inline fake_memory::~fake_memory() { of->live -= bytes; }
+inline subclass_type const& fake_memory::type() const { return fake_tensor_type; }
+inline tensor fake_memory::constant(tensor const& t) const {
+  if (tensor const v = constant_of(t); v.defined()) return v;
+  throw data_dependent_error("varve: item: the number in a fake tensor is not known: the program depends on data; use "
+                             "where or cond, or pass it as a plain number");
+}
+inline tensor fake_memory::in_its_mode(tensor (*make)(void const*), void const* f) const {
+  fake_mode mode(of);
+  fake_mode_guard const on(mode);
+  return make(f);
+}
+inline tensor fake_memory::rebuilt(tensor const*) const {
+  throw dispatch_error("varve: a fake tensor has no tensors inside of which it could be made anew");
+}
+
+inline char const* name_of_backend(unsigned bits) { return name(static_cast<dispatch_key>(std::bit_width(bits))); }
+/// The backend of a result: that of all operands, of which CPU tensors of rank 0 go along with any other (FK-6). What
+/// is written into stays where it is, and `copy_` comes from anywhere.
+inline unsigned common_backend(boxed_op const& op, boxed_args const& x) {
+  bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
+  if (op.table->kind == op_kind::mutation && copies) return backend_of(x[0]);
+  unsigned common = 0;
+  bool any = false;
+  for (auto const& t : x) {
+    if (!is_fake(t)) continue;
+    any = true;
+    unsigned const own = backend_of(t);
+    if (t.dim() == 0 && own == cpu_backend) continue;
+    if (common && common != own)
+      throw dispatch_error((std::string("varve: ") + op.name() + ": operands are on different backends: " +
+                            name_of_backend(common) + " and " + name_of_backend(own) + "; move them to one")
+                               .c_str());
+    common = own;
+  }
+  unsigned const asked = this_thread_state.included.bits & 0xFu; // by the scope a factory is called in
+  return common ? common : any || !asked ? cpu_backend : asked;
+}
+
+/// What an operator gives of metadata: by its own rule, or what a library registered for meta tensors.
+inline tensor result_on_meta(boxed_op const& op, boxed_args const& x) {
+  bool const registered = op.table->registered && op.table->registered->load(std::memory_order_acquire);
+  return op.table->meta && !registered ? op.table->meta(*op.at, x) : op(x);
+}
+/// ... or by running it on zeros, whose result is thrown away (FK-9).
+template <class T>
+T result_on_zeros(boxed_op const& op, std::vector<T> const& x) {
+  boxed_args zeros_like_all;
+  for (auto const& t : x) zeros_like_all.push_back(t.is_number() ? t : T(varve::zeros(t.sizes(), t.dtype())));
+  T const y = op(zeros_like_all);
+  for (auto const& z : zeros_like_all)
+    if (y.shares_storage(z) || z.writes())
+      throw missing_rule((std::string("varve: fake_mode: ") + op.name() +
+                          " has no rule for its shape, and is no function of its operands alone (it returned or wrote "
+                          "into one); register a kernel for dispatch_key::meta")
+                             .c_str());
+  return y.as_meta();
+}
+
+/// A call outside of any mode runs under that of its operands (FK-2).
+inline tensor run_on_fakes(boxed_op const& op, boxed_args const& x) {
+  for (auto const& t : x)
+    if (is_fake(t)) return fake_mode(fake_memory::of_tensor(t).of).process(op, x);
+  return {};
+}
+} // namespace detail
+
+inline tensor fake_mode::made(tensor const& meta, unsigned backend, tensor const& value) {
+  std::size_t const bytes = static_cast<std::size_t>(meta.numel()) * static_cast<std::size_t>(itemsize(meta.dtype()));
+  auto memory = std::make_unique<detail::fake_memory>(state_, bytes, value);
+  auto const keys = dispatch_key_set::of_bits((default_keys.bits & ~0xFu) | backend) | dispatch_key::subclass;
+  tensor r = tensor::of_object(memory.get(), meta.sizes(), meta.strides(), meta.dtype(), keys);
+  (void)memory.release();
+  return r;
+}
+inline tensor fake_mode::operand(char const* op, int k, tensor const& t) {
+  if (!t.defined() || t.is_number() || owns(t)) return t;
+  if (is_fake(t))
+    throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) +
+                          " is a fake tensor of another fake_mode; convert all operands by one mode")
+                             .c_str());
+  if (state_->options.allow_non_fake_inputs) return from_tensor(t);
+  throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) + " is a real tensor (" +
+                        name(t.dtype()) + to_string(t.sizes()) +
+                        ") under a fake_mode; convert it by mode.from_tensor(t), or make the mode with "
+                        "{.allow_non_fake_inputs = true}")
+                           .c_str());
+}
+
+namespace detail {
+/// The constants of a call whose result is one too (FK-5): all operands known, one of them at least a fake tensor.
+inline bool are_constant(boxed_op const& op, boxed_args const& x, boxed_args& values) {
+  bool any = false;
+  if (op.table->kind == op_kind::random) return false;
+  for (auto const& t : x) {
+    tensor const v = is_fake(t) ? constant_of(t) : t;
+    if (!v.defined()) return false;
+    any = any || is_fake(t);
+    values.push_back(v);
+  }
+  return any;
+}
+} // namespace detail
+
+inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
+  detail::literals_as_they_are const off;
+  boxed_args in, metas, values;
+  for (int k = 0; k < x.size(); ++k) in.push_back(operand(op.name(), k, x[k]));
+  unsigned const backend = detail::common_backend(op, in);
+  for (auto const& t : in) metas.push_back(is_fake(t) ? t.as_meta() : t);
+  bool const constant = detail::are_constant(op, in, values);
+  tensor const y = metadata(op, metas);
+  if (!y.defined()) return y;
+  for (int k = 0; k < x.size(); ++k) {
+    if (!y.is(metas[k])) continue;
+    if (op.table->kind == op_kind::mutation) written(op, in[k], constant, values);
+    return x[k];
+  }
+  for (int k = 0; k < x.size(); ++k)
+    if (is_fake(in[k]) && y.shares_storage(metas[k]))
+      return in[k].with_layout(y.where(), op.table->kind == op_kind::view);
+  bool const known = constant && y.numel() <= 1;
+  return made(y, backend, known ? op(values) : tensor());
+}
+/// What the operator gives of metadata; of one without a rule for its shape, what it gives of zeros, if the mode may.
+inline tensor fake_mode::metadata(boxed_op const& op, boxed_args const& x) {
+  if (!state_->options.allow_fallback_kernels) return detail::result_on_meta(op, x);
+  try {
+    return detail::result_on_meta(op, x);
+  } catch (missing_rule const&) {
+  } catch (dispatch_error const&) {}
+  return detail::result_on_zeros(op, std::vector<tensor>(x.begin(), x.end()));
+}
+/// After a write: a constant that was written with constants is still one, for all that alias it; any other no more.
+inline void fake_mode::written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values) {
+  tensor& value = detail::fake_memory::of_tensor(into).value;
+  if (constant) (void)op(values);
+  else value = tensor();
+}
+
+inline tensor fake_mode_guard::lifted(tensor const& t) {
+  detail::literals_as_they_are const off;
+  return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= 1 ? t : tensor());
+}
+} // namespace varve

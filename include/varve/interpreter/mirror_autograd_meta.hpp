@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/function_node.hpp>
+
+namespace varve {
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
+/// ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  if (!from.requires_grad()) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
+    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+  };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
+}
+
+} // namespace varve
