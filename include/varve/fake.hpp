@@ -2,5 +2,5 @@
 #pragma once
 /// @file
 /// Fake tensors: programs on shapes, dtypes and aliasing alone. The umbrella leaves them out.
-#include <varve/autograd/leaf.hpp>
+#include <varve/autograd/backward.hpp>
 #include <varve/fake/fake_mode.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "calls.hpp"
 
+#include <varve/fake.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
 
@@ -109,4 +110,41 @@ TEST_CASE("recorded cases: what PyTorch refuses is refused by name", "[opinfo]")
     }
   });
   CHECK(refused > 10);
+}
+
+TEST_CASE("recorded cases: fake tensors have the shape, dtype and layout of real ones", "[opinfo][fake]") {
+  for_each_case([](recorded const& c) {
+    if (c.refused) return;
+    vv::fake_mode mode;
+    values fakes;
+    for (auto const& t : c.operands) fakes.push_back(mode.from_tensor(t));
+    vv::fake_mode_guard const on(mode);
+    auto const alike = [&](tensor const& fake, tensor const& real) {
+      CHECK(mode.owns(fake));
+      CHECK(fake.dtype() == real.dtype());
+      CHECK(fake.sizes() == real.sizes());
+      if (real.numel() > 1) CHECK(fake.strides() == real.strides());
+    };
+    tensor fake, real;
+    CHECK_NOTHROW(fake = calls().at(c.op)(fakes, c.ints));
+    {
+      vv::disable_modes const plain;
+      real = calls().at(c.op)(c.operands, c.ints);
+    }
+    if (fake.defined()) alike(fake, real);
+    if (c.gradient.empty()) return;
+    of_places f{c, keys(c.gradient)};
+    recorded of_fakes = c;
+    of_fakes.operands = fakes;
+    of_places const g{of_fakes, f.at};
+    with_count(f.at.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto run = [&] {
+        auto const fake_gradients = vv::vjp(g, fakes[f.at[K]]...).second(mode.from_tensor(c.cotangent));
+        vv::disable_modes const plain;
+        auto const gradients = vv::vjp(f, c.operands[f.at[K]]...).second(c.cotangent);
+        (alike(std::get<K>(fake_gradients), std::get<K>(gradients)), ...);
+      };
+      CHECK_NOTHROW(run());
+    });
+  });
 }
