@@ -4,3 +4,4 @@
 /// Fake tensors: programs on shapes, dtypes and aliasing alone. The umbrella leaves them out.
 #include <varve/autograd/backward.hpp>
 #include <varve/fake/fake_mode.hpp>
+#include <varve/fake/make_fx.hpp>

@@ -225,3 +225,26 @@ TEST_CASE("fake tensors: backends", "[fake]") { // FK-6
   CHECK(vv::copy_(a, b).is(a));
   CHECK(vv::add_(a, zero).keys().has(vv::dispatch_key::private_use));
 }
+
+TEST_CASE("fake tensors: metadata of results are kept", "[fake]") { // FK-10, FK-S12, FK-S13
+  vv::fake_mode mode;
+  tensor const x = mode.from_tensor(vv::ones(dims{4, 4})), y = mode.from_tensor(vv::ones(dims{4, 4}));
+  vv::fake_mode_guard const on(mode);
+  CHECK((mode.cache_info().hits == 0 && mode.cache_info().misses == 0));
+  tensor const a = x + y;
+  CHECK((mode.cache_info().hits == 0 && mode.cache_info().misses == 1));
+  tensor const b = x + y;
+  CHECK((mode.cache_info().hits == 1 && mode.cache_info().misses == 1));
+  CHECK((a.sizes() == b.sizes() && a.dtype() == b.dtype() && !a.shares_storage(b)));
+  tensor const n = vv::arange(3);
+  std::size_t const before = mode.cache_info().size;
+  CHECK((n * 1.0).dtype() == dtype::float32);
+  CHECK((n * 1).dtype() == dtype::int64);
+  CHECK((n * 0.0).dtype() == dtype::float32);
+  CHECK((n * 0).dtype() == dtype::int64);
+  CHECK(mode.cache_info().size == before + 4);
+  (void)vv::add_(x, 1.0);
+  (void)vv::slice(x, 0, 0, 2);
+  CHECK(mode.cache_info().bypasses.at("mutation") == 1);
+  CHECK(mode.cache_info().bypasses.at("view") == 1);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/tree.hpp>
+#include <varve/fake/dispatch_cache.hpp>
 #include <varve/fake/fake_tensor.hpp>
 
 #include <unordered_map>
@@ -20,6 +21,7 @@ namespace detail {
 struct fake_state {
   fake_mode_options options;
   std::size_t live = 0, peak = 0; // bytes
+  dispatch_cache cache;
   /// A real tensor, kept while its fake is remembered, since addresses of tensors are used again.
   struct remembered {
     tensor real, fake;
@@ -90,6 +92,9 @@ public:
   }
   std::size_t peak_bytes() const { return state_->peak; }
 
+  /// How often metadata of results were known already (FK-10).
+  dispatch_cache_info const& cache_info() const { return state_->cache.info; }
+
   /// Is it a fake tensor of this mode?
   bool owns(tensor const& t) const { return is_fake(t) && detail::fake_memory::of_tensor(t).of == state_; }
 
@@ -107,6 +112,7 @@ private:
   tensor operand(char const* op, int k, tensor const& t);
   tensor made(tensor const& meta, unsigned backend, tensor const& value = {});
   tensor metadata(boxed_op const& op, boxed_args const& x);
+  tensor worked_out(boxed_op const& op, boxed_args const& x);
   void written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values);
   template <class T>
   tensor converted(T const& t);
@@ -117,13 +123,13 @@ private:
 };
 
 /// Switches a fake mode on for this thread until the end of the scope, in the infra slot of fake modes. One that is
-/// there already is off meanwhile (FK-11). Tensors that the scope makes of C++ values are fake.
+/// there already is off meanwhile (FK-11). Tensors that the scope makes of C++ values are fake, unless told otherwise.
 class fake_mode_guard : detail::literal_lifter {
 public:
-  explicit fake_mode_guard(fake_mode& mode)
+  explicit fake_mode_guard(fake_mode& mode, bool lifts = true)
       : mode_(mode), around_(this_thread_state.infra[static_cast<int>(infra_mode::fake)]), on_(infra_mode::fake, mode_),
         lifts_(detail::lifts_literals) {
-    detail::lifts_literals = this;
+    detail::lifts_literals = lifts ? this : nullptr;
   }
   fake_mode_guard(fake_mode_guard const&) = delete;
   fake_mode_guard& operator=(fake_mode_guard const&) = delete;

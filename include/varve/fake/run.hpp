@@ -141,6 +141,16 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
 }
 /// What the operator gives of metadata; of one without a rule for its shape, what it gives of zeros, if the mode may.
 inline tensor fake_mode::metadata(boxed_op const& op, boxed_args const& x) {
+  detail::dispatch_cache& cache = state_->cache;
+  if (meta const* const known = cache.find(op, x, get_default_dtype())) return tensor::meta(known->sizes, known->type);
+  bool const keeps = cache.keeps();
+  tensor const y = worked_out(op, x);
+  bool fresh = keeps && y.defined() && !y.has_data();
+  for (auto const& t : x) fresh = fresh && !y.shares_storage(t);
+  if (fresh) cache.keep(meta_of(y));
+  return y;
+}
+inline tensor fake_mode::worked_out(boxed_op const& op, boxed_args const& x) {
   if (!state_->options.allow_fallback_kernels) return detail::result_on_meta(op, x);
   try {
     return detail::result_on_meta(op, x);

@@ -9,19 +9,32 @@
 /// tensors.
 namespace varve {
 
+namespace detail {
+/// What a trace runs operators on: the values it is given, and of those that must not be written copies.
+struct on_real_values {
+  static constexpr bool apart = false;
+  template <class T>
+  static T value(T const& t) {
+    return copy_as_laid_out(t);
+  }
+};
+} // namespace detail
+
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
 /// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
 /// (`value_error`): what a graph could not keep, namely tensors that the function captures, undefined tensors, modes
 /// that it switches on, and setting the random generator.
-template <class F>
+template <class F, class On = detail::on_real_values>
 struct make_fx_function {
   [[no_unique_address]] F f;
   constexpr explicit make_fx_function(F f_) : f(f_) {}
 
   template <class... X>
   graph operator()(X const&... x) const {
+    [[maybe_unused]] On const values{};
     trace_layer l;
+    l.apart = On::apart;
     return trace(l, [](auto const&...) {}, x...);
   }
   /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
@@ -29,6 +42,7 @@ struct make_fx_function {
   /// the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    [[maybe_unused]] On const values{};
     trace_layer l;
     l.captures = &captured;
     l.apart = true;
@@ -39,7 +53,7 @@ struct make_fx_function {
 private:
   template <class R, class... X>
   graph trace(trace_layer& l, R const& returned, X const&... x) const {
-    l.copy = &detail::copy_as_laid_out<dependent<tensor, R>>;
+    l.copy = &On::template value<dependent<tensor, R>>;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/boxed.hpp>
+#include <varve/value/tensor.hpp>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace varve {
+
+/// What a cache of results on fake tensors did (FK-10): calls whose metadata was known, calls that were worked out, and
+/// calls that are never kept, by reason.
+struct dispatch_cache_info {
+  std::size_t hits = 0, misses = 0, size = 0;
+  std::map<std::string, std::size_t> bypasses{};
+};
+
+namespace detail {
+/// Metadata of results by operator, attributes and metadata of the operands; of plain numbers among them the dtype and
+/// the value. Views and writes are not kept: their results are of the operands at hand.
+class dispatch_cache {
+public:
+  static constexpr std::size_t most = 4096;
+  dispatch_cache_info info{};
+
+  /// What is known of a call; null when it is not, or not kept: `keeps()` tells.
+  meta const* find(boxed_op const& op, boxed_args const& x, dtype default_type) {
+    char const* const why = reason_against(op, x);
+    kept_ = !why;
+    if (why) {
+      ++info.bypasses[why];
+      return nullptr;
+    }
+    write_key(op, x, default_type);
+    auto const [from, to] = entries_.equal_range(hash_);
+    for (auto e = from; e != to; ++e)
+      if (e->second.key == key_) {
+        ++info.hits;
+        return &e->second.result;
+      }
+    ++info.misses;
+    return nullptr;
+  }
+  bool keeps() const { return kept_; }
+  /// The result of the call that was asked for last.
+  void keep(meta const& result) {
+    if (entries_.size() == most) entries_.clear();
+    entries_.emplace(hash_, entry{key_, result});
+    info.size = entries_.size();
+  }
+
+private:
+  struct entry {
+    std::vector<std::int64_t> key;
+    meta result;
+  };
+  static char const* reason_against(boxed_op const& op, boxed_args const& x) {
+    if (op.table->kind == op_kind::mutation) return "mutation";
+    if (op.table->kind == op_kind::view) return "view";
+    for (auto const& t : x)
+      if (!t.defined()) return "undefined operand";
+    return nullptr;
+  }
+  void write_key(boxed_op const& op, boxed_args const& x, dtype default_type) {
+    key_.clear();
+    key_.push_back(reinterpret_cast<std::intptr_t>(op.table));
+    key_.push_back(static_cast<std::int64_t>(default_type) * 16 + op.at->count);
+    for (int k = 0; k < op.at->count; ++k) add((*op.at)[k]);
+    for (auto const& t : x) {
+      key_.push_back(static_cast<std::int64_t>(t.dtype()) * 2 + t.is_number());
+      if (t.is_number()) std::memcpy(&key_.emplace_back(0), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      else add(t.sizes());
+    }
+    hash_ = 0;
+    for (std::int64_t const n : key_)
+      hash_ = (hash_ ^ static_cast<std::uint64_t>(n)) * 0x9E3779B97F4A7C15u, hash_ ^= hash_ >> 29;
+  }
+  void add(dims const& d) {
+    key_.push_back(d.n);
+    for (int k = 0; k < d.n; ++k) key_.push_back(d[k]);
+  }
+  std::unordered_multimap<std::uint64_t, entry> entries_;
+  std::vector<std::int64_t> key_; // of the call that was asked for last
+  std::uint64_t hash_ = 0;
+  bool kept_ = false;
+};
+} // namespace detail
+
+} // namespace varve
