@@ -55,7 +55,8 @@ struct trace_layer : layer {
   /// would throws `write_met`, and is to be traced again on copies.
   bool copies = true;
   struct write_met {};
-  /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header alone instantiates no operator.)
+  /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
+  /// alone instantiates no operator.)
   tensor (*copy)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
