@@ -73,6 +73,7 @@ private:
 /// (FK-1 to FK-12)
 class fake_mode {
 public:
+  template <class = void>
   explicit fake_mode(fake_mode_options const& o = {}) : state_(std::make_shared<detail::fake_state>()) {
     state_->options = o;
     detail::register_fake_rules<fake_mode>();
