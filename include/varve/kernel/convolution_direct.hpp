@@ -26,7 +26,7 @@ struct convolution_sizes {
     groups = at[2][n + 1];
     dims const &places = transposed ? input : output, &whole = transposed ? output : input;
     batch = input[0];
-    place_channels = groups > 0 ? weight[0] / groups : 0;
+    place_channels = groups > 0 ? weight[0].number() / groups : 0;
     field_channels = weight[1];
     for (int k = 0, d = 3 - n; k < n; ++k, ++d)
       place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k],

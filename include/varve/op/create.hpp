@@ -71,7 +71,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   /// Static values, made by a `scope`.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k)
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k)
       out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
   }
   template <std::same_as<tensor> T>

@@ -48,7 +48,7 @@ struct rules<gather_t> {
     int const a = static_cast<int>(at[0][0]);
     for_each_index(index.sizes, [&](dims const& i) {
       dims from = i;
-      detail::check_element("gather", index.at(i), i.n ? x.sizes[a] : 1);
+      detail::check_element("gather", index.at(i), i.n ? x.sizes[a].number() : 1);
       if (i.n) from[a] = index.at(i);
       out.at(i) = x.at(from);
     });
@@ -95,7 +95,7 @@ struct rules<scatter_add_t> {
     for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
     for_each_index(index.sizes, [&](dims const& i) {
       dims to = i;
-      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
+      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a].number() : 1);
       if (i.n) to[a] = index.at(i);
       out.at(to) = kernel::add<R>(out.at(to), source.at(i));
     });

@@ -23,7 +23,7 @@ struct rules<one_hot_t> {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
     for_each_index(x.sizes, [&](dims const& i) {
       auto const c = static_cast<index_t>(x.at(i));
       if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
