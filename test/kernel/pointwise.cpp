@@ -120,8 +120,10 @@ TEST_CASE("copy_strided: any strides, transpositions in tiles", "[kernel][pointw
     dims const sizes = random_sizes(1 + round % 5, round % 5 < 3 ? 70 : 6);
     strided<double> a(sizes, true), out(sizes, false, round % 2 == 0);
     strided<std::uint8_t> a1(sizes, true), out1(sizes, false);
-    k::copy_strided(sizes, {out.data(), out.strides.numbers(), 8}, {static_cast<void const*>(a.data()), a.strides.numbers(), 8});
-    k::copy_strided(sizes, {out1.data(), out1.strides.numbers(), 1}, {static_cast<void const*>(a1.data()), a1.strides.numbers(), 1});
+    k::copy_strided(sizes, {out.data(), out.strides.numbers(), 8},
+                    {static_cast<void const*>(a.data()), a.strides.numbers(), 8});
+    k::copy_strided(sizes, {out1.data(), out1.strides.numbers(), 1},
+                    {static_cast<void const*>(a1.data()), a1.strides.numbers(), 1});
     bool right = true;
     visit_every_index(sizes, [&](dims const& at) { right = right && out[at] == a[at] && out1[at] == a1[at]; });
     CHECK(right);

@@ -62,7 +62,7 @@ struct environment final : vv::shape_recorder {
     if (t != vv::truth::unknown) return t == vv::truth::yes;
     bool const holds = vv::detail::holds(is, number(a), number(b));
     using enum vv::relation;
-    vv::size_guard const g = holds ? vv::size_guard{is, theirs(a), theirs(b)}
+    vv::size_guard const g = holds           ? vv::size_guard{is, theirs(a), theirs(b)}
                              : is == equal   ? vv::size_guard{unequal, theirs(a), theirs(b)}
                              : is == unequal ? vv::size_guard{equal, theirs(a), theirs(b)}
                                              : vv::size_guard{is == less ? less_equal : less, theirs(b), theirs(a)};

@@ -118,9 +118,9 @@ VARVE_COLD constexpr auto of_symbols(F f, size_argument<S>... s) {
 constexpr index_t as_numbers(extent e) { return e.bits; }
 constexpr number_list as_numbers(dims const& d) { return {d.v, d.n}; }
 } // namespace detail
-/// `f` of sizes and lists of sizes. It is compiled for numbers, too (`index_t`, `number_list`), and is given these where
-/// all are some: one question in the place of one for each operation. What `f` captures it has better as a copy, so that it
-/// need not lie in memory.
+/// `f` of sizes and lists of sizes. It is compiled for numbers, too (`index_t`, `number_list`), and is given these
+/// where all are some: one question in the place of one for each operation. What `f` captures it has better as a copy,
+/// so that it need not lie in memory.
 template <class F, class... S>
 VARVE_INLINE constexpr auto on_sizes(F f, S const&... s) {
   if (!extent::any_symbol((detail::all_bits(s) | ...)) || (detail::are_numbers(s) && ...)) [[likely]]
@@ -160,7 +160,8 @@ constexpr index_t numel(number_list const& s) {
 /// compiler need not divide by 0.
 constexpr double numel_per(dims const& from, dims const& to) {
   if (extent const all = numel(from), some = numel(to), each = all / (known_equal(some, 0) ? extent(1) : some);
-      each.is_number() && known_equal(some * each, all)) return static_cast<double>(each.number());
+      each.is_number() && known_equal(some * each, all))
+    return static_cast<double>(each.number());
   index_t const all = numel(from), some = numel(to);
   return some ? static_cast<double>(all) / static_cast<double>(some) : 1;
 }

@@ -96,8 +96,8 @@ VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
   if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
   if ((a.is_number() && b.is_number()) || a.number() == INT64_MAX || b.number() == INT64_MAX)
     return holds(is, a.number(), b.number()); // an entry is the lesser one beside "the end" also as the number it has
-  if ((a.is_number() || a.environment() == 0 || a.is_name()) && (b.is_number() || b.environment() == 0 || b.is_name()) &&
-      (is == relation::equal || is == relation::unequal))
+  bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
+  if (nobody && (is == relation::equal || is == relation::unequal))
     return is == relation::unequal; // as they stand in a finished graph
   return recorder_of(a, b).decide(is, a, b);
 }

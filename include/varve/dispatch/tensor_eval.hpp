@@ -18,7 +18,8 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
-  kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()), t.dtype());
+  kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()),
+                    t.dtype());
   return r;
 }
 /// The tensor itself when its elements follow one another, else a copy.

@@ -79,8 +79,7 @@ VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* o
   for (index_t e = 0; e < x.total; ++e) {
     index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis].number();
     for (int d = 0; d < x.rank; ++d)
-      if (d != x.axis)
-        at += e / x.stride[d].number() % x.sizes[d].number() * x.in_stride[d].number();
+      if (d != x.axis) at += e / x.stride[d].number() % x.sizes[d].number() * x.in_stride[d].number();
     out[e] = a[at];
   }
 }

@@ -47,9 +47,7 @@ private:
 };
 
 /// An extent of a view or `array` that may stand where a spec says `declared`.
-constexpr bool may_be(extent declared, index_t size) {
-  return is_symbol(declared) || size == declared || size == dyn;
-}
+constexpr bool may_be(extent declared, index_t size) { return is_symbol(declared) || size == declared || size == dyn; }
 
 /// Element type and extents of memory that is no tensor; `none_t` for other types.
 template <class X>

@@ -46,9 +46,8 @@ struct checked_sizes {
   }
   /// Does the shape rule of an operator agree with its meta?
   constexpr bool fits(node const& n, list<meta> const& in) const {
-    return holds(n, in, [&](attributes const& a, meta const* x, meta const& out) {
-      return n.op->shape(a, x, n.count) == out;
-    });
+    return holds(
+        n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
   }
   /// Are attributes as the operator writes them?
   constexpr bool writes(node const& n, list<meta> const& in) const {
@@ -111,8 +110,9 @@ constexpr verdict verify(graph_view g) {
         return {flaw::region_out_of_range, n};
       if (nd.function >= static_cast<int>(g.function_count) || (nd.function >= 0 && nd.regions_count != 1))
         return {flaw::function_out_of_range, n};
-      if (is_array_constant(nd) && !(detail::are_numbers(nd.out.sizes) && nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
-                                                          static_cast<double>(g.sizes.constants)))
+      if (is_array_constant(nd) &&
+          !(detail::are_numbers(nd.out.sizes) && nd.value >= 0 &&
+            nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};
       if (nd.op->checked && !sizes.writes(nd, in)) return {flaw::attributes_malformed, n};
       op_kind const k = nd.op->kind;

@@ -27,8 +27,8 @@ public:
   dispatch_key_set keys() const { return layer_->kind->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() && known_equal(a.batch_size(), b.batch_size()) &&
-           a.randomness() == b.randomness();
+    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() &&
+           known_equal(a.batch_size(), b.batch_size()) && a.randomness() == b.randomness();
   }
 
   /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put

@@ -49,8 +49,8 @@ struct rules<argmax_t> : rule::reduction {
     if (at[0].n == 0)
       for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
     else
-      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()), static_cast<int>(at[0][0]),
-                           out);
+      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()),
+                           static_cast<int>(at[0][0]), out);
     return r;
   }
 };

@@ -78,8 +78,8 @@ struct rules<mm_t> : rule::bilinear {
       auto const x = matrix(a, ta, oa);
       auto const y = matrix(b, at[0][1].number() != 0, ob);
       index_t const* const size = m.sizes.numbers();
-      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)],
-                       {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
+                       {y.data, y.row, y.col}, matrix(c, false, oc));
     });
     return c;
   }

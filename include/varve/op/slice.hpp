@@ -16,7 +16,7 @@ inline constexpr index_t end = INT64_MAX;
 namespace detail {
 /// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
 inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
-                                          dims const& sizes) __attribute__((always_inline)) {
+                                           dims const& sizes) __attribute__((always_inline)) {
   if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
   int const a = wrap_axis(axis[0].number(), sizes.n);
   auto const bounds = [a](auto n, auto from, auto to, index_t step) {
@@ -29,7 +29,9 @@ inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
   return on_sizes(bounds, n, range.n > 0 ? range[0] : extent(0),
                   range.n > 1 && !known_equal(range[1], end) ? range[1] : n, range.n > 2 ? range[2] : extent(1));
 };
-inline constexpr auto count_of_slice = [](auto start, auto stop, auto step) { return (stop - start + step - 1) / step; };
+inline constexpr auto count_of_slice = [](auto start, auto stop, auto step) {
+  return (stop - start + step - 1) / step;
+};
 constexpr extent slice_count(dims const& r) { return count_of_slice(r[1], r[2], r[3]); }
 inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
 } // namespace detail

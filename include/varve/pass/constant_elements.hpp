@@ -183,7 +183,8 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
       for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
         index_t const i = e / strides[d] % s[d];
         if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == operator_class::slice) from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
+        else if (k == operator_class::slice)
+          from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
       x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]

@@ -262,7 +262,8 @@ private:
     index_t const carried = loop ? nd.at[0][0].number() : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
       if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
+        p.slots[s.in[2] + k] =
+            new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
     for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);

@@ -13,9 +13,8 @@ public:
   /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
   constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
     for (; from != to; ++from)
-      value_.push_back(from->op == size_op::symbol
-                           ? symbols[from->a.number()]
-                           : size_view::combine(from->op, of(from->a), of(from->b)));
+      value_.push_back(from->op == size_op::symbol ? symbols[from->a.number()]
+                                                   : size_view::combine(from->op, of(from->a), of(from->b)));
   }
   constexpr bool empty() const { return value_.empty(); }
   /// Is a size a number, or an entry of the table?
