@@ -44,18 +44,7 @@ struct checked_sizes {
       for (extent s : n.at[k]) r = r && at[0].knows(s);
     return r;
   }
-  /// Does the shape rule of an operator agree with its meta?
-  constexpr bool fits(node const& n, list<meta> const& in) const {
-    return holds(
-        n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
-  }
-  /// Are attributes as the operator writes them?
-  constexpr bool writes(node const& n, list<meta> const& in) const {
-    return holds(n, in, [&](attributes const& a, meta const* x, meta const&) { return n.op->checked(a, x) == a; });
-  }
-
-private:
-  /// `f(attributes, operands, result)` for what they are, or for both sets of samples.
+  /// `f(attributes, operands, result)` for what they are, or for both sets of samples. Before its callers, for clang.
   template <class F>
   constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
     if (at[0].empty()) return f(n.at, in.data(), n.out);
@@ -66,6 +55,15 @@ private:
       r = r && f(sizes.of(n.at), numbers.data(), meta{n.out.type, sizes.of(n.out.sizes)});
     }
     return r;
+  }
+  /// Does the shape rule of an operator agree with its meta?
+  constexpr bool fits(node const& n, list<meta> const& in) const {
+    return holds(
+        n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
+  }
+  /// Are attributes as the operator writes them?
+  constexpr bool writes(node const& n, list<meta> const& in) const {
+    return holds(n, in, [&](attributes const& a, meta const* x, meta const&) { return n.op->checked(a, x) == a; });
   }
 };
 } // namespace detail
