@@ -69,9 +69,9 @@ struct axis_set {
 
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
-  index_t const results = numel(kept.sizes).number();
+  index_t const results = numel(varve::detail::as_numbers(kept.sizes));
   r.clear(results, out);
-  if (numel(sizes).number() == 0) return;
+  if (numel(varve::detail::as_numbers(sizes)) == 0) return;
   dims const out_strides = contiguous_strides(kept.sizes);
   operand const source(in.data, kept.strides.numbers(), in.itemsize);
   walk to(kept.sizes, {out, out_strides.numbers(), r.itemsize}, &source, 1);
@@ -157,7 +157,7 @@ auto extreme_finder(bool greatest) {
 /// `torch.argmin`)
 template <class = void>
 VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
-  if (axis < 0 ? numel(sizes).number() == 0 : sizes.n > 0 && sizes.numbers()[axis] == 0)
+  if (axis < 0 ? numel(varve::detail::as_numbers(sizes)) == 0 : sizes.n > 0 && sizes.numbers()[axis] == 0)
     refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
   auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
   constexpr index_t block = 256;
@@ -174,10 +174,10 @@ VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, ope
   // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
   bool const whole = axis < 0 || sizes.n == 0;
   if (whole && detail::is_contiguous(sizes, in.strides))
-    return scan(static_cast<char const*>(in.data), numel(sizes).number(), in.itemsize, 0, out);
+    return scan(static_cast<char const*>(in.data), numel(varve::detail::as_numbers(sizes)), in.itemsize, 0, out);
   int const scanned = whole ? sizes.n - 1 : axis;
   detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
-  index_t const n = sizes.numbers()[scanned], positions = numel(outer.sizes).number();
+  index_t const n = sizes.numbers()[scanned], positions = numel(varve::detail::as_numbers(outer.sizes));
   for (index_t k = 0; k < positions; ++k) {
     auto const* p = static_cast<char const*>(in.data);
     index_t rest = k;

@@ -190,7 +190,7 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
-  index_t const n = numel(sizes).number();
+  index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
     std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
