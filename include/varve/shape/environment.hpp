@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/shape_recorder.hpp>
+#include <varve/shape/size_table.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Symbolic sizes at run time: symbols, what is known of them, and the conditions under which a program is right.
+namespace varve {
+
+/// Where the number of a symbol is found when the program runs: size `axis` of input `input`; or, with none, what an
+/// operator on data gave.
+struct size_source {
+  int input = -1, axis = -1;
+  bool known() const { return input >= 0; }
+  /// `x0.size(1)`
+  std::string text() const {
+    return known() ? "x" + std::to_string(input) + ".size(" + std::to_string(axis) + ")" : "data";
+  }
+};
+
+/// A symbol: its name, a number that it had when the program was traced, what it may be.
+struct size_symbol {
+  std::string name;
+  index_t hint;   // of unbacked ones there is none
+  bool unbacked;  // its number depends on data
+  bool size_like; // ... and is a size: for shape rules at least 2, when the program runs at least 0 (SY-6)
+  size_range range;
+  std::vector<size_source> sources; // all have this number
+};
+
+/// A condition that was decided by hints: the program is right where it holds.
+struct shape_guard {
+  size_guard holds;
+  char const* op; // that asked; null: the program itself
+};
+/// A condition on unbacked symbols that is checked when the program runs (SY-5), behind the symbol that came last.
+struct shape_assertion {
+  size_guard holds;
+  int behind; // symbol
+};
+
+/// An environment of symbolic sizes (`ShapeEnv`): makes symbols, computes with sizes in normal form, decides what shape
+/// rules ask, and remembers what that depended on. Its sizes are refused when it is gone.
+///
+/// Symbols stand for sizes of inputs, with hints. Sizes 0 and 1 are numbers, and symbols at least 2 (SY-2); sizes of
+/// one hint are one symbol, if they may (SY-1). A relation that follows from ranges and normal forms is decided for
+/// good; any other by the hints, and becomes a guard (SY-3). `a == b` of a symbol makes it the other from then on, and
+/// `a < number` narrows its range (SY-7, SY-8). Unbacked symbols have no hint: what is not known of them is
+/// `data_dependent_error`, with the `check` that would make it known (SY-4).
+class shape_environment final : public shape_recorder {
+public:
+  /// A size of an input: a number for 0 and 1, else a symbol; one that is there for the same hint when `duck`.
+  extent size(index_t hint, size_source const& from = {}, bool duck = true) {
+    if (hint == 0 || hint == 1) return hint;
+    if (duck)
+      for (std::size_t k = 0; k < symbols_.size(); ++k)
+        if (!symbols_[k].unbacked && symbols_[k].hint == hint && duck_[k]) {
+          symbols_[k].sources.push_back(from);
+          return resolved(entry_of(k));
+        }
+    return add({name_of('s', backed_++), hint, false, false, {2, size_range::unlimited}, {from}}, duck);
+  }
+  /// A number that only data tell (SY-4); `size_like`: a size of what an operator such as `nonzero` gives.
+  extent unbacked(bool size_like = true) {
+    constexpr index_t all = size_range::unlimited;
+    return add({name_of('u', unbacked_++), 0, true, size_like, {size_like ? 0 : -all, all}, {}}, false);
+  }
+
+  std::vector<size_symbol> const& symbols() const { return symbols_; }
+  std::vector<shape_guard> const& guards() const { return guards_; }
+  std::vector<shape_assertion> const& assertions() const { return assertions_; }
+  /// The number that a size was when it was traced; `data_dependent_error` when that depends on data.
+  index_t hint(extent e) const {
+    extent const x = resolved(e);
+    if (has_unbacked(x)) refuse_data_dependent("hint", text(x) + " has no number yet");
+    return table_.view().evaluate(theirs(x), hints_.data());
+  }
+  /// What a size may be.
+  size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
+
+  /// Is a relation true whatever the symbols are? Records nothing (SY-3).
+  bool statically_known_true(relation is, extent a, extent b) {
+    return known(is, resolved(a), resolved(b), false) == truth::yes;
+  }
+  /// States that a relation holds (`torch._check`, SY-5): what follows is nothing new; what symbols of inputs tell is a
+  /// guard, and `value_error` when it does not hold; what depends on data is checked when the program runs, and known
+  /// from then on.
+  void check(relation is, extent a, extent b);
+  /// States that a number is a size: not negative, and for shape rules at least 2 (`torch._check_is_size`, SY-6).
+  void check_is_size(extent a);
+
+  /// Would the guards hold for other numbers of the symbols, in their order? Those of unbacked ones are not looked at.
+  bool hold(index_t const* numbers) const {
+    size_view const view = table_.view();
+    for (auto const& g : guards_)
+      if (!view.holds(g.holds, numbers)) return false;
+    for (std::size_t k = 0; k < symbols_.size(); ++k)
+      if (!symbols_[k].unbacked && (numbers[k] < symbols_[k].range.least || numbers[k] > symbols_[k].range.greatest))
+        return false;
+    return true;
+  }
+  /// The guards in C++, over the sources of their symbols: `x0.size(0) == x1.size(1)` (SY-13).
+  std::vector<std::string> guards_in_cpp() const;
+
+  // What extents ask.
+  extent combine(size_op op, extent a, extent b) override {
+    return ours(table_.combine(op, theirs(resolved(a)), theirs(resolved(b))));
+  }
+  bool decide(relation is, extent a, extent b) override;
+  index_t specialize(extent a) override;
+  std::string text(extent a) const override { return table_.view().text(theirs(a)); }
+
+  /// The operator whose shape rule is at work, for guards and messages.
+  class asking {
+  public:
+    asking(shape_environment* e, char const* op) : of_(e), before_(e ? std::exchange(e->op_, op) : nullptr) {}
+    asking(asking const&) = delete;
+    asking& operator=(asking const&) = delete;
+    ~asking() {
+      if (of_) of_->op_ = before_;
+    }
+
+  private:
+    shape_environment* of_;
+    char const* before_;
+  };
+
+private:
+  static extent theirs(extent a) { return a.is_entry() ? extent::entry(a.entry()) : a; }
+  extent ours(extent a) const { return a.is_entry() ? here(a.entry()) : a; }
+  static std::string name_of(char letter, int k) { return letter + std::to_string(k); }
+  extent entry_of(std::size_t k) const { return here(places_[k]); }
+  std::size_t index_of(extent symbol) const { return static_cast<std::size_t>(table_[symbol].a.number()); }
+  extent add(size_symbol s, bool duck);
+  /// With all that symbols were found equal to in their place.
+  extent resolved(extent e) const { return ours(resolved_here(theirs(e))); }
+  extent resolved_here(extent e) const;
+  bool has_unbacked(extent e) const;
+  /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
+  truth known(relation is, extent a, extent b, bool for_shapes) const;
+  std::vector<size_range> ranges(bool for_shapes) const;
+  std::string condition(size_guard const& g) const { return table_.view().text(g); }
+  void guard(size_guard const& g);
+  std::string cpp(extent e) const;
+  std::string cpp(size_guard const& g) const;
+  void learn(relation is, extent a, extent b);
+  bool is_symbol(extent e) const { return e.is_entry() && table_[theirs(e)].op == size_op::symbol; }
+  struct linear_part {
+    extent symbol;
+    index_t times, plus;
+  };
+  linear_part linear(extent e) const;
+  bool mentions(extent e, extent symbol) const;
+  bool replace(extent symbol, extent by);
+  void narrow(extent symbol, index_t least, index_t greatest);
+  [[noreturn]] void refuse_data_dependent(char const* op, std::string const& what) const;
+  static size_guard opposite(relation is, extent a, extent b) {
+    using enum relation;
+    if (is == equal || is == unequal) return {is == equal ? unequal : equal, a, b};
+    return {is == less ? less_equal : less, b, a};
+  }
+
+  mutable size_table table_;
+  std::vector<size_symbol> symbols_;
+  std::vector<bool> duck_;
+  std::vector<index_t> places_; // of symbols in the table
+  std::vector<index_t> hints_;
+  std::vector<std::pair<index_t, extent>> replaced_; // places of symbols, and what stands for them
+  std::vector<shape_guard> guards_;
+  std::vector<shape_assertion> assertions_;
+  char const* op_ = nullptr;
+  int backed_ = 0, unbacked_ = 0;
+};
+
+#if VARVE_DEFINES
+VARVE_LIBRARY extent shape_environment::add(size_symbol s, bool duck) {
+  extent const e = table_.symbol(static_cast<int>(symbols_.size()), symbol(s.name.c_str()));
+  places_.push_back(e.entry());
+  hints_.push_back(s.hint);
+  duck_.push_back(duck);
+  symbols_.push_back(std::move(s));
+  return ours(e);
+}
+VARVE_LIBRARY extent shape_environment::resolved_here(extent e) const {
+  if (e.is_number() || replaced_.empty()) return e;
+  size_expression const x = table_[e];
+  if (x.op != size_op::symbol) {
+    extent const a = resolved_here(x.a), b = resolved_here(x.b);
+    return known_equal(a, x.a) && known_equal(b, x.b) ? e : table_.combine(x.op, a, b);
+  }
+  for (auto const& [place, by] : replaced_)
+    if (place == e.entry()) return resolved_here(by);
+  return e;
+}
+VARVE_LIBRARY bool shape_environment::mentions(extent e, extent symbol) const {
+  if (e.is_number()) return false;
+  size_expression const& x = table_[e];
+  if (x.op == size_op::symbol) return known_equal(e, symbol);
+  return mentions(x.a, symbol) || mentions(x.b, symbol);
+}
+VARVE_LIBRARY bool shape_environment::has_unbacked(extent e) const {
+  for (std::size_t k = 0; k < symbols_.size(); ++k)
+    if (symbols_[k].unbacked && mentions(theirs(e), extent::entry(places_[k]))) return true;
+  return false;
+}
+VARVE_LIBRARY std::vector<size_range> shape_environment::ranges(bool for_shapes) const {
+  std::vector<size_range> r;
+  for (auto const& s : symbols_) {
+    r.push_back(s.range);
+    if (for_shapes && s.size_like && r.back().least < 2 && r.back().greatest >= 2) r.back().least = 2;
+  }
+  return r;
+}
+VARVE_LIBRARY truth shape_environment::known(relation is, extent a, extent b, bool for_shapes) const {
+  std::vector<size_range> const r = ranges(for_shapes);
+  truth const t = table_.decide(is, theirs(a), theirs(b), r.data());
+  if (t != truth::unknown) return t;
+  extent apart = table_.subtract(theirs(a), theirs(b)); // beside 0, as it is without its positive factors
+  for (std::size_t k = 0; k < symbols_.size(); ++k)
+    while (r[k].least > 0 && known_equal(table_.modulo(apart, extent::entry(places_[k])), 0))
+      apart = table_.divide(apart, extent::entry(places_[k]));
+  return table_.decide(is, apart, 0, r.data());
+}
+
+VARVE_LIBRARY bool shape_environment::decide(relation is, extent a, extent b) {
+  a = resolved(a), b = resolved(b);
+  if (truth const t = known(is, a, b, true); t != truth::unknown) return t == truth::yes;
+  size_guard const asked{is, theirs(a), theirs(b)}, other = opposite(is, theirs(a), theirs(b));
+  if (has_unbacked(a) || has_unbacked(b))
+    refuse_data_dependent(op_, "whether " + condition(asked) +
+                                   " depends on data that are not there; say before it that " + condition(asked) +
+                                   " or that " + condition(other) + " (check of the shape environment)");
+  bool const holds = detail::holds(is, hint(a), hint(b));
+  guard(holds ? asked : other);
+  return holds;
+}
+VARVE_LIBRARY index_t shape_environment::specialize(extent a) {
+  a = resolved(a);
+  if (a.is_number()) return a.number();
+  if (has_unbacked(a))
+    refuse_data_dependent(op_,
+                          "the size " + text(a) + " is taken for a number, and depends on data that are not there");
+  index_t const n = hint(a);
+  guard({relation::equal, theirs(a), n});
+  return n;
+}
+VARVE_LIBRARY void shape_environment::check(relation is, extent a, extent b) {
+  a = resolved(a), b = resolved(b);
+  truth const t = known(is, a, b, false);
+  if (t == truth::yes) return;
+  size_guard const g{is, theirs(a), theirs(b)};
+  bool const by_data = has_unbacked(a) || has_unbacked(b);
+  if (t == truth::no || (!by_data && !detail::holds(is, hint(a), hint(b))))
+    throw value_error(("varve: check: " + condition(g) + " does not hold").c_str());
+  if (!by_data) return guard(g);
+  int last = -1;
+  for (std::size_t k = 0; k < symbols_.size(); ++k)
+    if (symbols_[k].unbacked &&
+        (mentions(g.left, extent::entry(places_[k])) || mentions(g.right, extent::entry(places_[k]))))
+      last = static_cast<int>(k);
+  assertions_.push_back({g, last});
+  learn(is, g.left, g.right);
+}
+VARVE_LIBRARY void shape_environment::check_is_size(extent a) {
+  check(relation::less_equal, 0, a);
+  extent const x = theirs(resolved(a));
+  if (is_symbol(x)) symbols_[index_of(x)].size_like = true;
+}
+
+/// A condition that was decided by hints. What it says of a symbol alone is known from then on.
+VARVE_LIBRARY void shape_environment::guard(size_guard const& g) {
+  for (auto const& old : guards_)
+    if (old.holds.is == g.is && known_equal(old.holds.left, g.left) && known_equal(old.holds.right, g.right)) return;
+  guards_.push_back({g, op_});
+  learn(g.is, g.left, g.right);
+}
+VARVE_LIBRARY void shape_environment::learn(relation is, extent a, extent b) {
+  using enum relation;
+  if (is == equal && (replace(a, b) || replace(b, a))) return;
+  if (linear_part const d = linear(table_.subtract(a, b)); d.times != 0) { // d.times * d.symbol + d.plus, beside 0
+    constexpr index_t all = size_range::unlimited;
+    index_t const t = d.times, c = d.plus, at = detail::floor_div(-c, t);
+    size_range const& r = symbols_[index_of(d.symbol)].range;
+    bool const exact = at * t == -c;
+    if (is == equal && exact) replace(d.symbol, at);
+    if (is == unequal && exact) narrow(d.symbol, r.least == at ? at + 1 : -all, r.greatest == at ? at - 1 : all);
+    if (is != less && is != less_equal) return;
+    index_t const zero = is == less ? c + 1 : c; // t * symbol + zero <= 0
+    if (t > 0) narrow(d.symbol, -all, detail::floor_div(-zero, t));
+    else narrow(d.symbol, -detail::floor_div(-zero, -t), all);
+  }
+}
+/// A sum of a multiple of one symbol and a number; 0 times what is none.
+VARVE_LIBRARY shape_environment::linear_part shape_environment::linear(extent e) const {
+  linear_part r{e, 1, 0};
+  if (r.symbol.is_entry() && table_[r.symbol].op == size_op::sum && table_[r.symbol].b.is_number())
+    r.plus = table_[r.symbol].b.number(), r.symbol = table_[r.symbol].a;
+  if (r.symbol.is_entry() && table_[r.symbol].op == size_op::product && table_[r.symbol].b.is_number())
+    r.times = table_[r.symbol].b.number(), r.symbol = table_[r.symbol].a;
+  if (!is_symbol(r.symbol)) r.times = 0;
+  return r;
+}
+/// Puts an expression in the place of a symbol that it equals: a number, an earlier symbol; of an unbacked one also
+/// what backed symbols say (SY-7).
+VARVE_LIBRARY bool shape_environment::replace(extent symbol, extent by) {
+  if (!is_symbol(symbol) || mentions(by, symbol)) return false;
+  size_symbol const& s = symbols_[index_of(symbol)];
+  bool fits = by.is_number() || !has_unbacked(by);
+  if (is_symbol(by)) {
+    bool const unbacked = symbols_[index_of(by)].unbacked;
+    fits = s.unbacked == unbacked ? index_of(by) < index_of(symbol) : s.unbacked;
+  }
+  if (!fits) return false;
+  if (is_symbol(by)) narrow(by, s.range.least, s.range.greatest);
+  replaced_.emplace_back(symbol.entry(), by);
+  return true;
+}
+VARVE_LIBRARY void shape_environment::narrow(extent symbol, index_t least, index_t greatest) {
+  size_range& r = symbols_[index_of(symbol)].range;
+  if (least > r.least) r.least = least;
+  if (greatest < r.greatest) r.greatest = greatest;
+}
+VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char const* op, std::string const& what) const {
+  throw data_dependent_error(
+      (std::string("varve: ") + (op ? op : "a program of symbolic sizes") + ": " + what).c_str());
+}
+
+VARVE_LIBRARY std::string shape_environment::cpp(extent e) const {
+  if (e.is_number()) return std::to_string(e.number());
+  size_expression const& x = table_[e];
+  auto const call = [&](char const* f) { return std::string(f) + "(" + cpp(x.a) + ", " + cpp(x.b) + ")"; };
+  switch (x.op) {
+  case size_op::symbol: {
+    size_symbol const& s = symbols_[index_of(e)];
+    return s.sources.empty() || !s.sources[0].known() ? s.name : s.sources[0].text();
+  }
+  case size_op::sum:
+    return "(" + cpp(x.a) + " + " + cpp(x.b) + ")";
+  case size_op::product:
+    return cpp(x.a) + " * " + cpp(x.b);
+  case size_op::quotient:
+    return call("floor_div");
+  case size_op::remainder:
+    return call("floor_mod");
+  case size_op::least:
+    return call("min");
+  default:
+    return call("max");
+  }
+}
+VARVE_LIBRARY std::string shape_environment::cpp(size_guard const& g) const {
+  constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+  return cpp(g.left) + signs[static_cast<int>(g.is)] + cpp(g.right);
+}
+VARVE_LIBRARY std::vector<std::string> shape_environment::guards_in_cpp() const {
+  std::vector<std::string> r;
+  for (std::size_t k = 0; k < symbols_.size(); ++k) {
+    size_symbol const& s = symbols_[k];
+    if (s.unbacked) continue;
+    std::string const place = cpp(extent::entry(places_[k]));
+    for (std::size_t q = 1; q < s.sources.size(); ++q) r.push_back(s.sources[q].text() + " == " + place);
+    bool const is_known = !known_equal(resolved_here(extent::entry(places_[k])), extent::entry(places_[k]));
+    if (is_known) continue; // its guard says what it is
+    r.push_back(std::to_string(s.range.least) + " <= " + place);
+    if (s.range.greatest != size_range::unlimited) r.push_back(place + " <= " + std::to_string(s.range.greatest));
+  }
+  for (auto const& g : guards_) {
+    bool const a_range = (is_symbol(g.holds.left) && g.holds.right.is_number()) ||
+                         (g.holds.left.is_number() && is_symbol(g.holds.right));
+    if (!a_range || g.holds.is == relation::equal || g.holds.is == relation::unequal) r.push_back(cpp(g.holds));
+  }
+  return r;
+}
+#endif
+
+} // namespace varve
