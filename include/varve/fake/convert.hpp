@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/fake/fake_mode.hpp>
 #include <varve/interpreter/mirror_autograd_meta.hpp>
+#include <varve/shape/environment.hpp>
 
 /// @file
 /// Fakes of real tensors (FK-3, FK-4): one for each, on one fake memory for each real one.
@@ -32,7 +33,7 @@ inline std::size_t fake_mode::remembered() {
 }
 
 template <class T>
-tensor fake_mode::from_tensor(T const& t) {
+tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy) {
   if (!t.defined() || t.is_number() || owns(t)) return t;
   if (is_fake(t))
     throw dispatch_error(
@@ -48,7 +49,7 @@ tensor fake_mode::from_tensor(T const& t) {
   if (state_->memo.size() >= state_->sweep_at) sweep();
   detail::literals_as_they_are const off;
   emptied const outside(this_thread_state.transforms);
-  tensor fake = converted(t);
+  tensor fake = converted(t, policy);
   if (t.requires_grad()) mirror_gradient(t, fake);
   auto& memory = state_->memories[t.id()->store];
   if (!memory.users++) memory.fake = fake;
@@ -57,12 +58,38 @@ tensor fake_mode::from_tensor(T const& t) {
 }
 /// A fake without a gradient, on the memory that stands for that of the tensor.
 template <class T>
-tensor fake_mode::converted(T const& t) {
-  if (t.base().defined()) return from_tensor(t.base()).with_layout(t.where());
+tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) {
+  layout const l = symbolic(t.where(), policy);
+  if (t.base().defined()) return from_tensor(t.base()).with_layout(l);
   auto const memory = state_->memories.find(t.id()->store);
-  if (memory != state_->memories.end()) return memory->second.fake.with_layout(t.where(), false);
-  tensor const fake = made(t.as_meta(), detail::backend_of(t));
-  return fake.with_layout(t.where(), false);
+  if (memory != state_->memories.end()) return memory->second.fake.with_layout(l, false);
+  return made(t.as_meta(), detail::backend_of(t)).with_layout(l, false);
+}
+/// A layout with symbols for its sizes, and strides that follow from them where they do.
+inline layout fake_mode::symbolic(layout const& l, std::vector<dim_dynamic> const& policy) {
+  shape_environment* const e = environment();
+  if (!e) return l;
+  if (!policy.empty() && static_cast<int>(policy.size()) != l.sizes.n)
+    refuse::argument_is_invalid("fake_mode: from_tensor", "there must be one policy for each size");
+  layout r = l;
+  int const input = state_->inputs++;
+  for (int k = 0; k < l.sizes.n; ++k) {
+    dim_dynamic const how = policy.empty() ? dim_dynamic::duck : policy[static_cast<std::size_t>(k)];
+    if (how == dim_dynamic::size_like_unbacked) r.sizes[k] = e->unbacked();
+    else if (how != dim_dynamic::fixed) r.sizes[k] = e->size(l.sizes[k], {input, k}, how == dim_dynamic::duck);
+  }
+  index_t next = 1;
+  extent stride = 1;
+  for (unsigned done = 0; done != (1u << l.sizes.n) - 1;) { // the dimension that lies `next` elements apart
+    int at = -1;
+    for (int k = l.sizes.n - 1; k >= 0 && at < 0; --k)
+      if (!(done >> k & 1) && index_t(l.strides[k]) == next) at = k;
+    if (at < 0) break; // the others keep their numbers
+    r.strides[at] = stride;
+    next *= index_t(l.sizes[at]), stride *= r.sizes[at];
+    done |= 1u << at;
+  }
+  return r;
 }
 /// What the program may ask about gradients: a leaf is one, with its gradient; what was recorded is no leaf.
 template <class T>

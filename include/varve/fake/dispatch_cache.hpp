@@ -62,6 +62,9 @@ private:
     if (op.table->kind == op_kind::view) return "view";
     for (auto const& t : x)
       if (!t.defined()) return "undefined operand";
+      else
+        for (extent const s : t.sizes())
+          if (!s.is_number()) return "symbolic sizes";
     return nullptr;
   }
   void write_key(boxed_op const& op, boxed_args const& x, dtype default_type) {
@@ -80,7 +83,7 @@ private:
   }
   void add(dims const& d) {
     key_.push_back(d.n);
-    for (int k = 0; k < d.n; ++k) key_.push_back(d[k]);
+    for (int k = 0; k < d.n; ++k) key_.push_back(d[k].number());
   }
   std::unordered_multimap<std::uint64_t, entry> entries_;
   std::vector<std::int64_t> key_; // of the call that was asked for last

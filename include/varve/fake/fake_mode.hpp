@@ -8,8 +8,16 @@
 
 namespace varve {
 
+class shape_environment;
+
+/// What a size of a tensor becomes under a fake mode with a shape environment (SY-1, DT-12): a symbol that sizes of the
+/// same number share, one of its own, the number, or a size that only data tell.
+enum class dim_dynamic { duck, dynamic, fixed, size_like_unbacked };
+
 /// How a `fake_mode` behaves.
 struct fake_mode_options {
+  /// Where sizes of converted tensors become symbols; null: they stay numbers. It must outlive the tensors.
+  shape_environment* environment = nullptr;
   /// Real operands are converted, instead of refused (FK-2).
   bool allow_non_fake_inputs = false;
   /// An operator without a rule for its shape is run on zeros, instead of refused (FK-9).
@@ -34,6 +42,14 @@ struct fake_state {
   std::unordered_map<tensor_block const*, remembered> memo;
   std::unordered_map<storage const*, remembered_memory> memories;
   std::size_t sweep_at = 32;
+  /// Numbers in fake tensors that were asked for (FK-8).
+  struct asked_item {
+    tensor of;
+    std::uint32_t version;
+    extent number;
+  };
+  std::vector<asked_item> items;
+  int inputs = 0; // whose sizes became symbols
 };
 } // namespace detail
 
@@ -82,7 +98,18 @@ public:
   /// The fake of a tensor: the same one each time. Tensors on one memory give fakes on one; a view gives a view of the
   /// fake of its base; a leaf a leaf, with its gradient. A fake of this mode is its own (FK-3, FK-4).
   template <class T = tensor>
-  tensor from_tensor(T const& t);
+  tensor from_tensor(T const& t) {
+    return from_tensor(t, {});
+  }
+  /// ... with a policy for each of its sizes; without, all are `duck`. Strides of dense tensors follow from the sizes
+  /// (SY-9). Views share the memory of the fake of their base, and have sizes of their own.
+  template <class T = tensor>
+  tensor from_tensor(T const& t, std::vector<dim_dynamic> const& policy);
+  /// A number in a fake tensor of integers, as a symbol that only data tell (FK-7): the same one until somebody writes
+  /// into the tensor (FK-8). `data_dependent_error` without a shape environment; a constant is its number.
+  extent item(tensor const& t);
+  /// Where its sizes are symbols of; null without.
+  shape_environment* environment() const { return state_->options.environment; }
   /// For how many tensors a fake is remembered: those that somebody else still holds.
   std::size_t remembered();
 
@@ -112,11 +139,13 @@ private:
   explicit fake_mode(std::shared_ptr<detail::fake_state> s) : state_(std::move(s)) {}
   tensor operand(char const* op, int k, tensor const& t);
   tensor made(tensor const& meta, unsigned backend, tensor const& value = {});
+  index_t count_of(dims const& sizes) const;
   tensor metadata(boxed_op const& op, boxed_args const& x);
   tensor worked_out(boxed_op const& op, boxed_args const& x);
   void written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values);
   template <class T>
-  tensor converted(T const& t);
+  tensor converted(T const& t, std::vector<dim_dynamic> const& policy);
+  layout symbolic(layout const& l, std::vector<dim_dynamic> const& policy);
   template <class T>
   void mirror_gradient(T const& real, T const& fake);
   void sweep();

@@ -39,6 +39,15 @@ struct fake_memory final : subclass_object {
   static fake_memory& of_tensor(tensor const& t) { return *static_cast<fake_memory*>(t.object()); }
 };
 tensor run_on_fakes(boxed_op const& op, boxed_args const& x);
+/// At most one, whatever symbols stand for.
+inline bool has_one_element(dims const& sizes) {
+  index_t n = 1;
+  for (extent const s : sizes) {
+    if (!s.is_number()) return false;
+    n *= s.number();
+  }
+  return n <= 1;
+}
 inline constexpr subclass_type fake_tensor_type{"fake_tensor", nullptr, &run_on_fakes};
 } // namespace detail
 
@@ -50,7 +59,7 @@ inline bool is_fake(tensor const& t) {
 inline tensor constant_of(tensor const& t) {
   if (!is_fake(t)) return {};
   tensor const& v = detail::fake_memory::of_tensor(t).value;
-  return v.defined() && t.numel() <= 1 ? v.with_layout(t.where(), false) : tensor();
+  return v.defined() && detail::has_one_element(t.sizes()) ? v.with_layout(t.where(), false) : tensor();
 }
 
 } // namespace varve

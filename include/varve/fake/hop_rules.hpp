@@ -40,7 +40,7 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
                                 "which fake tensors have not; use scan")
                                    .c_str());
   boxed_args step;
-  index_t rows = op.length;
+  extent rows = op.length;
   for (int k = 0; k < x.size(); ++k) {
     bool const walked = k >= op.carried && k < op.carried + op.scanned;
     if (walked) rows = x[k].sizes()[0];

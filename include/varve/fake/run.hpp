@@ -3,6 +3,7 @@
 #include <varve/fake/fake_mode.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/shape/environment.hpp>
 
 /// @file
 /// How a fake mode runs operators: on metadata, by the rule of the operator for its shape. The result gets the backend
@@ -83,12 +84,20 @@ inline tensor run_on_fakes(boxed_op const& op, boxed_args const& x) {
 } // namespace detail
 
 inline tensor fake_mode::made(tensor const& meta, unsigned backend, tensor const& value) {
-  std::size_t const bytes = static_cast<std::size_t>(meta.numel()) * static_cast<std::size_t>(itemsize(meta.dtype()));
+  std::size_t const bytes =
+      static_cast<std::size_t>(count_of(meta.sizes())) * static_cast<std::size_t>(itemsize(meta.dtype()));
   auto memory = std::make_unique<detail::fake_memory>(state_, bytes, value);
   auto const keys = dispatch_key_set::of_bits((default_keys.bits & ~0xFu) | backend) | dispatch_key::subclass;
   tensor r = tensor::of_object(memory.get(), meta.sizes(), meta.strides(), meta.dtype(), keys);
   (void)memory.release();
   return r;
+}
+/// How many elements, by the hints; sizes that only data tell count as none.
+inline index_t fake_mode::count_of(dims const& sizes) const {
+  index_t n = 1;
+  for (extent const s : sizes)
+    n *= s.is_number() ? s.number() : environment() && !environment()->depends_on_data(s) ? environment()->hint(s) : 0;
+  return n;
 }
 inline tensor fake_mode::operand(char const* op, int k, tensor const& t) {
   if (!t.defined() || t.is_number() || owns(t)) return t;
@@ -126,6 +135,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   unsigned const backend = detail::common_backend(op, in);
   for (auto const& t : in) metas.push_back(is_fake(t) ? t.as_meta() : t);
   bool const constant = detail::are_constant(op, in, values);
+  shape_environment::asking const asks(environment(), op.name());
   tensor const y = metadata(op, metas);
   if (!y.defined()) return y;
   for (int k = 0; k < x.size(); ++k) {
@@ -136,7 +146,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   for (int k = 0; k < x.size(); ++k)
     if (is_fake(in[k]) && y.shares_storage(metas[k]))
       return in[k].with_layout(y.where(), op.table->kind == op_kind::view);
-  bool const known = constant && y.numel() <= 1;
+  bool const known = constant && detail::has_one_element(y.sizes());
   return made(y, backend, known ? op(values) : tensor());
 }
 /// What the operator gives of metadata; of one without a rule for its shape, what it gives of zeros, if the mode may.
@@ -168,5 +178,16 @@ inline void fake_mode::written(boxed_op const& op, tensor const& into, bool cons
 inline tensor fake_mode_guard::lifted(tensor const& t) {
   detail::literals_as_they_are const off;
   return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= 1 ? t : tensor());
+}
+
+inline extent fake_mode::item(tensor const& t) {
+  if (!is_fake(t)) return t.template item<index_t>();
+  if (tensor const v = constant_of(t); v.defined()) return v.item<index_t>();
+  if (!environment() || is_floating(t.dtype()) || !detail::has_one_element(t.sizes()))
+    return t.item<index_t>(); // refused
+  for (auto const& known : state_->items)
+    if (known.of.is(t) && known.version == t.version()) return known.number;
+  state_->items.push_back({t, t.version(), environment()->unbacked(false)});
+  return state_->items.back().number;
 }
 } // namespace varve

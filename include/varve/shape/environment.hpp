@@ -79,6 +79,7 @@ public:
     if (has_unbacked(x)) refuse_data_dependent("hint", text(x) + " has no number yet");
     return table_.view().evaluate(theirs(x), hints_.data());
   }
+  bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
   /// What a size may be.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
 
