@@ -53,11 +53,13 @@ TEST_CASE("fake tensors: a network for every batch size", "[fake][shape]") {
   tensor const fx = f.mode.from_tensor(x, {dim_dynamic::dynamic, dim_dynamic::fixed}),
                fw = f.mode.from_tensor(w, {dim_dynamic::fixed, dim_dynamic::fixed});
   auto const loss = [](tensor const& v, tensor const& p) {
-    return vv::mean(vv::logsumexp(vv::tanh(vv::matmul(v, p)), 1));
+    return vv::sum(vv::logsumexp(vv::tanh(vv::matmul(v, p)), 1));
   };
   vv::fake_mode_guard const on(f.mode);
   CHECK(f.sizes(vv::softmax(vv::matmul(fx, fw), 1)) == texts{"s0", "4"});
   CHECK(f.sizes(vv::grad(loss)(fx, fw)) == texts{"s0", "8"});
+  CHECK(f.sizes(vv::vmap(vv::grad(loss), vv::in_dims<0, vv::none>)(vv::reshape(fx, dims{-1, 1, 8}), fw)) ==
+        texts{"s0", "1", "8"});
   CHECK(f.sizes(vv::cat(std::vector{fx, fx}, 0)) == texts{"2*s0", "8"});
   CHECK(f.sizes(vv::slice(fx, 0, 1)) == texts{"s0 - 1", "8"});
   CHECK(f.e.guards().empty());
@@ -65,6 +67,16 @@ TEST_CASE("fake tensors: a network for every batch size", "[fake][shape]") {
   REQUIRE(f.e.guards().size() == 1);
   CHECK(std::string(f.e.guards()[0].op) == "add");
   CHECK(f.e.guards_in_cpp() == texts{"2 <= x0.size(0)", "x0.size(0) != 5"});
+}
+
+TEST_CASE("fake tensors: what takes a size for a number says so in a guard", "[fake][shape]") {
+  fixture f;
+  tensor const x = f.mode.from_tensor(vv::ones(dims{12, 8}), {dim_dynamic::dynamic, dim_dynamic::fixed});
+  vv::fake_mode_guard const on(f.mode);
+  CHECK(vv::select(x, 0, 3).sizes() == dims{8});
+  CHECK(f.e.guards_in_cpp() == texts{"4 <= x0.size(0)"});
+  CHECK(vv::mean(x).sizes() == dims{}); // divides by a C++ number
+  CHECK(f.e.guards_in_cpp() == texts{"x0.size(0) * 8 == 96"});
 }
 
 TEST_CASE("fake tensors: numbers that only data tell", "[fake][shape]") { // FK-7, FK-8
