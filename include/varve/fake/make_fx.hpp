@@ -12,24 +12,74 @@ inline constexpr real_t real{};
 /// Traces run on fake tensors: nothing of the user's is read, written or drawn.
 struct fake_t {};
 inline constexpr fake_t fake{};
+/// ... whose sizes are symbols, by a policy for each argument; `duck` where none is given.
+struct symbolic_t {
+  std::vector<std::vector<dim_dynamic>> policies{};
+  symbolic_t operator()(std::vector<std::vector<dim_dynamic>> p) const { return {std::move(p)}; }
+};
+inline symbolic_t const symbolic{};
 } // namespace tracing
 
 namespace detail {
 /// A trace runs on the fakes of the values that it is given.
 class on_fake_values {
 public:
+  struct options {};
   static constexpr bool apart = true;
-  on_fake_values() : on_(mode_, false) {}
+  explicit on_fake_values(options const& = {}) : on_(mode_, false) {}
   template <class T>
   static T value(T const& t) {
+    return fake_of(t, {});
+  }
+  template <class G>
+  static void finish(G&) {}
+
+protected:
+  explicit on_fake_values(fake_mode_options const& o) : mode_(o), on_(mode_, false) {}
+  template <class T>
+  static T fake_of(T const& t, std::vector<dim_dynamic> const& policy) {
     fake_mode& mode = *static_cast<fake_mode*>(this_thread_state.infra[static_cast<int>(infra_mode::fake)].top->object);
     if (is_fake(t)) return t;
-    return t.is_wrapped() ? mode.like(t, t.sizes()) : mode.from_tensor(t);
+    return t.is_wrapped() ? mode.like(t, t.sizes()) : mode.from_tensor(t, policy);
   }
 
 private:
-  fake_mode mode_{};
+  fake_mode mode_;
   fake_mode_guard on_;
+};
+/// ... and their sizes are symbols of an environment, until the graph is done and has expressions of its own.
+class on_symbolic_values : shape_environment, on_fake_values {
+public:
+  using options = tracing::symbolic_t;
+  using on_fake_values::apart;
+  explicit on_symbolic_values(options const& how)
+      : on_fake_values(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {}
+  ~on_symbolic_values() { at_work = before_; }
+  template <class T>
+  static T value(T const& t) {
+    std::size_t const k = at_work->inputs_++;
+    auto const& policies = at_work->how_.policies;
+    return fake_of(t, k < policies.size() ? policies[k] : std::vector<dim_dynamic>{});
+  }
+  /// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
+  template <class G>
+  void finish(G& g) const {
+    auto const own = [&](extent e) { return import_into(g.expressions, e); };
+    auto const all = [&](dims& d) {
+      for (int k = 0; k < d.n; ++k) d[k] = own(d[k]);
+    };
+    for (node& n : g.nodes) {
+      all(n.out.sizes);
+      for (int k = 0; k < n.at.count; ++k) all(n.at.fact[k]);
+    }
+    for (size_guard const& asked : conditions(g.expressions)) g.guards.push_back(asked);
+  }
+
+private:
+  static inline thread_local on_symbolic_values* at_work = nullptr;
+  options const& how_;
+  on_symbolic_values* before_;
+  std::size_t inputs_ = 0;
 };
 } // namespace detail
 
@@ -43,6 +93,15 @@ auto make_fx(F f, tracing::fake_t) {
 template <class F>
 auto make_fx(F f, tracing::real_t) {
   return make_fx_function<F>(static_cast<F&&>(f));
+}
+/// `make_fx(f, tracing::symbolic)(x...)`: a graph for other sizes too. Sizes of x are symbols: equal ones are one
+/// symbol, 0 and 1 are numbers, or as the policies say: `tracing::symbolic({{dim_dynamic::dynamic,
+/// dim_dynamic::fixed}})`. Where f or a shape rule decides by a size, as by broadcasting or `select`, that is a guard
+/// of the graph, and `interpret` refuses sizes for which it does not hold (`value_error`); `mean` over a symbol takes
+/// the size for a number.
+template <class F>
+auto make_fx(F f, tracing::symbolic_t how) {
+  return make_fx_function<F, detail::on_symbolic_values>(static_cast<F&&>(f), std::move(how));
 }
 
 } // namespace varve

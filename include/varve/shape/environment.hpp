@@ -51,7 +51,7 @@ struct shape_assertion {
 /// good; any other by the hints, and becomes a guard (SY-3). `a == b` of a symbol makes it the other from then on, and
 /// `a < number` narrows its range (SY-7, SY-8). Unbacked symbols have no hint: what is not known of them is
 /// `data_dependent_error`, with the `check` that would make it known (SY-4).
-class shape_environment final : public shape_recorder {
+class shape_environment : public shape_recorder {
 public:
   /// A size of an input: a number for 0 and 1, else a symbol; one that is there for the same hint when `duck`.
   extent size(index_t hint, size_source const& from = {}, bool duck = true) {
@@ -107,6 +107,12 @@ public:
   /// The guards in C++, over the sources of their symbols: `x0.size(0) == x1.size(1)` (SY-13).
   std::vector<std::string> guards_in_cpp() const;
 
+  /// A size as an entry of another table, whose symbols are those that it needs: for what is to outlive the
+  /// environment.
+  extent import_into(size_table& to, extent e) const { return imported(to, theirs(resolved(e))); }
+  /// All that a program depends on, as entries of another table: the guards, and that the symbols are at least 2.
+  std::vector<size_guard> conditions(size_table& to) const;
+
   // What extents ask.
   extent combine(size_op op, extent a, extent b) override {
     return ours(table_.combine(op, theirs(resolved(a)), theirs(resolved(b))));
@@ -140,6 +146,7 @@ private:
   /// With all that symbols were found equal to in their place.
   extent resolved(extent e) const { return ours(resolved_here(theirs(e))); }
   extent resolved_here(extent e) const;
+  extent imported(size_table& to, extent e) const;
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
@@ -196,6 +203,21 @@ VARVE_LIBRARY extent shape_environment::resolved_here(extent e) const {
   for (auto const& [place, by] : replaced_)
     if (place == e.entry()) return resolved_here(by);
   return e;
+}
+VARVE_LIBRARY extent shape_environment::imported(size_table& to, extent e) const {
+  if (!e.is_entry()) return e;
+  size_expression const& x = table_[e];
+  if (x.op != size_op::symbol) {
+    extent const a = imported(to, x.a);
+    return to.combine(x.op, a, imported(to, x.b));
+  }
+  int symbols = 0;
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    size_expression const& known = to.data()[k];
+    if (known.op == size_op::symbol && known_equal(known.b, x.b)) return extent::entry(static_cast<index_t>(k));
+    symbols += known.op == size_op::symbol;
+  }
+  return to.symbol(symbols, x.b);
 }
 VARVE_LIBRARY bool shape_environment::mentions(extent e, extent symbol) const {
   if (e.is_number()) return false;
@@ -330,6 +352,23 @@ VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char cons
       (std::string("varve: ") + (op ? op : "a program of symbolic sizes") + ": " + what).c_str());
 }
 
+VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& to) const {
+  std::vector<size_guard> r;
+  for (std::size_t k = 0; k < symbols_.size(); ++k) {
+    extent const own = extent::entry(places_[k]);
+    if (!symbols_[k].unbacked && known_equal(resolved_here(own), own))
+      r.push_back({relation::less_equal, symbols_[k].range.least, imported(to, own)});
+    if (!symbols_[k].unbacked && known_equal(resolved_here(own), own) &&
+        symbols_[k].range.greatest != size_range::unlimited)
+      r.push_back({relation::less_equal, imported(to, own), symbols_[k].range.greatest});
+  }
+  for (auto const& g : guards_) { // what made a symbol another size is in the sizes
+    extent const left = resolved_here(g.holds.left), right = resolved_here(g.holds.right);
+    if (known(g.holds.is, left, right, false) != truth::yes)
+      r.push_back({g.holds.is, imported(to, left), imported(to, right)});
+  }
+  return r;
+}
 VARVE_LIBRARY std::string shape_environment::cpp(extent e) const {
   if (e.is_number()) return std::to_string(e.number());
   size_expression const& x = table_[e];

@@ -160,9 +160,11 @@ private:
 
 /// Refuses sizes for which what was made for samples does not hold.
 [[noreturn]] VARVE_COLD inline void refuse_sizes(char const* what, size_view all, size_guard const& g, index_t size) {
-  throw shape_error((std::string("varve: ") + what + ": what the function does along a symbolic axis needs " +
-                     all.text(g.right) + " >= 0; it is " + std::to_string(size))
-                        .c_str());
+  std::string const needs = known_equal(g.left, 0) && g.is == relation::less_equal
+                                ? all.text(g.right) + " >= 0; it is " + std::to_string(size)
+                                : all.text(g) + "; for these arguments it is not so";
+  throw shape_error(
+      (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 
 } // namespace varve::loop

@@ -12,7 +12,12 @@ namespace varve {
 namespace detail {
 /// What a trace runs operators on: the values it is given, and of those that must not be written copies.
 struct on_real_values {
+  struct options {};
   static constexpr bool apart = false;
+  constexpr explicit on_real_values(options const&) {}
+  /// What becomes of the graph at the end.
+  template <class G>
+  static void finish(G&) {}
   template <class T>
   static T value(T const& t) {
     return copy_as_laid_out(t);
@@ -28,31 +33,32 @@ struct on_real_values {
 template <class F, class On = detail::on_real_values>
 struct make_fx_function {
   [[no_unique_address]] F f;
-  constexpr explicit make_fx_function(F f_) : f(f_) {}
+  [[no_unique_address]] typename On::options how{};
+  constexpr explicit make_fx_function(F f_, typename On::options h = {}) : f(f_), how(h) {}
 
   template <class... X>
   graph operator()(X const&... x) const {
-    [[maybe_unused]] On const values{};
+    On const values(how);
     trace_layer l;
     l.apart = On::apart;
-    return trace(l, [](auto const&...) {}, x...);
+    return trace(values, l, [](auto const&...) {}, x...);
   }
   /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
   /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
   /// the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
-    [[maybe_unused]] On const values{};
+    On const values(how);
     trace_layer l;
     l.captures = &captured;
     l.apart = true;
     generator_guard const as_before(default_generator);
-    return trace(l, returned, x...);
+    return trace(values, l, returned, x...);
   }
 
 private:
   template <class R, class... X>
-  graph trace(trace_layer& l, R const& returned, X const&... x) const {
+  graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
@@ -78,7 +84,8 @@ private:
       return results;
     });
     if (l.captures) l.builder.inputs_first();
-    dependent<graph, F> const g = l.builder.finish();
+    dependent<graph, F> g = l.builder.finish();
+    values.finish(g);
     return without_scaffolds(g);
   }
 };

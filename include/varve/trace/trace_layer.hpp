@@ -285,7 +285,8 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
 }
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
   if (!copies) outside_.push_back(t);
-  return wrap(value_of(t), builder.input({t.dtype(), t.sizes()}));
+  tensor const value = value_of(t);
+  return wrap(value, builder.input({t.dtype(), value.sizes()}));
 }
 VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
   std::vector<int> r;

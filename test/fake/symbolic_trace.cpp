@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+// Graphs traced on fake tensors of symbolic sizes: for every size that their guards admit.
+#include "../sample/value.hpp"
+
+#include <varve/fake.hpp>
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+using vv::boxed_args;
+using vv::dim_dynamic;
+
+namespace {
+tensor rows(index_t n, index_t columns) {
+  return vv::sin(vv::reshape(vv::arange(n * columns, dtype::float64), dims{n, columns}));
+}
+/// Traced at 5 rows, run at others, and compared with the function.
+template <class F>
+void check_for_all_sizes(F const& f, index_t least = 2) {
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(rows(5, 3));
+  CHECK(vv::verify(g));
+  for (index_t n : {least, least + 1, index_t(5), index_t(11)})
+    for (index_t columns : {2, 3, 7}) {
+      tensor const x = rows(n, columns);
+      CHECK(elements(vv::interpret(g, boxed_args(x))[0]) == elements(f(x)));
+    }
+}
+} // namespace
+
+TEST_CASE("symbolic traces: one graph for all sizes", "[fake][shape][make_fx]") {
+  check_for_all_sizes([](tensor const& x) { return vv::softmax(x, 1) * 2.0; });
+  check_for_all_sizes([](tensor const& x) { return vv::sum(vv::transpose(x, 0, 1), 1); });
+  check_for_all_sizes([](tensor const& x) { return vv::reshape(vv::cat(std::vector{x, x * 2.0}, 0), dims{-1}); });
+  check_for_all_sizes([](tensor const& x) { return vv::slice(x, 0, 1) - vv::slice(x, 0, 0, -1); }, 3);
+  check_for_all_sizes(vv::grad([](tensor const& x) { return vv::sum(vv::logsumexp(x * x, 1)); }));
+  check_for_all_sizes(vv::vmap([](tensor const& r) { return vv::sin(r) * vv::sum(r); }));
+  check_for_all_sizes(vv::vmap(vv::grad([](tensor const& r) { return vv::sum(vv::exp(r)); })));
+  check_for_all_sizes([](tensor const& x) { return vv::matmul(x, vv::transpose(x, 0, 1)); });
+  check_for_all_sizes([](tensor const& x) {
+    return vv::jvp([](tensor const& v) { return vv::tanh(v); }, std::tuple(x), std::tuple(x)).second;
+  });
+  check_for_all_sizes(vv::functionalize([](tensor const& x) {
+                        tensor const y = x * 1.0;
+                        vv::mul_(vv::select(y, 0, 1), 3.0);
+                        return y;
+                      }),
+                      3); // a write at 1 of more than 2
+  check_for_all_sizes([](tensor const& x) {
+    return vv::cond(
+        vv::sum(x) > 0.0, [](tensor const& v) { return vv::sin(v); }, [](tensor const& v) { return v * 2.0; }, x);
+  });
+}
+
+TEST_CASE("symbolic traces: guards say for which sizes a graph is", "[fake][shape][make_fx]") {
+  auto const f = [](tensor const& x) { return x.sizes()[0] > 3 ? vv::sum(x) : vv::sum(x * 2.0); };
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(rows(5, 3));
+  CHECK(elements(vv::interpret(g, boxed_args(rows(4, 2)))[0]) == elements(f(rows(4, 2))));
+  CHECK_THROWS_WITH(vv::interpret(g, boxed_args(rows(3, 2))), ContainsText("s0 >= 4") || ContainsText("4 <= s0"));
+  CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(1, 3))), vv::error);
+  auto const h = [](tensor const& x) { return x.size(0) > 3 ? vv::sum(x) : vv::sum(x * 2.0); }; // takes the number
+  vv::graph const of_five = vv::make_fx(h, vv::tracing::symbolic)(rows(5, 3));
+  CHECK(elements(vv::interpret(of_five, boxed_args(rows(5, 7)))[0]) == elements(h(rows(5, 7))));
+  CHECK_THROWS_AS(vv::interpret(of_five, boxed_args(rows(4, 7))), vv::error);
+}
+
+TEST_CASE("symbolic traces: sizes that are equal, and policies", "[fake][shape][make_fx]") {
+  auto const f = [](tensor const& a, tensor const& b) { return vv::sum(a * b); };
+  vv::graph const duck = vv::make_fx(f, vv::tracing::symbolic)(rows(5, 3), rows(5, 3));
+  CHECK(elements(vv::interpret(duck, boxed_args(rows(7, 2), rows(7, 2)))[0]) == elements(f(rows(7, 2), rows(7, 2))));
+  CHECK_THROWS_AS(vv::interpret(duck, boxed_args(rows(7, 2), rows(6, 2))), vv::error);
+  std::vector<dim_dynamic> const policy{dim_dynamic::dynamic, dim_dynamic::fixed};
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic({policy, policy}))(rows(5, 3), rows(5, 3));
+  CHECK(elements(vv::interpret(g, boxed_args(rows(7, 3), rows(7, 3)))[0]) == elements(f(rows(7, 3), rows(7, 3))));
+  CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(7, 3), rows(6, 3))), vv::error);
+  CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(7, 2), rows(7, 2))), vv::error);
+}
