@@ -30,6 +30,7 @@ struct fake_state {
   fake_mode_options options;
   std::size_t live = 0, peak = 0; // bytes
   dispatch_cache cache;
+  tensor (*zeros_like)(tensor const&) = nullptr; // a real one
   /// A real tensor, kept while its fake is remembered, since addresses of tensors are used again.
   struct remembered {
     tensor real, fake;
@@ -56,6 +57,8 @@ struct fake_state {
 namespace detail {
 template <class Mode>
 void register_fake_rules(); // hop_rules.hpp
+template <class T>
+T zeros_like_of(T const& t); // run.hpp
 /// The backends of a tensor, as bits of its keys without a functionality.
 inline unsigned backend_of(tensor const& t) { return t.keys().bits & 0xFu; }
 inline constexpr unsigned cpu_backend = default_keys.bits & 0xFu;
@@ -89,10 +92,11 @@ private:
 /// (FK-1 to FK-12)
 class fake_mode {
 public:
-  template <class = void>
+  template <class On = void> // what a unit does not make, it does not pay for
   explicit fake_mode(fake_mode_options const& o = {}) : state_(std::make_shared<detail::fake_state>()) {
     state_->options = o;
-    detail::register_fake_rules<fake_mode>();
+    state_->zeros_like = &detail::zeros_like_of<dependent<tensor, On>>;
+    detail::register_fake_rules<dependent<fake_mode, On>>();
   }
 
   /// The fake of a tensor: the same one each time. Tensors on one memory give fakes on one; a view gives a view of the

@@ -22,6 +22,7 @@ inline symbolic_t const symbolic{};
 
 namespace detail {
 /// A trace runs on the fakes of the values that it is given.
+template <class Mode = fake_mode>
 class on_fake_values {
 public:
   struct options {};
@@ -38,28 +39,30 @@ protected:
   explicit on_fake_values(fake_mode_options const& o) : mode_(o), on_(mode_, false) {}
   template <class T>
   static T fake_of(T const& t, std::vector<dim_dynamic> const& policy) {
-    fake_mode& mode = *static_cast<fake_mode*>(this_thread_state.infra[static_cast<int>(infra_mode::fake)].top->object);
+    Mode& mode = *static_cast<Mode*>(this_thread_state.infra[static_cast<int>(infra_mode::fake)].top->object);
     if (is_fake(t)) return t;
     return t.is_wrapped() ? mode.like(t, t.sizes()) : mode.from_tensor(t, policy);
   }
 
 private:
-  fake_mode mode_;
+  Mode mode_;
   fake_mode_guard on_;
 };
 /// ... and their sizes are symbols of an environment, until the graph is done and has expressions of its own.
-class on_symbolic_values : shape_environment, on_fake_values {
+template <class Mode = fake_mode>
+class on_symbolic_values : shape_environment, on_fake_values<Mode> {
 public:
   using options = tracing::symbolic_t;
-  using on_fake_values::apart;
+  static constexpr bool apart = true;
   explicit on_symbolic_values(options const& how)
-      : on_fake_values(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {}
+      : on_fake_values<Mode>(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {
+  }
   ~on_symbolic_values() { at_work = before_; }
   template <class T>
   static T value(T const& t) {
     std::size_t const k = at_work->inputs_++;
     auto const& policies = at_work->how_.policies;
-    return fake_of(t, k < policies.size() ? policies[k] : std::vector<dim_dynamic>{});
+    return on_fake_values<Mode>::fake_of(t, k < policies.size() ? policies[k] : std::vector<dim_dynamic>{});
   }
   /// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
   template <class G>
@@ -88,7 +91,7 @@ private:
 /// refused, as in every trace; numbers of constants may be read.
 template <class F>
 auto make_fx(F f, tracing::fake_t) {
-  return make_fx_function<F, detail::on_fake_values>(static_cast<F&&>(f));
+  return make_fx_function<F, detail::on_fake_values<>>(static_cast<F&&>(f));
 }
 template <class F>
 auto make_fx(F f, tracing::real_t) {
@@ -101,7 +104,7 @@ auto make_fx(F f, tracing::real_t) {
 /// the size for a number.
 template <class F>
 auto make_fx(F f, tracing::symbolic_t how) {
-  return make_fx_function<F, detail::on_symbolic_values>(static_cast<F&&>(f), std::move(how));
+  return make_fx_function<F, detail::on_symbolic_values<>>(static_cast<F&&>(f), std::move(how));
 }
 
 } // namespace varve

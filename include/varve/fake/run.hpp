@@ -60,13 +60,16 @@ inline tensor result_on_meta(boxed_op const& op, boxed_args const& x) {
   bool const registered = op.table->registered && op.table->registered->load(std::memory_order_acquire);
   return op.table->meta && !registered ? op.table->meta(*op.at, x) : op(x);
 }
-/// ... or by running it on zeros, whose result is thrown away (FK-9).
 template <class T>
-T result_on_zeros(boxed_op const& op, std::vector<T> const& x) {
-  boxed_args zeros_like_all;
-  for (auto const& t : x) zeros_like_all.push_back(t.is_number() ? t : T(varve::zeros(t.sizes(), t.dtype())));
-  T const y = op(zeros_like_all);
-  for (auto const& z : zeros_like_all)
+T zeros_like_of(T const& t) {
+  return varve::zeros(t.sizes(), t.dtype());
+}
+/// ... or by running it on zeros, whose result is thrown away (FK-9).
+inline tensor result_on_zeros(boxed_op const& op, boxed_args const& x, tensor (*zeros_like)(tensor const&)) {
+  boxed_args zeros;
+  for (auto const& t : x) zeros.push_back(t.is_number() ? t : zeros_like(t));
+  tensor const y = op(zeros);
+  for (auto const& z : zeros)
     if (y.shares_storage(z) || z.writes())
       throw missing_rule((std::string("varve: fake_mode: ") + op.name() +
                           " has no rule for its shape, and is no function of its operands alone (it returned or wrote "
@@ -166,7 +169,7 @@ inline tensor fake_mode::worked_out(boxed_op const& op, boxed_args const& x) {
     return detail::result_on_meta(op, x);
   } catch (missing_rule const&) {
   } catch (dispatch_error const&) {}
-  return detail::result_on_zeros(op, std::vector<tensor>(x.begin(), x.end()));
+  return detail::result_on_zeros(op, x, state_->zeros_like);
 }
 /// After a write: a constant that was written with constants is still one, for all that alias it; any other no more.
 inline void fake_mode::written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values) {
