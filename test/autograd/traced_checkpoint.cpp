@@ -178,3 +178,16 @@ TEST_CASE("the state of the generator: one for all that vmap maps", "[autograd][
                             vv::randomness::different)(vv::zeros({3, 2}, dtype::int64)),
                    vv::stack(std::vector<tensor>(3, vv::get_rng_state()), 0)) == "");
 }
+
+TEST_CASE("checkpoint of a function that returns a vector is traced", "[autograd][checkpoint]") {
+  tensor const x = some({3}, 1);
+  auto const f = [](tensor const& v) {
+    auto const body = [](tensor const& a) { return std::vector<tensor>{a * 2.0, vv::sin(a)}; };
+    std::vector<tensor> const y = vv::checkpoint(body, v);
+    return vv::sum(y.at(0) * y.at(1));
+  };
+  tensor const right = f(x);
+  CHECK(difference(vv::interpret(vv::make_fx(f)(x), boxed_args(x))[0], right) == "");
+  CHECK(difference(vv::compile(f)(x), right, 1e-12) == "");
+  CHECK(difference(vv::compile(vv::grad(f))(x), vv::grad(f)(x), 1e-12) == "");
+}

@@ -24,6 +24,7 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
     else return false;
   };
+  Y last{}; // the structure of the results: of a vector the function alone knows it
   boxed_function const region = [&](boxed_args const& a) {
     int k = 0;
     auto const take = [&](auto const& v) {
@@ -31,7 +32,8 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
       else return v;
     };
     std::tuple const in{tree_map(take, x)...};
-    return flatten(call_with(f, in));
+    last = call_with(f, in);
+    return flatten(last);
   };
   boxed_args operands(get_rng_state());
   tree_for_each(
@@ -42,7 +44,7 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
       std::tuple<X const&...>(x...));
   boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));
   int k = 0;
-  return tree_map([&](auto const&) { return y[k++]; }, Y{});
+  return tree_map([&](auto const&) { return y[k++]; }, last);
 }
 } // namespace detail
 
