@@ -200,3 +200,19 @@ TEST_CASE("functional_call: other parameters for one call", "[transform][module]
   CHECK(difference(vv::functional_call(tied, std::vector<vv::parameter_dict>{{{"w", zero}}}, false, false, x), tied.b,
                    0) == "");
 }
+
+TEST_CASE("chunks: a function that returns a vector, or an aggregate", "[transform][vmap]") { // TR-9
+  tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(15), dtype::float64)), dims{5, 3});
+  auto const f = [](tensor const& a) { return std::vector<tensor>{a * 2.0, vv::sum(a)}; };
+  std::vector<tensor> const whole = vv::vmap(f)(x);
+  for (index_t n : {1, 2, 5}) {
+    std::vector<tensor> const parts = vv::vmap(f, vv::chunk_size{n})(x);
+    CHECK(parts.size() == 2);
+    CHECK(difference(parts.at(0), whole.at(0), 0) == "");
+    CHECK(difference(parts.at(1), whole.at(1), 0) == "");
+  }
+  auto const nested = [](tensor const& a) { return std::pair(std::vector<tensor>{a, a + 1.0}, a * 3.0); };
+  auto const [pair, single] = vv::vmap(nested, vv::chunk_size{2})(x);
+  CHECK(difference(pair.at(1), x + 1.0, 0) == "");
+  CHECK(difference(single, x * 3.0, 0) == "");
+}

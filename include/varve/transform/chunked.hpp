@@ -37,6 +37,19 @@ Y joined_parts(std::vector<Y> const& parts) {
     }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   } else if constexpr (is_none<decltype(dim_at<0, D...>())>) {
     return parts[0];
+  } else if constexpr (is_tree_node<Y>) { // a vector or an aggregate: one entry serves all its leaves
+    std::vector<std::vector<tensor>> leaves;
+    for (auto const& y : parts) {
+      std::size_t k = 0;
+      tree_for_each(
+          [&](tensor const& v) {
+            if (k == leaves.size()) leaves.emplace_back();
+            leaves[k++].push_back(v);
+          },
+          y);
+    }
+    std::size_t k = 0;
+    return tree_map([&](tensor const&) { return cat(leaves[k++], dim_at<0, D...>()); }, parts[0]);
   } else {
     return cat(parts, dim_at<0, D...>());
   }
