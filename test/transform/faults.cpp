@@ -403,3 +403,25 @@ TEST_CASE("what is made at a level is the level's own, whatever made it", "[tran
       },
       doubles({2, 8, 18}), doubles({2, 4, 6}));
 }
+
+TEST_CASE("the tangent of a write is recorded by what is around", "[transform][jvp][in_place]") {
+  tensor const x = vector_of({0.5, 1, 2}), one = vector_of({1, 1, 1});
+  auto const check = [&](auto const& f) {
+    auto const slope = [&](tensor const& v) { return vv::sum(vv::jvp(f, std::tuple(v), std::tuple(one)).second); };
+    tensor const leaf = vv::clone(x);
+    leaf.requires_grad_();
+    slope(leaf).backward();
+    CHECK(difference(leaf.grad(), vv::grad(slope)(x), 1e-12) == "");
+    CHECK(difference(leaf.grad(), vv::grad([&](tensor const& v) {
+                       return vv::sum(vv::grad([&](tensor const& u) { return vv::sum(f(u)); })(v));
+                     })(x),
+                     1e-12) == "");
+  };
+  check([](tensor const& v) { return vv::tanh_(v * 1.0); });
+  check([](tensor const& v) { return vv::exp_(v * v); });
+  check([](tensor const& v) {
+    tensor const c = v * v;
+    vv::sqrt_(vv::slice(c, 0, 0, 2));
+    return c * c;
+  });
+}

@@ -90,6 +90,15 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
          edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
   return self;
 }
+/// What was just written, for rules that read the result: with the history that it has now, and none that comes later
+/// (which could lead to what the rules made of it).
+template <class T = tensor>
+T as_written(T const& y) {
+  if (y.is_wrapped()) return y;
+  T const r = y.alias();
+  if (edge e = eager_history(y)) r.set_history(static_cast<edge&&>(e));
+  return r;
+}
 /// Of pairs: the tangent changes with the value.
 template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
@@ -102,7 +111,7 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);
-  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, y.is_wrapped() ? y : y.alias(), before));
+  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, as_written(y), before));
   return x[0];
 }
 /// Of slices: the memory of all is written at once.
