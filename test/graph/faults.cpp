@@ -397,3 +397,39 @@ TEST_CASE("compile keeps the programs that were called last", "[graph][compile]"
   CHECK(call(2) == 2);
   CHECK(traced == 66);
 }
+
+namespace {
+/// sin x, of derivative x.
+struct sine_by_argument : vv::function<sine_by_argument> {
+  static auto forward(auto const& x) { return vv::sin(x); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)); }
+  static auto backward(auto& ctx, auto const& g) {
+    auto [x] = ctx.saved();
+    return g * x;
+  }
+};
+} // namespace
+
+TEST_CASE("a trace in a trace leaves nothing that uses what was left out", "[graph][function]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const unused = [](tensor const& v) {
+    (void)vv::sigmoid(sine_by_argument::apply(v));
+    return v * 2.0;
+  };
+  auto const check = [&](auto const& f) {
+    auto const traced = [&](tensor const& v) { return vv::interpret(vv::make_fx(f)(v), boxed_args(v))[0]; };
+    vv::graph const g = vv::make_fx(traced)(x);
+    CHECK(vv::verify(g));
+    CHECK(elements(vv::interpret(g, boxed_args(x))[0]) == elements(f(x)));
+    CHECK(elements(vv::interpret(vv::optimize(g), boxed_args(x))[0]) == elements(f(x)));
+  };
+  check(unused);
+  check([](tensor const& v) {
+    (void)vv::exp(vv::checkpoint([](tensor const& a) { return vv::sin(a); }, v));
+    return v * 2.0;
+  });
+  check([](tensor const& v) {
+    (void)vv::exp(vv::map([](tensor const& a) { return sine_by_argument::apply(a); }, v));
+    return v * 2.0;
+  });
+}

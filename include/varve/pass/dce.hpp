@@ -4,9 +4,8 @@
 
 namespace varve {
 
-/// Which nodes a result depends on; placeholders and mutations count as such.
-constexpr list<char> live_nodes(graph const& g) {
-  list<char> marks(g.nodes.size(), 0);
+/// Which nodes a result depends on; placeholders and mutations count as such, and so does what `marks` says already.
+constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
@@ -19,14 +18,17 @@ constexpr list<char> live_nodes(graph const& g) {
   }
   return marks;
 }
+constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
 /// The program without what was written on the way for shapes alone.
 constexpr graph without_scaffolds(graph const& g) {
-  list<char> const live = live_nodes(g);
+  list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) part[n] = !g.nodes[n].scaffold;
+  list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(
       [&](int n) {
-        if (!live[n] && g.nodes[n].scaffold) return -1;
+        if (!live[n]) return -1;
         int const mine = w.copy(g.nodes[n]);
         w.to.nodes.back().scaffold = false;
         return mine;
