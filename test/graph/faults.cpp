@@ -433,3 +433,14 @@ TEST_CASE("a trace in a trace leaves nothing that uses what was left out", "[gra
     return v * 2.0;
   });
 }
+
+TEST_CASE("temporaries without elements share no place with others", "[fuse][plan]") {
+  tensor const x = vector_of({0.5, 1, 2}), nothing = vv::zeros({3, 0}, dtype::float64),
+               bytes = vv::zeros({3}, dtype::uint8);
+  auto const first = [&](tensor const& v) { // its pullback gives what nobody reads for all others
+    auto const row = [](std::vector<tensor> const& r) { return r[0]; };
+    return vv::map(row, std::vector<tensor>{v, nothing, bytes, x});
+  };
+  auto const jacobian = vv::jacrev(first, vv::chunk_size{2});
+  CHECK(elements(vv::compile([&](tensor const& v) { return jacobian(v); })(x)) == doubles({1, 0, 0, 0, 1, 0, 0, 0, 1}));
+}

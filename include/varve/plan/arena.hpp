@@ -102,6 +102,8 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
     life& mine = all[k];
     if (b.where != place::arena || mine.from < 0) continue;
     index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
+    b.number = 0;
+    if (bytes == 0) continue; // nothing fits anywhere, and says of no place that it is taken
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
