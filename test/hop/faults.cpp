@@ -288,3 +288,54 @@ TEST_CASE("loops over rows of length 0 give what they began with", "[hop][scan]"
   CHECK(vv::vmap(doubled)(vv::zeros({3, 0, 2}, dtype::float64)).sizes() == dims{3, 0, 2});
   CHECK(vv::compile(doubled)(none).sizes() == dims{0, 2});
 }
+
+TEST_CASE("what a recorded loop or branch was given is not written into before its gradient is taken", "[hop][grad]") {
+  tensor const x = vector_of({0.5, 1, 2});
+  auto const check = [&](char const* name, auto const& loop) {
+    auto const f = [&](tensor const& v) {
+      tensor const c = vv::cos(v), y = loop(c);
+      vv::mul_(c, 2.0);
+      return vv::sum(y);
+    };
+    auto const refused = ContainsText("operand or result of " + std::string(name));
+    CHECK_THROWS_WITH(vv::grad(f)(x), refused);
+    CHECK_THROWS_WITH(vv::vmap(vv::grad(f))(vv::reshape(x, dims{1, 3})), refused);
+    CHECK(vv::this_thread_state.quiet());
+  };
+  auto const exp = [](tensor const& r) { return vv::exp(r); };
+  auto const product = [](tensor const& a, tensor const& r) { return std::pair(a * r, vv::none); };
+  check("map", [&](tensor const& c) { return vv::map(exp, c); });
+  check("scan", [&](tensor const& c) { return vv::scan(product, vv::ones({}, dtype::float64), c).first; });
+  check("while_loop",
+        [&](tensor const& c) { return vv::while_loop([](tensor const& a) { return vv::sum(a) < 100.0; }, exp, c); });
+  auto const lane = [&](tensor const& u) { return vv::cond(u > 0.0, exp, [](tensor const& r) { return r * r; }, u); };
+  auto const lanes = [&](bool writes) { // branches that some lanes take are given copies
+    return vv::grad([&, writes](tensor const& v) {
+      tensor const c = vv::cos(v), y = vv::vmap(lane)(c);
+      if (writes) vv::mul_(c, 2.0);
+      return vv::sum(y);
+    })(x);
+  };
+  CHECK(elements(lanes(true)) == elements(lanes(false)));
+}
+
+TEST_CASE("forward mode does not pass over a write of a graph's branch into its operand", "[hop][jvp]") {
+  tensor const x = vector_of({0.5, 1, 2}), one = vector_of({1, 1, 1});
+  auto const check = [&](auto const& f) {
+    vv::graph const g = vv::make_fx(f)(x);
+    CHECK(elements(vv::interpret(g, vv::boxed_args(x))[0]) == elements(f(x)));
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(one)).second) == doubles({-2, -2, -2}));
+    auto const run = [&](tensor const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; };
+    CHECK_THROWS_WITH(vv::jvp(run, std::tuple(x), std::tuple(one)), ContainsText("writes into its operand"));
+  };
+  auto const doubles_it = [](tensor const& a) { return vv::mul_(a, 2.0), a * 1.0; };
+  auto const same = [](tensor const& a) { return a * 1.0; };
+  check([&](tensor const& v) {
+    tensor const w = -v, z = vv::cond(vv::sum(v) > 0, doubles_it, same, w);
+    return w + z * 0.0;
+  });
+  check([&](tensor const& v) {
+    tensor const w = -v, z = vv::checkpoint(doubles_it, w);
+    return w + z * 0.0;
+  });
+}

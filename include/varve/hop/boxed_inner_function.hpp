@@ -26,8 +26,15 @@ struct boxed_dual_fn {
     reentered const on(this_thread_state.transforms, *self);
     auto const& in = *static_cast<dynamic_level*>(self->object);
     int const n = x.size() / 2;
+    std::vector<std::uint32_t> writes;
+    for (int k = 0; k < n; ++k) writes.push_back(x[k].writes());
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    for (int k = 0; k < n; ++k)
+      if (x[k].writes() != writes[static_cast<std::size_t>(k)])
+        throw transform_error(
+            "varve: jvp: the function of a higher-order operator writes into its operand, whose tangent "
+            "would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }
@@ -186,11 +193,25 @@ struct pullback_scope {
   ~pullback_scope() { --pullbacks; }
 };
 
-/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
+/// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
+/// it was.
 template <class Op, class T = tensor>
 struct boxed_hop_pull {
   Op op;
   boxed_args pred, y, operands;
+  std::vector<std::uint32_t> versions;
+
+  boxed_hop_pull(Op const& o, boxed_args const& p, boxed_args const& results, boxed_args const& x)
+      : op(o), pred(p), y(results), operands(x) {
+    for (boxed_args const* saved : {&pred, &operands})
+      for (auto const& t : *saved) versions.push_back(t.defined() ? t.writes() : 0);
+  }
+  void require_unchanged() const {
+    std::size_t k = 0;
+    for (boxed_args const* saved : {&pred, &operands})
+      for (auto const& t : *saved)
+        if (std::uint32_t const v = versions[k++]; t.defined() && t.writes() != v) refuse_stale(t, Op::tag::op_name, v);
+  }
 
   boxed_args operator()(boxed_args const& out, bool const*) const {
     boxed_args g;
@@ -200,6 +221,7 @@ struct boxed_hop_pull {
       g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
+    require_unchanged();
     pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
@@ -219,7 +241,7 @@ struct recording_level : dynamic_level {
     for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
     op.self = nullptr; // the pull runs when the layer is gone
     edge const n =
-        edge_to(record_function(boxed_hop_pull<Op>{op, p, y, t.primal}, std::move(edges), y.size(), Op::backward_name));
+        edge_to(record_function(boxed_hop_pull<Op>(op, p, y, t.primal), std::move(edges), y.size(), Op::backward_name));
     std::uint32_t k = 0;
     return tree_map(
         [&](tensor const& v) {
