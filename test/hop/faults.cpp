@@ -319,6 +319,28 @@ TEST_CASE("what a recorded loop or branch was given is not written into before i
   CHECK(elements(lanes(true)) == elements(lanes(false)));
 }
 
+TEST_CASE("a loop that makes no step writes nothing and draws nothing", "[hop][while_loop][scan]") {
+  tensor const x = vector_of({0.5, 1, 2});
+  auto const none = [](tensor const& v) {
+    auto const never = [](tensor const& k, tensor const&) { return k < 0; };
+    auto const step = [](tensor const& k, tensor const& u) {
+      vv::mul_(u, 2.0);
+      return std::tuple(k + 1, u * 1.0);
+    };
+    return std::get<1>(vv::while_loop(never, step, std::tuple(vv::zeros({}, dtype::int64), v)));
+  };
+  CHECK(elements(none(x)) == elements(x));
+  CHECK(elements(vv::vjp(none, x).first) == doubles({0.5, 1, 2}));
+  CHECK(elements(vv::jvp(none, std::tuple(x), std::tuple(x)).first) == doubles({0.5, 1, 2}));
+  CHECK((elements(x) == doubles({0.5, 1, 2}) && x.version() == 0));
+  vv::manual_seed(3);
+  tensor const next = vv::randn({2});
+  vv::manual_seed(3);
+  auto const noisy = [](tensor const& r) { return r + vv::randn({}, dtype::float64); };
+  CHECK(vv::map(noisy, vv::zeros({0}, dtype::float64)).sizes() == dims{0});
+  CHECK(elements(vv::randn({2})) == elements(next));
+}
+
 TEST_CASE("forward mode does not pass over a write of a graph's branch into its operand", "[hop][jvp]") {
   tensor const x = vector_of({0.5, 1, 2}), one = vector_of({1, 1, 1});
   auto const check = [&](auto const& f) {

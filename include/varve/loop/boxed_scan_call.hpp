@@ -199,7 +199,7 @@ struct boxed_scan {
       r.push_back(alias ? T(clone(t)) : t);
     }
     if (!outputs) return r;
-    if (k == 0) all.push_back(f(operands_of_step(x, 0))); // for the shapes of nothing
+    if (k == 0) all.push_back(not_made(operands_of_step(x, 0)));
     P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
     index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
     for (int q = 0; q < like.size(); ++q) {
@@ -214,6 +214,12 @@ struct boxed_scan {
   }
 
 private:
+  /// A step that no loop makes, for the shapes of its outputs: on copies, and it draws nothing.
+  template <class P>
+  P not_made(P const& x) const {
+    generator_guard const as_before(default_generator);
+    return f(tree_map([](auto const& t) { return std::remove_cvref_t<decltype(t)>(clone(t)); }, x));
+  }
   /// Whether another step is to follow k of them.
   template <class P>
   bool goes_on(index_t k, P const& x, P const& now) const {
