@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Runs a program in stacks of ways and compares what they give. A refusal is allowed, if it leaves everything as it
+/// was; where stacks of one meaning run, they must agree.
+#include "generate.hpp"
+#include "stacks.hpp"
+
+#include <cmath>
+#include <map>
+
+namespace random_programs {
+
+/// What a call gave.
+struct outcome {
+  values results;
+  std::string refused;                    // the text of the refusal
+  std::string broken;                     // what went wrong beside the results
+  bool wrote = false;                     // into an input
+  std::vector<std::vector<double>> after; // what the inputs hold
+};
+/// What is counted.
+struct tally {
+  long programs = 0, stacks = 0, comparisons = 0, refused = 0, differences = 0;
+  std::map<std::string, long> refusals; // by their texts, without numbers
+};
+/// Two stacks that do not agree, or one that broke something.
+struct difference {
+  stack ways;
+  std::string what;
+  explicit operator bool() const { return !what.empty(); }
+};
+
+inline bool thread_is_clean() {
+  varve::thread_state const& s = varve::this_thread_state;
+  return s.quiet() && !s.transforms.top && !s.modes.top && s.grad_mode && !s.saved_hooks;
+}
+inline void clean_thread() {
+  varve::thread_state fresh{};
+  fresh.next_id = varve::this_thread_state.next_id;
+  fresh.next_node = varve::this_thread_state.next_node;
+  varve::this_thread_state = fresh;
+}
+/// Numbers and addresses out of a message.
+inline std::string without_numbers(std::string s) {
+  std::string r;
+  for (char c : s.substr(0, 150))
+    if (!(c >= '0' && c <= '9')) r += c;
+    else if (r.empty() || r.back() != '#') r += '#';
+  return r;
+}
+
+// ---- arguments ----------------------------------------------------------------------------------------------------
+/// Lanes that differ, as one tensor.
+inline tensor widened(tensor const& t, index_t lanes, sample::memory memory) {
+  dims sizes = t.sizes();
+  sizes.insert(0, lanes);
+  tensor const r = sample::blank(sizes, t.dtype(), memory);
+  index_t const n = t.numel();
+  for (index_t k = 0; k < lanes; ++k)
+    for (index_t j = 0; j < n; ++j) {
+      double v = sample::element(t, j);
+      if (varve::is_floating(t.dtype())) v = v * (1 - 0.625 * static_cast<double>(k));
+      else if (t.dtype() == dtype::bool_) v = k % 2 ? 1 - v : v;
+      else v = k % 2 ? 2 - std::fmod(v, 3) : v;
+      sample::set(r, k * n + j, v);
+    }
+  return r;
+}
+/// Arguments for a meaning: each B or F brings a dimension.
+inline values arguments_for(std::string const& meaning, program const& p, given const& g) {
+  values v = g.arguments;
+  for (auto c = meaning.rbegin(); c != meaning.rend(); ++c)
+    for (std::size_t k = 0; k < v.size(); ++k)
+      if (*c == 'B' || (*c == 'F' && k == 0))
+        v[k] = widened(v[k], 2 + (p.count + static_cast<int>(meaning.size())) % 2,
+                       p.inputs[static_cast<std::size_t>(g.argument_ids[k])].memory);
+  return v;
+}
+
+// ---- a call -------------------------------------------------------------------------------------------------------
+/// What inputs hold, and how often they were written into.
+struct held {
+  std::vector<std::vector<double>> elements;
+  std::vector<std::uint64_t> versions;
+  explicit held(values const& v) {
+    for (tensor const& t : v) elements.push_back(sample::elements(t)), versions.push_back(t.version());
+  }
+  held() = default;
+};
+inline bool same_elements(std::vector<double> const& a, std::vector<double> const& b, double tolerance) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    if (!(std::fabs(a[k] - b[k]) <= tolerance * (1 + std::fabs(b[k]))) && a[k] != b[k] &&
+        !(a[k] != a[k] && b[k] != b[k]))
+      return false;
+  return true;
+}
+/// Told of each stack before it runs, so that a crash has a name.
+inline void (*at_work)(stack const&) = [](stack const&) {};
+/// Calls a program in a stack of ways, on these arguments.
+inline outcome call(program const& p, given const& g, stack const& s, values const& arguments) {
+  at_work(s);
+  outcome r;
+  values all = arguments;
+  all.insert(all.end(), g.captured.begin(), g.captured.end());
+  held const before(all);
+  varve::manual_seed(11);
+  try {
+    r.results = applied(s, as_function(p, g))(arguments);
+    for (tensor const& t : r.results)
+      if (!t.defined()) r.broken = "a result is undefined";
+      else if (t.is_wrapped()) r.broken = "a result is a value of a transform that ended";
+  } catch (varve::error const& e) { r.refused = e.what(); } catch (std::exception const& e) {
+    r.broken = std::string("an exception that is not varve's: ") + e.what();
+  }
+  if (!thread_is_clean()) r.broken = "the thread's stacks are not as before", clean_thread();
+  held const now(all);
+  r.after = now.elements;
+  r.wrote = now.versions != before.versions;
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (!same_elements(before.elements[k], now.elements[k], 0) && now.versions[k] == before.versions[k])
+      r.broken = "an input was written into without a new version";
+  return r;
+}
+
+// ---- comparisons --------------------------------------------------------------------------------------------------
+inline bool uses_float32(block const& b) {
+  for (statement const& s : b.code) {
+    if (std::string(s.op->name) == "to" && s.at[0][0] == static_cast<index_t>(dtype::float32)) return true;
+    for (block const& f : s.bodies)
+      if (uses_float32(f)) return true;
+  }
+  return false;
+}
+inline bool is_coarse(program const& p) {
+  bool coarse = uses_float32(p.body);
+  for (input const& in : p.inputs) coarse = coarse || in.type != dtype::float64; // integers promote to float32
+  return coarse;
+}
+/// Where two results differ by more than a tolerance for each element; "" if nowhere. Derivatives may be of the dtype
+/// of the argument or of the result: `any_float`.
+template <class Tolerance>
+std::string apart(values const& a, values const& b, bool any_float, Tolerance const& tolerance) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " results, but " + std::to_string(b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    std::string const at = "result " + std::to_string(k) + ": ";
+    bool const floats = varve::is_floating(a[k].dtype()) && varve::is_floating(b[k].dtype());
+    if (!(a[k].sizes() == b[k].sizes()) || (a[k].dtype() != b[k].dtype() && !(floats && any_float)))
+      return at + name(a[k].dtype()) + to_string(a[k].sizes()) + ", but " + name(b[k].dtype()) +
+             to_string(b[k].sizes());
+    for (index_t e = 0; e < a[k].numel(); ++e) {
+      double const x = sample::element(a[k], e), y = sample::element(b[k], e);
+      if (x == y || (x != x && y != y) || std::fabs(x - y) <= tolerance(k, e, y)) continue;
+      return at + "element " + std::to_string(e) + " is " + std::to_string(x) + ", but " + std::to_string(y);
+    }
+  }
+  return "";
+}
+/// A tensor of other elements, laid out as it is, unless it shows some more than once.
+template <class F>
+tensor changed(tensor const& t, F const& f) {
+  for (int k = 0; k < t.dim(); ++k)
+    if (t.strides()[k] == 0) return t;
+  tensor const r = vv::detail::copy_as_laid_out(t);
+  for (index_t k = 0; k < t.numel(); ++k) sample::set(r, k, f(k, sample::element(t, k)));
+  return r;
+}
+/// Arguments moved a little: what a result changes by is no difference.
+inline values nudged(values v, double by) {
+  for (tensor& t : v) {
+    if (!varve::is_floating(t.dtype())) continue;
+    t = changed(t, [&](index_t k, double e) { return e * (1 + (k % 2 ? by : -by)) + by * 1e-3; });
+  }
+  return v;
+}
+inline bool goes_forward(stack const& s) {
+  for (way const* w : s)
+    if (w->forward) return true;
+  return false;
+}
+/// How many derivatives a stack takes.
+inline int order(stack const& s) {
+  int n = 0;
+  for (way const* w : s) n += w->letter == 'G' || w->letter == 'J';
+  return n;
+}
+/// Where one is infinite or none, products with 0 differ by their order: both become 0 there. An infinity that the
+/// reference does not have remains, unless all are left out.
+inline void leave_out_infinite(values& a, values& b, bool all) {
+  for (std::size_t k = 0; k < std::min(a.size(), b.size()); ++k) {
+    if (!(a[k].sizes() == b[k].sizes())) continue;
+    a[k] = vv::clone(a[k]), b[k] = vv::clone(b[k]);
+    for (index_t e = 0; e < a[k].numel(); ++e)
+      if (!std::isfinite(sample::element(a[k], e)) || (all && !std::isfinite(sample::element(b[k], e))))
+        sample::set(a[k], e, 0), sample::set(b[k], e, 0);
+  }
+}
+/// Does one stack give what another does? The second time with the tolerance that the program's own condition asks for.
+inline std::string compared(program const& p, stack const& reference, stack const& ways, values right, values found) {
+  double const base = is_coarse(p) ? 2e-4 : 1e-9;
+  bool const derivatives = order(ways) > 0;
+  if (derivatives) leave_out_infinite(right, found, order(ways) > 1 || p.special || goes_forward(ways));
+  std::string const first =
+      apart(found, right, derivatives, [&](std::size_t, index_t, double y) { return base * (1 + std::fabs(y)); });
+  if (first.empty() || p.special) return first;
+  values moved[2];
+  for (int k = 0; k < 2; ++k) {
+    given const g = inputs_of(p);
+    values const v = nudged(arguments_for(meaning(reference), p, g), (k ? 1 : -1) * base * 1e-2);
+    outcome const r = call(p, g, reference, v);
+    if (!r.refused.empty() || r.results.size() != right.size()) return first;
+    moved[k] = r.results;
+  }
+  return apart(found, right, derivatives, [&](std::size_t k, index_t e, double y) {
+    if (moved[0][k].numel() != right[k].numel() || moved[1][k].numel() != right[k].numel()) return 0.0;
+    double const change =
+        std::max(std::fabs(sample::element(moved[0][k], e) - y), std::fabs(sample::element(moved[1][k], e) - y));
+    return base * (1 + std::fabs(y)) + (change == change ? 100 * change : HUGE_VAL);
+  });
+}
+/// The gradient against differences along one direction.
+inline std::string against_differences(program const& p, given const& g, values const& gradient) {
+  auto const at = [&](double step) {
+    values v = g.arguments;
+    v[0] = changed(v[0], [&](index_t k, double e) { return e + step * std::cos(static_cast<double>(k)); });
+    return sample::element(contracted(call(p, g, {}, v).results), 0);
+  };
+  double const one = (at(1e-4) - at(-1e-4)) / 2e-4, two = (at(2e-4) - at(-2e-4)) / 4e-4;
+  double along = 0;
+  for (index_t k = 0; k < gradient[0].numel(); ++k)
+    along += sample::element(gradient[0], k) * std::cos(static_cast<double>(k));
+  double const bound = 1e-5 * (1 + std::fabs(along)) + 10 * std::fabs(one - two);
+  if (std::fabs(one - along) <= bound || one != one) return "";
+  return "the gradient along a direction is " + std::to_string(along) + ", differences give " + std::to_string(one);
+}
+/// Is it a way that can agree for this program? Forward mode is not stopped by `no_grad`, and multiplies
+/// others by infinity.
+inline bool serves(program const& p, way const& w, std::string const& meaning) {
+  if (meaning.find('M') != std::string::npos && std::string(w.name) == "checkpoint") return false; // runs again later
+  if (p.draws && (w.again || w.letter == 'B' || w.letter == 'F')) return false;
+  return !((p.special || p.turns_off) && w.forward);
+}
+/// A random stack of a meaning.
+inline stack draw_stack(numbers& draw, program const& p, std::string const& meaning) {
+  std::vector<way const*> by_letter[128];
+  for (way const& w : all_ways())
+    if (serves(p, w, meaning)) by_letter[static_cast<int>(w.letter)].push_back(&w);
+  stack s;
+  auto const as_itself = [&] {
+    while (draw.once_in(3)) s.push_back(draw.of(by_letter[static_cast<int>('I')]));
+  };
+  for (char c : meaning) {
+    as_itself();
+    auto const& some = by_letter[static_cast<int>(c)];
+    if (some.empty()) return {};
+    s.push_back(draw.of(some));
+  }
+  as_itself();
+  if (s.empty()) s.push_back(draw.of(by_letter[static_cast<int>('I')]));
+  return s;
+}
+
+/// A call with inputs of its own.
+inline outcome call_anew(program const& p, stack const& s) {
+  given const g = inputs_of(p);
+  return call(p, g, s, arguments_for(meaning(s), p, g));
+}
+inline bool calls_again(stack const& s) {
+  for (way const* w : s)
+    if (w->again) return true;
+  return false;
+}
+/// One program in one stack against the reference of its meaning.
+inline difference check_stack(program const& p, stack const& s, tally* t = nullptr) {
+  stack const first = reference(meaning(s));
+  outcome const right = call_anew(p, first);
+  if (!right.broken.empty()) return {first, right.broken};
+  if (right.wrote && (calls_again(s) || !meaning(s).empty())) return {}; // it would write as often as it is called
+  outcome const found = call_anew(p, s);
+  if (t) ++t->stacks;
+  if (!found.broken.empty()) return {s, found.broken};
+  if (!found.refused.empty()) {
+    if (t) ++t->refused, ++t->refusals[without_numbers(found.refused)];
+    if (found.wrote && !right.wrote && !call_anew(p, {}).wrote) return {s, "a refused call wrote into an input"};
+    return {};
+  }
+  if (!right.refused.empty()) return {};
+  if (t) ++t->comparisons;
+  for (std::size_t k = 0; k < found.after.size(); ++k)
+    if (!same_elements(found.after[k], right.after[k], is_coarse(p) ? 1e-3 : 1e-7))
+      return {s, "input " + std::to_string(k) + " holds something else afterwards"};
+  std::string const what = compared(p, first, s, right.results, found.results);
+  return what.empty() ? difference{} : difference{s, what};
+}
+/// ... in all stacks of some seed.
+inline difference check_program(program const& p, std::uint64_t seed, tally& t) {
+  static std::vector<std::string> const meanings{"",   "B",  "G",   "J",   "F",  "GB", "BG", "GF",  "FG",
+                                                 "BJ", "JB", "GG",  "JG",  "BB", "M",  "MG", "BGB", "MB",
+                                                 "G",  "B",  "BGG", "FBG", "JJ", "",   "",   "G"};
+  numbers draw(seed ^ 0x5bd1e995);
+  ++t.programs;
+  for (int k = 0; k < 8; ++k) {
+    std::string const m = k < 2 ? std::string(k ? "G" : "") : draw.of(meanings);
+    for (int j = 0; j < 2; ++j) {
+      stack const s = draw_stack(draw, p, m);
+      if (s.empty()) continue;
+      if (difference const d = check_stack(p, s, &t)) return d;
+    }
+  }
+  if (p.smooth && !p.draws) {
+    given const g = inputs_of(p);
+    outcome const gradient = call(p, g, reference("G"), g.arguments);
+    if (!gradient.results.empty() && !gradient.wrote && !is_coarse(p)) {
+      ++t.comparisons;
+      std::string const what = against_differences(p, g, gradient.results);
+      if (!what.empty()) return {reference("G"), what};
+    }
+  }
+  return {};
+}
+} // namespace random_programs

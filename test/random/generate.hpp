@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Makes programs. Each statement is run on example values while it is chosen: what the library refuses or what grows
+/// too large is not taken, and the example tells the type of the result.
+#include "run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace random_programs {
+
+class maker {
+public:
+  explicit maker(std::uint64_t seed) : draw_(seed) {}
+
+  program operator()() {
+    p_.smooth = draw_.once_in(3);
+    p_.special = !p_.smooth && draw_.once_in(8);
+    p_.draws = !p_.special && draw_.once_in(12);
+    custom_ = !p_.smooth && draw_.once_in(2);
+    writes_ = draw_.once_in(2);
+    carries_ = !draw_.once_in(3);
+    scope s;
+    make_inputs(s);
+    varying_.push_back(0);
+    extend(p_.body, s, 3 + draw_.below(8), 0);
+    choose_results(p_.body, s, 1 + draw_.below(2));
+    p_.count = static_cast<int>(e_.size());
+    return p_;
+  }
+
+private:
+  /// What a statement can see, and write into.
+  struct scope {
+    std::vector<int> visible, writable;
+  };
+  static constexpr int deepest = 2, most_elements = 40;
+
+  tensor const& example(int id) const { return e_[static_cast<std::size_t>(id)]; }
+  int fresh(tensor const& t) {
+    e_.push_back(t);
+    return static_cast<int>(e_.size()) - 1;
+  }
+
+  // ---- inputs -----------------------------------------------------------------------------------------------------
+  double element(dtype t) {
+    if (t == dtype::bool_) return draw_.below(2);
+    if (!varve::is_floating(t)) return draw_.below(t == dtype::uint8 ? 200 : 3);
+    static std::vector<double> const odd{std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0, 0.0, 1e300, -1e-300};
+    if (p_.special && draw_.once_in(3)) return draw_.of(odd);
+    return std::floor(draw_.between(-2, 2) * 1024) / 1024;
+  }
+  void make_inputs(scope& s) {
+    index_t const a = 2 + draw_.below(2), b = 1 + draw_.below(3);
+    std::vector<dims> const shapes{{}, {a}, {b, a}, {1, a}, {b, 1}, {a}, {b, a}};
+    static std::vector<dtype> const types{dtype::float64, dtype::float64, dtype::float32, dtype::int64,
+                                          dtype::bool_,   dtype::float64, dtype::uint8};
+    int const count = 1 + draw_.below(4);
+    for (int k = 0; k < count; ++k) {
+      input in;
+      in.sizes = draw_.of(shapes);
+      if (k > 0) in.type = p_.smooth ? dtype::float64 : draw_.of(types);
+      in.captured = k > 0 && k + 1 == count && draw_.once_in(2);
+      in.memory = static_cast<sample::memory>(draw_.below(3));
+      if (in.sizes.n > 0 && k > 0 && draw_.once_in(12)) in.sizes[draw_.below(in.sizes.n)] = 0;
+      in.expanded = k > 0 && in.sizes.n > 0 && varve::numel(in.sizes) > 0 && draw_.once_in(8);
+      for (index_t n = varve::numel(in.sizes); n > 0; --n) in.elements.push_back(element(in.type));
+      s.visible.push_back(fresh(make(in)));
+      p_.body.parameters.push_back(s.visible.back());
+      p_.inputs.push_back(in);
+    }
+  }
+
+  // ---- operands ---------------------------------------------------------------------------------------------------
+  bool fits(char letter, int id) const {
+    tensor const& t = example(id);
+    switch (letter) {
+    case 'f':
+      return varve::is_floating(t.dtype());
+    case 'n':
+      return t.dtype() != dtype::bool_;
+    case 'b':
+      return t.dtype() == dtype::bool_;
+    case 'i':
+      return t.dtype() == dtype::int64;
+    case 'w':
+      return varve::is_floating(t.dtype());
+    default:
+      return true;
+    }
+  }
+  template <class F>
+  int pick(std::vector<int> const& from, F const& suits) {
+    std::vector<int> some, varying;
+    for (int id : from)
+      if (suits(id)) some.push_back(id);
+    if (some.empty()) return -1;
+    for (int id : some)
+      if (std::find(varying_.begin(), varying_.end(), id) != varying_.end()) varying.push_back(id);
+    if (!varying.empty() && draw_.once_in(2)) some = varying;
+    int const n = static_cast<int>(some.size());
+    return some[static_cast<std::size_t>(std::max(draw_.below(n), draw_.below(n)))]; // rather the later ones
+  }
+  bool broadcast(tensor const& a, tensor const& b) const {
+    for (int k = 1; k <= std::min(a.dim(), b.dim()); ++k) {
+      index_t const m = a.size(-k), n = b.size(-k);
+      if (m != n && m != 1 && n != 1) return false;
+    }
+    return true;
+  }
+  bool choose_operands(row const& r, scope const& s, statement& st) {
+    for (char const* c = r.operands; *c; ++c) {
+      auto const& from = *c == 'w' ? s.writable : s.visible;
+      bool const alike = !st.operands.empty() && !draw_.once_in(8);
+      int const id =
+          pick(from, [&](int k) { return fits(*c, k) && (!alike || broadcast(example(k), example(st.operands[0]))); });
+      if (id < 0) return false;
+      st.operands.push_back(id);
+    }
+    return true;
+  }
+
+  // ---- statements -------------------------------------------------------------------------------------------------
+  bool tame(tensor const& t) const {
+    if (!t.defined() || t.numel() > most_elements || t.dim() > 4) return false;
+    if (p_.special) return true;
+    for (index_t k = 0; k < t.numel(); ++k)
+      if (!(std::fabs(sample::element(t, k)) < (varve::is_floating(t.dtype()) ? 50.0 : 1e12))) return false;
+    return true;
+  }
+  /// Runs a statement on the examples and, if that goes well, adds it.
+  bool add(block& b, scope& s, statement st) {
+    values y;
+    try {
+      std::vector<function> bodies;
+      for (block const& f : st.bodies) bodies.push_back(closed(f, e_));
+      y = st.op->run(operands_of(st, e_), st, bodies);
+    } catch (varve::error const&) { return false; }
+    if (st.op->of == kind::in_place) {
+      b.code.push_back(st);
+      return true;
+    }
+    for (tensor const& t : y)
+      if (!tame(t)) return false;
+    for (tensor const& t : y) {
+      int const id = fresh(t);
+      st.results.push_back(id);
+      s.visible.push_back(id);
+      if (varies(st)) varying_.push_back(id);
+      if (is_writable(st, s, t)) s.writable.push_back(id);
+    }
+    b.code.push_back(st);
+    has_drawn_ = has_drawn_ || st.op->of == kind::random;
+    return !y.empty();
+  }
+  bool varies(statement const& st) const {
+    for (int id : st.operands)
+      if (std::find(varying_.begin(), varying_.end(), id) != varying_.end()) return true;
+    return !st.bodies.empty();
+  }
+  bool is_writable(statement const& st, scope const& s, tensor const& t) {
+    if (!varve::is_floating(t.dtype())) return false;
+    std::string const name = st.op->name;
+    bool const shares = st.op->of == kind::view || name == "to";
+    if (name == "expand" || name == "detach") return false; // a write behind the back of derivatives
+    if (shares) return std::find(s.writable.begin(), s.writable.end(), st.operands[0]) != s.writable.end();
+    return st.op->of != kind::carrier || draw_.once_in(4);
+  }
+  bool allowed(row const& r) const {
+    if (p_.smooth && !r.smooth) return false;
+    if (r.of == kind::custom && !custom_) return false;
+    if (r.of == kind::in_place && !writes_) return false;
+    if (r.of == kind::random && (!p_.draws || has_drawn_)) return false;
+    if (p_.smooth && r.of == kind::integer) return false;
+    return true;
+  }
+  kind draw_kind() {
+    static std::vector<kind> const some{kind::pointwise, kind::pointwise, kind::pointwise, kind::pointwise,
+                                        kind::number,    kind::reduction, kind::view,      kind::view,
+                                        kind::join,      kind::integer,   kind::in_place,  kind::in_place,
+                                        kind::custom,    kind::random,    kind::view};
+    return draw_.of(some);
+  }
+  /// A conversion that C++ leaves open.
+  bool undefined(statement const& st) const {
+    if (std::string(st.op->name) != "to") return false;
+    dtype const from = example(st.operands[0]).dtype(), to = static_cast<dtype>(st.at[0][0]);
+    bool const narrows = varve::is_floating(from) && !varve::is_floating(to) && to != dtype::bool_;
+    return narrows && (p_.special || to == dtype::uint8);
+  }
+  bool add_plain(block& b, scope& s) {
+    kind const of = draw_kind();
+    std::vector<row const*> some;
+    for (row const& r : plain_rows())
+      if (r.of == of && allowed(r)) some.push_back(&r);
+    if (some.empty()) return false;
+    statement st;
+    st.op = draw_.of(some);
+    if (!choose_operands(*st.op, s, st)) return false;
+    values x = operands_of(st, e_);
+    if (x.empty()) x.push_back(example(s.visible[0])); // a factory makes something like what is there
+    if (st.op->choose && !st.op->choose(draw_, x, st)) return false;
+    if (undefined(st)) return false;
+    return add(b, s, st);
+  }
+  /// Adds statements until there are enough.
+  void extend(block& b, scope& s, int count, int depth) {
+    for (int tries = 0; count > 0 && tries < 200; ++tries) {
+      bool const carrier = carries_ && depth < deepest && draw_.once_in(depth == 0 ? 5 : 8);
+      count -= carrier ? 2 * add_carrier(b, s, depth) : add_plain(b, s);
+    }
+  }
+  /// The last floating value, and others.
+  void choose_results(block& b, scope const& s, int count) {
+    for (auto id = s.visible.rbegin(); id != s.visible.rend() && b.results.empty(); ++id)
+      if (varve::is_floating(example(*id).dtype())) b.results.push_back(*id);
+    while (static_cast<int>(b.results.size()) < count) b.results.push_back(pick(s.visible, [](int) { return true; }));
+  }
+
+  // ---- functions --------------------------------------------------------------------------------------------------
+  /// A body of parameters that look like these.
+  block body_of(scope s, values const& parameters, int count, int results, int depth, scope* inner = nullptr) {
+    block b;
+    if (!draw_.once_in(10)) s.writable.clear(); // rarely it may write into what is outside
+    for (tensor const& t : parameters) {
+      b.parameters.push_back(fresh(t));
+      varying_.push_back(b.parameters.back());
+      s.visible.push_back(b.parameters.back());
+      if (varve::is_floating(t.dtype()) && draw_.once_in(20)) s.writable.push_back(b.parameters.back());
+    }
+    extend(b, s, count, depth + 1);
+    if (results > 0) choose_results(b, s, results);
+    if (results > 0 && writes_) copy_results(b, s);
+    if (inner) *inner = s;
+    return b;
+  }
+  /// Results that are made inside: whether others are the same memory, or tracked, differs by who calls.
+  void copy_results(block& b, scope& s) {
+    for (int& id : b.results) {
+      statement copy;
+      copy.op = find("clone"), copy.operands = {id}, copy.stays = true;
+      if (add(b, s, copy)) id = b.code.back().results[0];
+    }
+  }
+  /// A body whose first result has the type of a value.
+  block body_like(int like, scope const& s, values const& parameters, int depth, int more = 0) {
+    scope inner;
+    block b = body_of(s, parameters, 1 + draw_.below(4), 0, depth, &inner);
+    auto const same = [&](int id) { return varve::meta_of(example(id)) == varve::meta_of(example(like)); };
+    std::vector<int> const own(inner.visible.begin() + static_cast<std::ptrdiff_t>(s.visible.size()),
+                               inner.visible.end());
+    int result = draw_.once_in(10) ? -1 : pick(own, same);
+    if (result < 0 || result == b.parameters[0]) {
+      statement st;
+      st.op = find("onto");
+      st.operands = {pick(inner.visible, [&](int id) { return fits('f', id); }), like};
+      result = add(b, inner, st) ? b.code.back().results[0] : like;
+    }
+    b.results = {result};
+    if (more) b.results.push_back(pick(inner.visible, [](int) { return true; }));
+    if (writes_) copy_results(b, inner);
+    return b;
+  }
+  static tensor row_of(tensor const& t) { return vv::select(t, 0, 0); }
+  bool add_carrier(block& b, scope& s, int depth) {
+    std::vector<row const*> some;
+    for (row const& r : carrier_rows())
+      if (allowed(r)) some.push_back(&r);
+    statement st;
+    st.op = draw_.of(some);
+    std::string const name = st.op->name;
+    auto const is_float = [&](int id) { return fits('f', id); };
+    auto const is_any = [](int) { return true; };
+    if (name == "no_grad") p_.turns_off = true;
+    if (name == "cond") return add_cond(b, s, st, depth);
+    if (name == "while_loop") return add_while(b, s, st, depth);
+    if (name == "map" || name == "scan" || name == "vmap" || name == "associative_scan")
+      return add_loop(b, s, st, depth);
+    st.operands = {pick(s.visible, is_float)};
+    if (st.operands[0] < 0) return false;
+    if (draw_.once_in(2)) st.operands.push_back(pick(s.visible, is_any));
+    scope inner;
+    st.bodies = {body_of(s, operands_of(st, e_), 1 + draw_.below(4), 1 + draw_.below(2), depth, &inner)};
+    if (name == "no_grad" && !writes_) copy_results(st.bodies[0], inner);
+    return add(b, s, st);
+  }
+  bool add_cond(block& b, scope& s, statement st, int depth) {
+    auto const is_float = [&](int id) { return fits('f', id) && example(id).dtype() == dtype::float64; };
+    int const x = pick(s.visible, is_float);
+    if (x < 0) return false;
+    statement total, sign;
+    total.op = find("sum"), total.at = {dims{}, dims{0}}, total.operands = {x};
+    sign.op = find("is positive");
+    if (!add(b, s, total)) return false;
+    sign.operands = b.code.back().results;
+    if (!add(b, s, sign)) return false;
+    st.operands = {b.code.back().results[0], x};
+    if (draw_.once_in(2)) st.operands.push_back(pick(s.visible, [](int) { return true; }));
+    values parameters = operands_of(st, e_);
+    parameters.erase(parameters.begin());
+    for (int k = 0; k < 2; ++k) st.bodies.push_back(body_like(x, s, parameters, depth));
+    return add(b, s, st);
+  }
+  bool add_while(block& b, scope& s, statement st, int depth) {
+    int const x = pick(s.visible, [&](int id) { return example(id).dtype() == dtype::float64; });
+    statement counter;
+    counter.op = find("counter");
+    if (x < 0 || !add(b, s, counter)) return false;
+    st.operands = {b.code.back().results[0], x};
+    values const parameters = operands_of(st, e_);
+    block more = body_of(s, parameters, 0, 0, deepest), step = body_like(x, s, parameters, depth);
+    statement less, count;
+    scope inner = s;
+    less.op = find("less than a number"), less.operands = {more.parameters[0]};
+    less.numbers = {static_cast<double>(draw_.below(4)), 0};
+    count.op = find("count on"), count.operands = {step.parameters[0], step.parameters[1]};
+    if (!add(more, inner, less) || !add(step, inner, count)) return false;
+    more.results = more.code.back().results;
+    step.results.insert(step.results.begin(), step.code.back().results[0]);
+    st.bodies = {more, step};
+    return add(b, s, st);
+  }
+  /// What walks along dimension 0.
+  bool add_loop(block& b, scope& s, statement st, int depth) {
+    std::string const name = st.op->name;
+    int const xs = pick(s.visible, [&](int id) {
+      return fits('f', id) && example(id).dim() > 0 && example(id).size(0) > 0 && example(id).dtype() == dtype::float64;
+    });
+    if (xs < 0) return false;
+    auto const as_long = [&](int id) { return example(id).dim() > 0 && example(id).size(0) == example(xs).size(0); };
+    std::vector<int> rows{xs};
+    if (name != "associative_scan" && draw_.once_in(2)) rows.push_back(pick(s.visible, as_long));
+    values parameters;
+    for (int id : rows) parameters.push_back(row_of(example(id)));
+    if (name == "scan") {
+      int const carry = pick(s.visible, [&](int id) { return example(id).dtype() == dtype::float64; });
+      parameters.insert(parameters.begin(), example(carry));
+      st.operands = {carry};
+      st.at = {dims{1, draw_.below(2)}};
+      st.bodies = {body_like(carry, s, parameters, depth, draw_.below(2))};
+    } else if (name == "associative_scan") {
+      block combine = body_of(s, {parameters[0], parameters[0]}, 0, 0, deepest);
+      statement st2;
+      static std::vector<std::string> const some{"add", "maximum", "minimum", "mul of floats"};
+      st2.op = find(p_.smooth ? "add" : draw_.of(some));
+      st2.operands = combine.parameters;
+      scope inner = s;
+      if (!add(combine, inner, st2)) return false;
+      combine.results = combine.code.back().results;
+      st.bodies = {combine};
+    } else {
+      std::size_t const count = rows.size();
+      if (name == "map" && draw_.once_in(2)) {
+        rows.push_back(pick(s.visible, [](int) { return true; }));
+        parameters.push_back(example(rows.back()));
+      }
+      st.at = {dims{static_cast<index_t>(count)}};
+      st.bodies = {body_of(s, parameters, 1 + draw_.below(4), 1 + draw_.below(2), depth)};
+    }
+    st.operands.insert(st.operands.end(), rows.begin(), rows.end());
+    return add(b, s, st);
+  }
+
+  numbers draw_;
+  program p_;
+  environment e_;            // example values
+  std::vector<int> varying_; // what depends on the first input
+  bool custom_ = false, writes_ = false, carries_ = false;
+  bool has_drawn_ = false; // once is enough: optimized graphs leave out what is drawn for nothing
+};
+
+/// The program of a seed.
+inline program make_program(std::uint64_t seed) {
+  varve::generator_guard const apart(varve::generator{seed, 0});
+  program p = maker(seed)();
+  given const g = inputs_of(p);
+  try {
+    as_function(p, g)(g.arguments);
+  } catch (varve::error const&) { return make_program(seed * 31 + 7); } // what it wrote while it was made counted
+  return p;
+}
+} // namespace random_programs
