@@ -312,6 +312,7 @@ private:
     block more = body_of(s, parameters, 0, 0, deepest), step = body_like(x, s, parameters, depth);
     statement less, count;
     scope inner = s;
+    less.stays = count.stays = true; // a smaller program ends too
     less.op = find("less than a number"), less.operands = {more.parameters[0]};
     less.numbers = {static_cast<double>(draw_.below(4)), 0};
     count.op = find("count on"), count.operands = {step.parameters[0], step.parameters[1]};
