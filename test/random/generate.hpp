@@ -12,7 +12,9 @@ namespace random_programs {
 
 class maker {
 public:
-  explicit maker(std::uint64_t seed) : draw_(seed) {}
+  /// For the compiler: float64 alone, one result, nothing that only tensors do.
+  enum class world { tensors, compiler };
+  explicit maker(std::uint64_t seed, world w = world::tensors) : draw_(seed), static_(w == world::compiler) {}
 
   program operator()() {
     p_.smooth = draw_.once_in(3);
@@ -21,11 +23,12 @@ public:
     custom_ = !p_.smooth && draw_.once_in(2);
     writes_ = draw_.once_in(2);
     carries_ = !draw_.once_in(3);
+    if (static_) p_.special = p_.draws = writes_ = carries_ = false;
     scope s;
     make_inputs(s);
     varying_.push_back(0);
     extend(p_.body, s, 3 + draw_.below(8), 0);
-    choose_results(p_.body, s, 1 + draw_.below(2));
+    choose_results(p_.body, s, static_ ? 1 : 1 + draw_.below(2));
     p_.count = static_cast<int>(e_.size());
     return p_;
   }
@@ -60,10 +63,10 @@ private:
     for (int k = 0; k < count; ++k) {
       input in;
       in.sizes = draw_.of(shapes);
-      if (k > 0) in.type = p_.smooth ? dtype::float64 : draw_.of(types);
-      in.captured = k > 0 && k + 1 == count && draw_.once_in(2);
+      if (k > 0 && !static_) in.type = p_.smooth ? dtype::float64 : draw_.of(types);
+      in.captured = k > 0 && k + 1 == count && draw_.once_in(2) && !static_;
       in.memory = static_cast<sample::memory>(draw_.below(3));
-      if (in.sizes.n > 0 && k > 0 && draw_.once_in(12)) in.sizes[draw_.below(in.sizes.n)] = 0;
+      if (in.sizes.n > 0 && k > 0 && draw_.once_in(12) && !static_) in.sizes[draw_.below(in.sizes.n)] = 0;
       in.expanded = k > 0 && in.sizes.n > 0 && varve::numel(in.sizes) > 0 && draw_.once_in(8);
       for (index_t n = varve::numel(in.sizes); n > 0; --n) in.elements.push_back(element(in.type));
       s.visible.push_back(fresh(make(in)));
@@ -168,6 +171,9 @@ private:
     return st.op->of != kind::carrier || draw_.once_in(4);
   }
   bool allowed(row const& r) const {
+    static std::vector<std::string> const tensors_alone{"argmax",  "to",    "one_hot", "index",       "count on",
+                                                        "counter", "zeros", "gather",  "scatter_add", "as_strided"};
+    if (static_ && std::find(tensors_alone.begin(), tensors_alone.end(), r.name) != tensors_alone.end()) return false;
     if (p_.smooth && !r.smooth) return false;
     if (r.of == kind::custom && !custom_) return false;
     if (r.of == kind::in_place && !writes_) return false;
@@ -367,7 +373,7 @@ private:
   program p_;
   environment e_;            // example values
   std::vector<int> varying_; // what depends on the first input
-  bool custom_ = false, writes_ = false, carries_ = false;
+  bool static_, custom_ = false, writes_ = false, carries_ = false;
   bool has_drawn_ = false; // once is enough: optimized graphs leave out what is drawn for nothing
 };
 

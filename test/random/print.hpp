@@ -89,7 +89,60 @@ inline std::string text(input const& in) {
   s += std::string(", memory::") + layouts[static_cast<int>(in.memory)] + ")";
   return s + (in.expanded ? " /* its first row, expanded */" : "");
 }
+inline std::string ints(std::vector<dims> const& at, std::size_t from, std::size_t to) {
+  std::string s = "vv::ints<";
+  for (std::size_t k = from; k < to; ++k)
+    for (index_t i : at.at(k)) s += (s.back() == '<' ? "" : ", ") + std::to_string(i);
+  return s + ">{}";
+}
+/// A call whose attributes are types.
+inline std::string static_call(statement const& s) {
+  std::string text = s.op->text, r;
+  if (std::string(s.op->name) == "slice") text = "vv::slice({0}, {i0}, {s0})";
+  for (auto at = text.find("values{{"); at != std::string::npos; at = text.find("values{{")) {
+    text.replace(at, 7, "std::tuple(");
+    text.replace(text.find("}}", at) + 1, 1, ")");
+  }
+  for (std::size_t c = 0; c < text.size(); ++c) {
+    std::size_t const end = text[c] == '{' ? text.find('}', c) : std::string::npos;
+    if (end == std::string::npos || end == c + 1) {
+      r += text[c];
+      continue;
+    }
+    std::string const hole = text.substr(c + 1, end - c - 1);
+    auto const k = static_cast<std::size_t>(hole.back() - '0');
+    if (hole[0] == 'a' || hole[0] == 'i') r += ints(s.at, k, k + 1);
+    else if (hole[0] == 's') r += ints(s.at, 1, 4);
+    else if (hole[0] == 'n') r += number(s.numbers.at(k));
+    else if (hole[0] == 'l') r += "std::int64_t(" + std::to_string(static_cast<std::int64_t>(s.numbers.at(k))) + ")";
+    else r += value(s.operands.at(k));
+    c = end;
+  }
+  return r;
+}
 } // namespace detail
+
+/// A program for the compiler as a generic lambda without captures.
+inline std::string as_static_function(program const& p) {
+  std::string r = "[](";
+  for (std::size_t k = 0; k < p.inputs.size(); ++k)
+    r += (k ? ", auto const& " : "auto const& ") + detail::value(static_cast<int>(k));
+  r += ") {\n";
+  for (statement const& s : p.body.code) {
+    std::string const names = detail::values_of(s.results);
+    r += "  [[maybe_unused]] auto const " + (s.results.size() > 1 ? "[" + names + "]" : names) + " = " +
+         detail::static_call(s) + ";\n";
+  }
+  return r + "  return " + detail::value(p.body.results[0]) + ";\n}";
+}
+/// An input as an array.
+inline std::string as_array(input const& in) {
+  std::string s = "vv::array<double";
+  for (index_t d : in.sizes) s += ", " + std::to_string(d);
+  s += ">{{";
+  for (std::size_t k = 0; k < in.elements.size(); ++k) s += (k ? ", " : "") + detail::number(in.elements[k]);
+  return s + "}}";
+}
 
 /// A program and a stack as C++: `f` is the program, `f0` the stack of it, `args` its arguments.
 inline std::string as_cpp(program const& p, stack const& s) {
