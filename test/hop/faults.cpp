@@ -361,3 +361,22 @@ TEST_CASE("forward mode does not pass over a write of a graph's branch into its 
     return w + z * 0.0;
   });
 }
+
+TEST_CASE("what a branch first asks for under no_grad has its gradient where it asks again", "[hop][cond][grad_mode]") {
+  tensor const x = vector_of({-0.5, 1, 2});
+  auto const f = [](tensor const& v) {
+    tensor const w = v * v;
+    auto const below = [&](tensor const& a) {
+      tensor c;
+      {
+        vv::no_grad const off;
+        c = w * 2.0;
+      }
+      return w * c + a;
+    };
+    return vv::cond(v > 0, [](tensor const& a) { return a * 2.0; }, below, v);
+  };
+  CHECK(elements(vv::vmap(vv::grad(f))(x)) == doubles({-0.5 * 2 * 0.5 + 1, 2, 2}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) ==
+        doubles({-0.5 * 2 * 0.5 + 1, 2, 2}));
+}

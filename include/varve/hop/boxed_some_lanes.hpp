@@ -33,10 +33,11 @@ boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
 template <class On = void>
 struct lanes_layer : layer {
   using T = dependent<tensor, On>;
-  T which;             // one truth value per lane
-  boxed_args before;   // what was there, operands first
-  boxed_args seen_as;  // ... and what the function sees of it
-  bool differentiable; // may derivatives be taken of what the `vmap` computes?
+  T which;                                      // one truth value per lane
+  boxed_args before;                            // what was there, operands first
+  boxed_args seen_as;                           // ... and what the function sees of it
+  bool differentiable;                          // may derivatives be taken of what the `vmap` computes?
+  bool grad_mode = this_thread_state.grad_mode; // around the call
   static layer_kind const own_kind;
 
   explicit lanes_layer(T const& lanes)
@@ -63,6 +64,7 @@ struct lanes_layer : layer {
     for (int k = 0; k < before.size(); ++k)
       if (before[k].is(t)) return seen_as[k];
     before.push_back(t);
+    set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
     seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
     return seen_as[seen_as.size() - 1];
   }
