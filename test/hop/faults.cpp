@@ -362,6 +362,24 @@ TEST_CASE("forward mode does not pass over a write of a graph's branch into its 
   });
 }
 
+TEST_CASE("a branch that is traced, but not taken, writes into nothing that a level has", "[hop][jvp][grad]") {
+  tensor const x = vector_of({-0.5, -1, 2}), one = vector_of({1, 1, 1});
+  auto const f = [](tensor const& v) {
+    tensor const w = v * 3.0;
+    auto const writes = [&](tensor const& a) { return vv::sub_(w, w), a * 1.0; };
+    auto const same = [](tensor const& a) { return a * 1.0; };
+    (void)vv::cond(vv::select(v, 0, 0) > 0, writes, same, v);
+    return w;
+  };
+  auto const tangent = [&](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; };
+  CHECK(elements(tangent(x)) == doubles({3, 3, 3}));
+  auto const refused = ContainsText("the function of a higher-order operator writes into");
+  CHECK_THROWS_WITH(vv::linearize(f, x), refused);
+  auto const gradient = [&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(f(u)); })(v); };
+  CHECK(elements(vv::interpret(vv::make_fx(gradient)(x), vv::boxed_args(x))[0]) == doubles({3, 3, 3}));
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("what a branch first asks for under no_grad has its gradient where it asks again", "[hop][cond][grad_mode]") {
   tensor const x = vector_of({-0.5, 1, 2});
   auto const f = [](tensor const& v) {

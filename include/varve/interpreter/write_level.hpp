@@ -41,6 +41,18 @@ void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
   refuse_write_at_level(op, in.self->kind->name,
                         "a captured tensor is written into; pass it as an argument, or use the functional operator");
 }
+/// A trace that began after a level, and runs below it, runs the function of a higher-order operator for its graph: a
+/// branch that is not taken, a step that a loop may not make. The level may not take its writes for done.
+inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor const& x) {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below) {
+    if (!l->kind->is_trace()) continue;
+    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !x.is_made_since(l->epoch))
+      refuse_write_at_level(op, level.kind->name,
+                            "the function of a higher-order operator writes into its operand, or into what it "
+                            "captures; return the new value instead");
+    return;
+  }
+}
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
@@ -69,6 +81,7 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
   if (!in.mine(self)) return op(t.primal), self;
+  refuse_before_trace(*in.self, op, self);
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
       throw autograd_error((std::string("varve: ") + op.name() +
@@ -108,6 +121,7 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   if (!any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
   if (!in.mine(x[0])) return op(d.primal), x[0];
+  refuse_before_trace(*in.self, op, x[0]);
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);
