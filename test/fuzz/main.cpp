@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,12 @@ struct shared_state {
   char stack[2000];   // the names of the ways at work
   char text[4000];
 };
-constexpr unsigned patience = 20; // seconds for one program
+/// Ends this process after some seconds of its own time, however busy the machine is.
+void give_up_after(long seconds) {
+  itimerval const t{{0, 0}, {seconds, 0}};
+  setitimer(ITIMER_PROF, &t, nullptr);
+}
+constexpr long patience = 20;
 
 template <class T>
 T* shared() {
@@ -41,7 +47,7 @@ std::string apart_from_us(F const& f) {
   std::fflush(stdout);
   pid_t const child = fork();
   if (child == 0) {
-    alarm(patience);
+    give_up_after(patience);
     f();
     std::fflush(stdout);
     _exit(0);
@@ -49,7 +55,7 @@ std::string apart_from_us(F const& f) {
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status))
-    return WTERMSIG(status) == SIGALRM ? "does not end" : std::string("crash: ") + strsignal(WTERMSIG(status));
+    return WTERMSIG(status) == SIGPROF ? "does not end" : std::string("crash: ") + strsignal(WTERMSIG(status));
   return WEXITSTATUS(status) ? "crash: the process gave " + std::to_string(WEXITSTATUS(status)) : "";
 }
 /// What is wrong with a program in a stack, found in a process of its own.
@@ -57,7 +63,7 @@ std::string isolated(program const& p, stack const& s) {
   static auto* const state = shared<shared_state>();
   state->text[0] = 0;
   std::string const end = apart_from_us([&] {
-    alarm(3);
+    give_up_after(3);
     std::string const what = check_stack(p, s).what;
     std::snprintf(state->text, sizeof state->text, "%s", what.c_str());
   });
@@ -126,11 +132,11 @@ tally run_lot(std::uint64_t from, std::uint64_t to, options const& o, long& show
       for (std::uint64_t seed = next; seed < to; ++seed) {
         state->seed = seed;
         state->stack[0] = 0;
-        alarm(patience);
+        give_up_after(patience);
         program const p = make_program(seed);
         difference const d = check_program(p, seed, t);
         if (!d) continue;
-        alarm(200);
+        give_up_after(200);
         if (++t.differences <= o.show - shown) show(seed, p, d.ways, d.what);
       }
       write(results, t);

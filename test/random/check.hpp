@@ -185,6 +185,15 @@ inline int order(stack const& s) {
   for (way const* w : s) n += w->letter == 'G' || w->letter == 'J';
   return n;
 }
+/// Are there carriers of several results? One that nobody reads has the cotangent 0, which is multiplied by infinity.
+inline bool has_results_apart(block const& b) {
+  for (statement const& s : b.code) {
+    if (s.op->of == kind::carrier && s.results.size() > 1) return true;
+    for (block const& f : s.bodies)
+      if (has_results_apart(f)) return true;
+  }
+  return false;
+}
 /// Where one is infinite or none, products with 0 differ by their order: both become 0 there. An infinity that the
 /// reference does not have remains, unless all are left out.
 inline void leave_out_infinite(values& a, values& b, bool all) {
@@ -200,7 +209,8 @@ inline void leave_out_infinite(values& a, values& b, bool all) {
 inline std::string compared(program const& p, stack const& reference, stack const& ways, values right, values found) {
   double const base = is_coarse(p) ? 2e-4 : 1e-9;
   bool const derivatives = order(ways) > 0;
-  if (derivatives) leave_out_infinite(right, found, order(ways) > 1 || p.special || goes_forward(ways));
+  if (derivatives)
+    leave_out_infinite(right, found, order(ways) > 1 || p.special || goes_forward(ways) || has_results_apart(p.body));
   std::string const first =
       apart(found, right, derivatives, [&](std::size_t, index_t, double y) { return base * (1 + std::fabs(y)); });
   if (first.empty() || p.special) return first;
