@@ -9,6 +9,7 @@
 #include <varve/fuse/tensors.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/op/all.hpp>
+#include <varve/trace/linearize.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jacobian.hpp>
@@ -424,4 +425,16 @@ TEST_CASE("the tangent of a write is recorded by what is around", "[transform][j
     vv::sqrt_(vv::slice(c, 0, 0, 2));
     return c * c;
   });
+}
+
+TEST_CASE("linearize refuses a write into what its derivative needs", "[transform][linearize]") {
+  tensor const x = vector_of({0.5, 1, 2});
+  auto const f = [](tensor const& v) {
+    tensor const c = vv::cos(v), y = c * c;
+    vv::mul_(c, 3.0);
+    return y;
+  };
+  CHECK_THROWS_WITH(vv::linearize(f, x), ContainsText("linearize: a value that the derivative needs was written into"));
+  auto const own = [](tensor const& v) { return vv::mul_(vv::cos(v), 3.0); };
+  CHECK(difference(vv::linearize(own, x).second(x), vv::jvp(own, std::tuple(x), std::tuple(x)).second, 1e-12) == "");
 }

@@ -68,6 +68,7 @@ auto linearize(F f, X const&... x) {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
+    l.require_unwritten();
   }
   graph const whole = l.builder.finish();
   graph g = without_scaffolds(whole);

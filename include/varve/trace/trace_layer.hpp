@@ -47,6 +47,14 @@ struct trace_layer : layer {
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
+  /// ... and how often each of these constants was written when it was captured: it must stay as it is.
+  std::vector<std::uint32_t> writes_before{};
+  void require_unwritten() const {
+    for (std::size_t k = 0; k < writes_before.size(); ++k)
+      if ((*captures)[static_cast<int>(k)].writes() != writes_before[k])
+        refuse::argument_is_invalid("linearize", "a value that the derivative needs was written into in place; use the "
+                                                 "functional operator");
+  }
 
   /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
   /// drawn where no other layer sees it. The caller puts the generator back.
@@ -263,7 +271,10 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
     if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
   int at = 0;
   while (at < captures->size() && !(*captures)[at].is(t)) ++at;
-  if (at == captures->size()) captures->push_back(t);
+  if (at == captures->size()) {
+    captures->push_back(t);
+    if (folds) writes_before.push_back(t.writes());
+  }
   captured_.push_back(at);
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
   return captured_.back();
