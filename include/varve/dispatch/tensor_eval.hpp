@@ -170,6 +170,17 @@ template <class T>
 strided<T> strided_of(tensor const& t) {
   return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
 }
+/// Does an operator only move elements of its first operand, so that their size is all it must know?
+template <class R>
+inline constexpr bool moves_elements = requires { requires R::moves_elements; };
+/// Calls `f` with the types that `compute` is instantiated for.
+template <class R, class F>
+void on_elements(dtype t, char const* op, F&& f) {
+  if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
+  else if constexpr (moves_elements<R>)
+    require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
+  else on_dtype(t, op, f);
+}
 template <class R, class T, std::size_t K>
 struct operand_element {
   using type = T;
@@ -196,7 +207,7 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
   meta const m = R::shape(at, in, sizeof...(X));
   tensor out = tensor::empty(m.sizes, m.type);
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
+    on_elements<R>(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
       R::compute(at, strided_of<typename result_element<R, T>::type>(out),
                  strided_of<typename operand_element<R, T, K>::type const>(x)...);
     });

@@ -14,6 +14,19 @@
 /// copy.
 namespace varve::kernel {
 
+/// An element that is only moved, whatever its type: of 1, 4 or 8 bytes.
+template <int Bytes>
+struct item {
+  unsigned char bytes[Bytes];
+};
+/// Calls `f.template operator()<item<B>>()` for elements of B bytes.
+template <class F>
+decltype(auto) on_item(int bytes, F&& f) {
+  if (bytes == 4) return f.template operator()<item<4>>();
+  if (bytes == 8) return f.template operator()<item<8>>();
+  return f.template operator()<item<1>>();
+}
+
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.
 struct operand {
@@ -45,6 +58,11 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
     return;
   }
   index_t i = 0;
+  if constexpr (Bytes == 1)
+    if (to_stride == 1 && from_stride == 0 && n > 0) {
+      std::memset(to, static_cast<unsigned char>(*from), static_cast<std::size_t>(n));
+      return;
+    }
   if constexpr (Bytes >= 4)
     if (to_stride == Bytes && from_stride == 0) { // one element repeated
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
@@ -185,6 +203,11 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
     }
 }
 } // namespace detail
+
+/// Writes one element `n` times.
+VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int itemsize) {
+  detail::gather(to, itemsize, element, 0, n, itemsize);
+}
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {

@@ -3,6 +3,7 @@
 #include <varve/op/clone.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/slice.hpp>
+#include <varve/rule/moving.hpp>
 
 #include <tuple>
 #include <vector>
@@ -20,6 +21,7 @@ template <>
 struct rules<cat_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -41,9 +43,8 @@ struct rules<cat_t> {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
     index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+    detail::assign(out, x);
+    if (numel(y.sizes)) detail::assign(strided<R>{out.data + shift, y.sizes, out.strides}, y);
   }
   /// {axis, start, stop, 1} of the first or second part.
   static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {

@@ -30,6 +30,10 @@ inline tensor fresh(dims const& sizes, dtype type) {
   require_sizes("factory", sizes);
   return tensor::empty(sizes, type);
 }
+template <class T>
+VARVE_VECTORIZED void count_up(index_t n, T* to) {
+  for (index_t k = 0; k < n; ++k) to[k] = static_cast<T>(k);
+}
 struct factory {
   static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -57,9 +61,7 @@ template <>
 struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "arange", [&]<class T>() {
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
-    });
+    on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
     return r;
   }
 };
@@ -71,7 +73,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   /// Static values, made by a `scope`.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k)
+    for (index_t k = 0, n = numel(out.sizes); k < n; ++k)
       out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
   }
   template <std::same_as<tensor> T>
@@ -79,7 +81,7 @@ struct rules<full_t> : rule::linear {
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
+      kernel::fill(r.raw(), &e, r.numel(), sizeof e);
     });
     return r;
   }
