@@ -73,11 +73,21 @@ inline constexpr bool masked = [] {
   else return false;
 }();
 
+/// Flags go as the bytes that they are: compilers know more of those.
+template <class T>
+using byte_for_flag = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+/// Elements whose batches F does not take, or whose results are of another type.
+template <class Out, class In, class F, class... P>
+VARVE_VECTORIZED void run_scalars(std::size_t n, byte_for_flag<Out>* out, P... in) {
+  F const f{};
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In>(in[i])...));
+}
+
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again
 // for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
+  [[maybe_unused]] F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
       std::size_t const left = n - i;
@@ -90,7 +100,8 @@ VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
   else
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+    detail::run_scalars<Out, In, F>(n, reinterpret_cast<byte_for_flag<Out>*>(out),
+                                    reinterpret_cast<byte_for_flag<In> const*>(in)...);
 }
 template <class Out, class In, class F, std::size_t... I>
 VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
