@@ -70,6 +70,8 @@ dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
+  constexpr index_t many = 64; // from as many on elements are converted block by block, not into a copy
+  kernel::loop convert[most]{};
   tensor const* in[most];
   tensor copies[most];
   dtype const t = pointwise_type(f, x);
@@ -80,9 +82,10 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     number = number && x[k]->is_number();
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (x[k]->dtype() != t) {
-      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
-                            t); // a condition of 0.5 holds among integers as well
-      in[k] = &copies[k];
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // one of 0.5 holds among integers as well
+        copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
+      if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
+      else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
     }
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
@@ -94,6 +97,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   for (int k = 0; k < f.arity; ++k) {
     strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
     o[k] = operand_of(*in[k], strides[k].v);
+    o[k].convert = convert[k];
   }
   kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
   if (number) out.mark_number();

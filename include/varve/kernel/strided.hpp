@@ -27,12 +27,17 @@ decltype(auto) on_item(int bytes, F&& f) {
   return f.template operator()<item<1>>();
 }
 
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
+/// inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
+
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.
 struct operand {
   void* data;
   index_t const* strides;
   int itemsize;
+  loop convert = nullptr; ///< of an input of `pointwise`: what makes its elements those that the kernel takes
   operand() = default;
   operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
   /// An input: only read, though held as one kind of pointer with the output.
@@ -96,12 +101,14 @@ struct walk {
   index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
   char* data[max_operands];               // the current row
   int itemsize[max_operands];
+  loop convert[max_operands];
 
   VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
     for (int k = 0; k < count; ++k) {
       operand const& o = k == 0 ? out : in[k - 1];
       data[k] = static_cast<char*>(o.data);
       itemsize[k] = o.itemsize;
+      convert[k] = o.convert;
     }
     for (int d = 0; d < sizes.n; ++d) {
       if (sizes.v[d] == 1) continue;
