@@ -197,13 +197,9 @@ inline constexpr struct stack_t {
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_LIBRARY bool joins_at_once(tensor const* values, std::size_t count) {
-  if (!this_thread_state.quiet() || registered<cat_t>.load(std::memory_order_relaxed)) return false;
-  constexpr unsigned history = dispatch_key_set::history_bit;
-  for (std::size_t k = 0; k < count; ++k) {
-    tensor const& v = values[k];
-    if (!v.defined() || v.dtype() != values[0].dtype() || (v.keys().bits & watched & ~history)) return false;
-    if ((v.keys().bits & history) && v.requires_grad()) return false;
-  }
+  if (registered<cat_t>.load(std::memory_order_relaxed) || !are_unwatched(values, count)) return false;
+  for (std::size_t k = 1; k < count; ++k)
+    if (values[k].dtype() != values[0].dtype()) return false;
   return true;
 }
 VARVE_LIBRARY tensor join_at_once(index_t axis, tensor const* values, std::size_t count) {
