@@ -236,6 +236,12 @@ void choices(float* r) {
       for (index_t j = 0; j < n; ++j) r[i * n + j] = u[i * n + j] + w[i];
   };
   pair("add [1000,1000]+[1000,1]", [=] { return a + c; }, add_column, r, N);
+  auto const add_turned = [=] {
+    for (index_t i = 0; i < n; i += 8)
+      for (index_t j = 0; j < n; ++j)
+        for (index_t k = i; k < i + 8; ++k) r[k * n + j] = u[k * n + j] + u[j * n + k];
+  };
+  pair("a + a transposed", [=] { return a + vv::transpose(a); }, add_turned, r, N);
   auto const outer = [=] {
     for (index_t i = 0; i < n; ++i)
       for (index_t j = 0; j < n; ++j) r[i * n + j] = w[i] + v[j];

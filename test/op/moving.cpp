@@ -225,3 +225,42 @@ TEST_CASE("factories fill what they make, of every dtype and size", "[op][moving
       CHECK(right);
     }
 }
+
+namespace {
+template <class A, class B>
+void check_turned(dims const& sizes, dims const& order) {
+  dims turned = sizes;
+  for (int d = 0; d < sizes.n; ++d) turned[d] = sizes[static_cast<int>(order[d])];
+  tensor const a = vv::to(vv::arange(vv::numel(sizes)), vv::dtype_of_type<A>());
+  tensor const b = vv::to(vv::arange(vv::numel(sizes)), vv::dtype_of_type<B>());
+  tensor const x = vv::permute(vv::reshape(a, sizes), order), y = vv::reshape(b, turned);
+  tensor const sum = x + y, flags = x < y, other = vv::add(y, x);
+  strided<A> plain(sizes, false, true);
+  bool right = sum.sizes() == turned && flags.sizes() == turned;
+  vv::on_dtype(sum.dtype(), "test", [&]<class T>() {
+    visit_every_index(turned, [&](dims const& i) {
+      index_t o = 0, p = 0;
+      for (int d = 0; d < i.n; ++d) {
+        index_t stride = 1;
+        for (int e = static_cast<int>(order[d]) + 1; e < sizes.n; ++e) stride *= sizes[e];
+        o += i[d] * stride, p = p * turned[d] + i[d];
+      }
+      T const u = static_cast<T>(a.data<A>()[o]), v = static_cast<T>(b.data<B>()[p]);
+      right = right && at<T>(sum, i) == static_cast<T>(u + v) && at<T>(other, i) == static_cast<T>(u + v) &&
+              at<bool>(flags, i) == (u < v);
+    });
+  });
+  CHECK(right);
+}
+} // namespace
+TEST_CASE("operands stored by columns, large and small, of one dtype and of two", "[op][moving]") {
+  for (dims const& sizes : {dims{3, 5}, dims{70, 80}, dims{257, 33}, dims{1, 5000}, dims{5000, 1}}) {
+    check_turned<float, float>(sizes, {1, 0});
+    check_turned<float, double>(sizes, {1, 0});
+    check_turned<std::int64_t, float>(sizes, {1, 0});
+    check_turned<std::uint8_t, std::int32_t>(sizes, {1, 0});
+  }
+  check_turned<double, double>({9, 20, 31}, {0, 2, 1});
+  check_turned<float, std::int32_t>({9, 20, 31}, {2, 0, 1});
+  check_turned<float, float>({9, 1, 20, 31}, {3, 1, 0, 2});
+}

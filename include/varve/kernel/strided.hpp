@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 /// @file
 /// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the
@@ -56,6 +57,16 @@ inline bool is_contiguous(dims const& sizes, index_t const* strides) {
   return true;
 }
 
+/// As many elements as a register has, of twice as many.
+template <class T, std::size_t... I>
+VARVE_INLINE void copy_evens(char* to, char const* from, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  native a, b;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + sizeof a, sizeof b);
+  native const r = __builtin_shufflevector(a, b, (2 * I)...);
+  std::memcpy(to, &r, sizeof r);
+}
 template <int Bytes>
 inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
   if (to_stride == Bytes && from_stride == Bytes) {
@@ -77,6 +88,12 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         batch<T> const v(x);
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
+    }
+  if constexpr (Bytes >= 4 && lanes<std::int32_t> > 1)
+    if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      for (constexpr index_t L = lanes<T>; i + L < n; i += L)
+        detail::copy_evens<T>(to + i * Bytes, from + i * 2 * Bytes, std::make_index_sequence<lanes<T>>{});
     }
   to += i * to_stride;
   from += i * from_stride;
