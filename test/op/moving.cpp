@@ -235,7 +235,6 @@ void check_turned(dims const& sizes, dims const& order) {
   tensor const b = vv::to(vv::arange(vv::numel(sizes)), vv::dtype_of_type<B>());
   tensor const x = vv::permute(vv::reshape(a, sizes), order), y = vv::reshape(b, turned);
   tensor const sum = x + y, flags = x < y, other = vv::add(y, x);
-  strided<A> plain(sizes, false, true);
   bool right = sum.sizes() == turned && flags.sizes() == turned;
   vv::on_dtype(sum.dtype(), "test", [&]<class T>() {
     visit_every_index(turned, [&](dims const& i) {

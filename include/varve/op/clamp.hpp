@@ -59,6 +59,13 @@ bool limits_at_once(X const& x) {
   return are_unwatched(&x, 1) && (x.dtype() == dtype::float32 || x.dtype() == dtype::float64) && !x.is_number() &&
          kept(registered<lt_t>) && kept(registered<gt_t>) && kept(registered<where_t>);
 }
+template <class X, class Lo, class Hi>
+X limited(X const& x, Lo const& low, Hi const& high) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  X const from = detail::bound_of(low, -infinity), to = detail::bound_of(high, infinity);
+  X const* const all[] = {&x, &from, &to};
+  return detail::run_pointwise(detail::limits_in_one_pass, all);
+}
 } // namespace detail
 
 /// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; a bound that is NaN gives NaN;
@@ -70,12 +77,8 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     if constexpr (std::is_same_v<X, tensor> && (is_none<Lo> || number<Lo>) && (is_none<Hi> || number<Hi>))
-      if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x)) {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        tensor const from = detail::bound_of(low, -infinity), to = detail::bound_of(high, infinity);
-        tensor const* const all[] = {&x, &from, &to};
-        return detail::run_pointwise(detail::limits_in_one_pass, all);
-      }
+      if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x))
+        return detail::limited(x, low, high);
     auto raise = [](auto const& v, auto const& lo) {
       return where(detail::is_replaced(v, lo, lt), detail::within_range_of(op_name, v, lo), v);
     };
