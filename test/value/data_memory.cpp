@@ -41,7 +41,7 @@ TEST_CASE("memory of tensors: aligned, used again, bounded, released", "[value][
   }
   {
     std::vector<tensor> many;
-    for (int k = 0; k < 40; ++k) many.push_back(vv::empty({1 << 20}));
+    for (int k = 0; k < 80; ++k) many.push_back(vv::empty({(1 << 19) + 100000 * (k % 9)}));
   }
   CHECK(kept.bytes <= data_memory::most);
   vv::release_memory();

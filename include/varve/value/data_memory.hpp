@@ -15,9 +15,9 @@ namespace detail {
 /// Memory freed by this thread by size: four classes for each power of two, from 80 bytes to `greatest`. Trivially
 /// destructible, so that reading it needs no guard.
 struct data_memory {
-  static constexpr std::size_t most = std::size_t{1} << 26;     // bytes kept in all
-  static constexpr std::size_t greatest = std::size_t{1} << 25; // bytes of one piece that is kept
-  static constexpr int classes = 76;
+  static constexpr std::size_t most = std::size_t{1} << 27;     // bytes kept in all
+  static constexpr std::size_t greatest = std::size_t{1} << 26; // bytes of one piece that is kept
+  static constexpr int classes = 80;
   void* first[classes] = {};
   std::size_t bytes = 0;
   bool adopted = false, ended = false; // its end frees all
@@ -37,8 +37,8 @@ void* take_data(std::size_t n);
 void give_data(void* p, std::size_t n) noexcept;
 } // namespace detail
 
-/// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 64 MiB, in pieces
-/// of up to 32 MiB. It is freed anyway when the thread ends.
+/// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
+/// pieces of up to 64 MiB. It is freed anyway when the thread ends.
 void release_memory();
 
 } // namespace varve
@@ -55,6 +55,19 @@ VARVE_COLD VARVE_LIBRARY void adopt_data_memory() {
   thread_local data_memory_owner owner;
   (void)owner;
   this_thread_data.adopted = true;
+}
+/// Frees other pieces, the greatest first, until one of class `k` may be kept. False if there are none.
+VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
+  data_memory& m = this_thread_data;
+  for (int other = data_memory::classes - 1; other >= 0; --other)
+    while (other != k && m.first[other]) {
+      void* const p = m.first[other];
+      m.first[other] = *static_cast<void**>(p);
+      ::operator delete(p, std::align_val_t{64});
+      m.bytes -= data_memory::bytes_of(other);
+      if (m.bytes + data_memory::bytes_of(k) <= data_memory::most) return true;
+    }
+  return false;
 }
 VARVE_LIBRARY void* take_data(std::size_t n) {
   if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return ::operator new(n, std::align_val_t{64});
@@ -74,8 +87,8 @@ VARVE_LIBRARY void give_data(void* p, std::size_t n) noexcept {
   if (!m.adopted) [[unlikely]]
     adopt_data_memory();
   int const k = data_memory::class_of(n);
-  if (m.bytes + data_memory::bytes_of(k) > data_memory::most) [[unlikely]]
-    release_memory(); // what is used now is not what is kept
+  if (m.bytes + data_memory::bytes_of(k) > data_memory::most && !make_room(k)) [[unlikely]]
+    return ::operator delete(p, std::align_val_t{64});
   *static_cast<void**>(p) = m.first[k];
   m.first[k] = p;
   m.bytes += data_memory::bytes_of(k);
