@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/composite.hpp>
+#include <varve/op/full_like.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/rule/moving.hpp>
 #include <varve/rule/reduction.hpp>
