@@ -95,6 +95,15 @@ void joins(float* r) {
     }
   };
   pair("cat 2 axis 1", [=] { return vv::cat(std::vector<tensor>{a, b}, 1); }, columns, r, 2 * N);
+  tensor const c = wave({N / 4, 3}), d = wave({N / 4, 1});
+  float const *const u = c.data<float>(), *const v = d.data<float>();
+  auto const narrow = [=] {
+    for (index_t k = 0; k < N / 4; ++k) {
+      for (index_t j = 0; j < 3; ++j) r[4 * k + j] = u[3 * k + j];
+      r[4 * k + 3] = v[k];
+    }
+  };
+  pair("cat of 3 columns and 1", [=] { return vv::cat(std::vector<tensor>{c, d}, 1); }, narrow, r, N);
   auto const eight = [=] {
     for (int k = 0; k < 8; ++k) std::memcpy(r + k * N, k % 2 ? q : p, N * sizeof(float));
   };

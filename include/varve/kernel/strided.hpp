@@ -226,6 +226,19 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
 }
+/// Short rows: column by column, some rows at a time, so that both memories stay in the first cache.
+VARVE_NOINLINE inline void copy_columns(walk& w) {
+  constexpr index_t some = 256;
+  int const inner = w.rank - 1, outer = inner - 1;
+  index_t const rows = w.size[outer], *const row = w.stride[outer], *const column = w.stride[inner];
+  w.size[outer] = 1; // the walk stays on the other dimensions
+  do
+    for (index_t r = 0; r < rows; r += some)
+      for (index_t c = 0; c < w.size[inner]; ++c)
+        detail::gather(w.data[0] + r * row[0] + c * column[0], row[0], w.data[1] + r * row[1] + c * column[1], row[1],
+                       rows - r < some ? rows - r : some, w.itemsize[1]);
+  while (w.next());
+}
 } // namespace detail
 
 /// Writes one element `n` times.
@@ -246,6 +259,10 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
   for (int d = 0; d < inner; ++d)
     if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0 && inner > 0 && w.size[inner] <= 8 && w.size[inner - 1] > 4 * w.size[inner]) {
+    detail::copy_columns(w);
+    return;
+  }
   if (across < 0) {
     do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
     while (w.next());
