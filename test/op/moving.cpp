@@ -263,3 +263,14 @@ TEST_CASE("operands stored by columns, large and small, of one dtype and of two"
   check_turned<float, std::int32_t>({9, 20, 31}, {2, 0, 1});
   check_turned<float, float>({9, 1, 20, 31}, {3, 1, 0, 2});
 }
+TEST_CASE("eye: every dtype and size", "[op][moving]") {
+  for (auto type :
+       {vv::dtype::bool_, vv::dtype::uint8, vv::dtype::int32, vv::dtype::int64, vv::dtype::float32, vv::dtype::float64})
+    for (index_t n : {0, 1, 2, 17, 70}) {
+      tensor const e = vv::eye(n, type), wide = vv::to(e, vv::dtype::float64);
+      bool right = e.dtype() == type && e.sizes() == dims{n, n};
+      for (index_t k = 0; k < n * n; ++k) right = right && wide.data<double>()[k] == (k / n == k % n);
+      CHECK(right);
+    }
+  CHECK_THROWS_AS(vv::eye(-1), vv::error);
+}

@@ -46,6 +46,11 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
 /// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
 /// operators? Then a composition of them may be one pass over memory.
 bool are_unwatched(tensor const* x, std::size_t n);
+/// Is nothing registered for the operators?
+template <class... Tag>
+bool are_built_in() {
+  return (!registered<Tag>.load(std::memory_order_relaxed) && ...);
+}
 
 /// The kernel proper.
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);

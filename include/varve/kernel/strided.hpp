@@ -243,7 +243,11 @@ VARVE_NOINLINE inline void copy_columns(walk& w) {
 
 /// Writes one element `n` times.
 VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int itemsize) {
-  detail::gather(to, itemsize, element, 0, n, itemsize);
+  auto const* const bytes = static_cast<unsigned char const*>(element);
+  bool same = n > 0;
+  for (int k = 1; k < itemsize; ++k) same = same && bytes[k] == bytes[0];
+  if (same) std::memset(to, bytes[0], static_cast<std::size_t>(n * itemsize)); // zeros, above all
+  else detail::gather(to, itemsize, element, 0, n, itemsize);
 }
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.

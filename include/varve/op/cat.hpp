@@ -197,7 +197,7 @@ inline constexpr struct stack_t {
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_LIBRARY bool joins_at_once(tensor const* values, std::size_t count) {
-  if (registered<cat_t>.load(std::memory_order_relaxed) || !are_unwatched(values, count)) return false;
+  if (!are_built_in<cat_t>() || !are_unwatched(values, count)) return false;
   for (std::size_t k = 1; k < count; ++k)
     if (values[k].dtype() != values[0].dtype()) return false;
   return true;

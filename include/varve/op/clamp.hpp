@@ -55,9 +55,8 @@ constexpr bool is_plain_bound(B const& b) {
 /// Is a tensor to be limited by numbers, and does nothing watch? Then one pass does it, without flags in memory.
 template <class X>
 bool limits_at_once(X const& x) {
-  auto const kept = [](auto const& r) { return r.load(std::memory_order_relaxed) == nullptr; };
   return are_unwatched(&x, 1) && (x.dtype() == dtype::float32 || x.dtype() == dtype::float64) && !x.is_number() &&
-         kept(registered<lt_t>) && kept(registered<gt_t>) && kept(registered<where_t>);
+         are_built_in<lt_t, gt_t, where_t>();
 }
 template <class X, class Lo, class Hi>
 X limited(X const& x, Lo const& low, Hi const& high) {
