@@ -174,16 +174,17 @@ private:
     if (n.type != &operator_node::type_ || n.extra || n.next[0].nr() != 0 || !g[0].defined()) return false;
     op_table const& t = *static_cast<operator_node&>(n).table;
     T const &sum = tasks_[place(n.next[0].to())].first, &part = g[0];
-    if (!sum.defined() || !t.handle || t.handle() != &handle<slice_t> || t.registered->load(std::memory_order_relaxed))
+    if (!sum.defined() || !t.handle || t.handle() != &handle<dependent<slice_t, T>> ||
+        t.registered->load(std::memory_order_relaxed))
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
         !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())
       return false;
-    T const here =
-        sum.with_layout(rules<slice_t>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
+    T const here = sum.with_layout(
+        rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
     if (!(here.sizes() == part.sizes())) return false;
     kernel::operand const in[] = {operand_of(here, here.strides().v), operand_of(part, part.strides().v)};
-    kernel::pointwise(here.sizes(), in[0], in, 2, info_of<add_t>.loops[static_cast<int>(sum.dtype())]);
+    kernel::pointwise(here.sizes(), in[0], in, 2, info_of<dependent<add_t, T>>.loops[static_cast<int>(sum.dtype())]);
     if (!keep_) n.type->release(n);
     return true;
   }

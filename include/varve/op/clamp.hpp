@@ -31,6 +31,7 @@ struct limit_both {
     return kernel::where(kernel::gt(raised, high), high, raised);
   }
 };
+template <class = void>
 inline constexpr pointwise_info limits_in_one_pass{
     "clamp",
     3,
@@ -63,7 +64,7 @@ X limited(X const& x, Lo const& low, Hi const& high) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   X const from = detail::bound_of(low, -infinity), to = detail::bound_of(high, infinity);
   X const* const all[] = {&x, &from, &to};
-  return detail::run_pointwise(detail::limits_in_one_pass, all);
+  return detail::run_pointwise(detail::limits_in_one_pass<>, all);
 }
 } // namespace detail
 
