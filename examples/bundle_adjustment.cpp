@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 // Bundle adjustment: the derivatives of every reprojection error by its camera and its point, from one generic
 // function: on tensors, all observations at once, and fused, in blocks. Both against derivatives made by hand,
-// rotations by angles around 0 included; then the gradient of the whole problem. Usage: bundle_adjustment [problem in
-// the format of "Bundle Adjustment in the Large"] output: 1013 observations of 120 points by 16 cameras, half the sum
-// of squares 6[.]334431e[+]04 output: on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: fused:
-// greatest relative error [0-9.]+e-(09|[1-9][0-9]), output: angles 0 to 0[.]1, on tensors: greatest relative error
-// [0-9.]+e-(09|[1-9][0-9]), output: angles 0 to 0[.]1, fused: greatest relative error [0-9.]+e-(09|[1-9][0-9]), output:
-// gradient by cameras [0-9.]+e[+][0-9]+, by points [0-9.]+e[+][0-9]+: all derivatives within 1e-9
+// rotations by angles around 0 included; then the gradient of the whole problem.
+// Usage: bundle_adjustment [problem in the format of "Bundle Adjustment in the Large"]
+// output: 1013 observations of 120 points by 16 cameras, half the sum of squares 6[.]334431e[+]04
+// output: on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]),
+// output: fused: greatest relative error [0-9.]+e-(09|[1-9][0-9]),
+// output: angles 0 to 0[.]1, on tensors: greatest relative error [0-9.]+e-(09|[1-9][0-9]),
+// output: angles 0 to 0[.]1, fused: greatest relative error [0-9.]+e-(09|[1-9][0-9]),
+// output: gradient by cameras [0-9.]+e[+][0-9]+, by points [0-9.]+e[+][0-9]+
+// output: all derivatives within 1e-9
 #include "support/bal.hpp"
 #include "support/snavely.hpp"
 

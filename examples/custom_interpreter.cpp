@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // An interpreter of one's own: a mode that counts floating-point operations and notes every operator. One `process`
-// runs in both worlds. output: static: 5 calls, 18 flops: mul sum neg exp mul output: tensors: 5 calls, 18 flops: mul
-// sum neg exp mul output: the mode sees the gradient's operators as well: [1-9][0-9]* calls
+// runs in both worlds.
+// output: static: 5 calls, 18 flops: mul sum neg exp mul
+// output: tensors: 5 calls, 18 flops: mul sum neg exp mul
+// output: the mode sees the gradient's operators as well: [1-9][0-9]* calls
 #include <varve/varve.hpp>
 
 #include <cstdio>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Eager autograd: parameters that collect gradients, a function with a gradient of its own, a checkpoint, hooks, and
-// what writes into memory does to gradients. output: loss 0: [0-9.]+, loss 299: 0\.0[0-9]+ output: the classes of 8
-// points: 8 right output: straight through: value 1 0 1, gradient 1 1 1; under vmap\(grad\) 1 1 1; on numbers at
-// compile time 1 output: checkpoint: f ran 2 times, gradients equal: 1 output: a hook saw 2 0\.5 and halved it: 1 0\.25
+// what writes into memory does to gradients.
+// output: loss 0: [0-9.]+, loss 299: 0\.0[0-9]+
+// output: the classes of 8 points: 8 right
+// output: straight through: value 1 0 1, gradient 1 1 1; under vmap\(grad\) 1 1 1; on numbers at compile time 1
+// output: checkpoint: f ran 2 times, gradients equal: 1
+// output: a hook saw 2 0\.5 and halved it: 1 0\.25
 // output: what the memory holds counts: 12 2; the history: tensor\(\[6, 1\], dtype=float64, grad_fn=<CopySlices>\)
 // output: refused: .*modified by an in-place operator.*version 1; expected version 0
 // output: second derivative of x\^3 at 2: 12

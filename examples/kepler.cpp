@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where is a planet? Kepler's equation E - e sin E = M has no solution in closed form: Newton's iteration goes on until
 // it is exact. One text, differentiated, mapped and fused by the compiler, and run on tensors: every orbit takes the
-// steps it needs, and the gradient goes back through as many. output: fused: 8 orbits, error of E below 1e-13: yes, of
-// dE/de below 1e-12: yes output: tensors agree: yes output: a bound of 2 steps: varve: while_loop is not done after the
-// 2 steps that bound it
+// steps it needs, and the gradient goes back through as many.
+// output: fused: 8 orbits, error of E below 1e-13: yes, of dE/de below 1e-12: yes
+// output: tensors agree: yes
+// output: a bound of 2 steps: varve: while_loop is not done after the 2 steps that bound it
 #include <varve/varve.hpp>
 
 #include <cmath>

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // The modes that come with varve, on one training step of a small network: what it calls, what it costs, how long it
-// takes. The trace opens in https://ui.perfetto.dev. output: \$[0-9]+: f32\[16, 8\] = mm\(\$[0-9]+, \$[0-9]+ output:
-// \$[0-9]+ = add_\(\$[0-9]+, \$[0-9]+\)   # writes \$[0-9]+ output: mm +5 +2816 +100 output: peak [0-9]+ bytes output:
-// backward .* 3 output: profile.json: [1-9][0-9]+ events output: caught: varve: log gave an infinity at element 0 of
-// f32\[\]; operands: f32\[\] finite
+// takes. The trace opens in https://ui.perfetto.dev.
+// output: \$[0-9]+: f32\[16, 8\] = mm\(\$[0-9]+, \$[0-9]+
+// output: \$[0-9]+ = add_\(\$[0-9]+, \$[0-9]+\)   # writes \$[0-9]+
+// output: mm +5 +2816 +100
+// output: peak [0-9]+ bytes
+// output: backward .* 3
+// output: profile.json: [1-9][0-9]+ events
+// output: caught: varve: log gave an infinity at element 0 of f32\[\]; operands: f32\[\] finite
 #include <varve/mode/flop_counter_mode.hpp>
 #include <varve/mode/logging_mode.hpp>
 #include <varve/mode/memory_tracker_mode.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A tour of compile time: every line marked by static_assert was checked by the compiler; the program only tells about
-// it. output: the compiler checked 16 statements
+// it.
+// output: the compiler checked 16 statements
 #include <varve/varve.hpp>
 
 #include <boost/hana/equal.hpp>

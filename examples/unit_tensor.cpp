@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // A tensor subclass: lengths and areas whose units are checked by every operator, in gradients too; and an operator of
-// one's own that is registered at run time. output: 2 m x 3 m = 6 m\^2 output: d\(area\)/d\(width\) = 3 m output: add
-// of m\^2 and m output: perimeter of 2 m x 3 m: 10 m
+// one's own that is registered at run time.
+// output: 2 m x 3 m = 6 m\^2
+// output: d\(area\)/d\(width\) = 3 m
+// output: add of m\^2 and m
+// output: perimeter of 2 m x 3 m: 10 m
 #include <varve/varve.hpp>
 
 #include <cstdio>

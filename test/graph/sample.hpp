@@ -202,11 +202,11 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
     };
     std::vector<double>& r = v[n];
     r.assign(static_cast<std::size_t>(numel(s)), 0.0);
-    auto index = [&](index_t e, int d) { return e / st[d] % s[d]; };
+    auto index = [&](index_t e, int d) -> index_t { return e / st[d] % s[d]; };
     auto read = [&](int k, auto coordinate) { // element of operand k at coordinate(d)
       dims const q = meta_in(k).sizes, qs = contiguous_strides(q);
       index_t at = 0;
-      for (int d = 0; d < q.n; ++d) at += (q[d] == 1 ? 0 : coordinate(d)) * qs[d];
+      for (int d = 0; d < q.n; ++d) at += (q[d] == 1 ? index_t{0} : coordinate(d)) * qs[d];
       return in(k)[static_cast<std::size_t>(at)];
     };
     if (what[n] == operator_class::placeholder) {
@@ -256,13 +256,13 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
         y = in(0)[static_cast<std::size_t>(e)];
         break;
       case operator_class::slice:
-        y = read(0, [&](int d) { return d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * own(d) : own(d); });
+        y = read(0, [&](int d) { return d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * own(d)) : own(d); });
         break;
       case operator_class::slice_backward: {
         dims const& a = nd.at[1];
         index_t const i = own(static_cast<int>(a[0]));
         if (i >= a[1] && i < a[2] && (i - a[1]) % a[3] == 0)
-          y = read(0, [&](int d) { return d == a[0] ? (i - a[1]) / a[3] : own(d); });
+          y = read(0, [&](int d) { return d == a[0] ? index_t((i - a[1]) / a[3]) : own(d); });
         break;
       }
       case operator_class::cat: {
@@ -285,7 +285,7 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
           bool hit = true;
           for (int d = 0; d < q.n; ++d)
             hit = hit && (d == nd.at[0][0] ? static_cast<index_t>(in(1)[static_cast<std::size_t>(f)])
-                                           : f / qs[d] % q[d]) == own(d);
+                                           : index_t(f / qs[d] % q[d])) == own(d);
           if (hit) y += in(2)[static_cast<std::size_t>(f)];
         }
         break;

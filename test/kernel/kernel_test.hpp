@@ -58,10 +58,10 @@ struct strided {
       }
       if (!plain && random_int(0, 3) == 0) step *= 2;
       strides.v[d] = step;
-      index_t const extent = (sizes.v[d] > 0 ? sizes.v[d] - 1 : 0) * step;
+      index_t const size = sizes[d], extent = (size > 0 ? size - 1 : 0) * step;
       last += extent;
       if (!plain && random_int(0, 4) == 0) strides.v[d] = -step, origin += extent;
-      step *= sizes.v[d] > 0 ? sizes.v[d] : 1;
+      step *= size > 0 ? size : 1;
     }
     memory.resize(static_cast<std::size_t>(last + 1) * sizeof(T));
     for (index_t i = 0; i <= last; ++i) {

@@ -29,10 +29,10 @@ struct scalar_f {
 template <class T>
 void check_add(dims const& sizes, bool plain) {
   strided<T> a(sizes, true, plain), b(sizes, true), out(sizes, false, plain);
-  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.v, sizeof(T)},
-                     {static_cast<void const*>(b.data()), b.strides.v, sizeof(T)}};
+  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.numbers(), sizeof(T)},
+                     {static_cast<void const*>(b.data()), b.strides.numbers(), sizeof(T)}};
   auto const before = out.memory;
-  k::pointwise(sizes, {out.data(), out.strides.v, sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
+  k::pointwise(sizes, {out.data(), out.strides.numbers(), sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
   bool right = true;
   visit_every_index(sizes, [&](dims const& at) { right = right && out[at] == static_cast<T>(a[at] + b[at]); });
   CHECK(right);
@@ -76,9 +76,9 @@ TEST_CASE("pointwise: the output may be an input", "[kernel][pointwise]") {
     dims const sizes = random_sizes(1 + round % 4, 40);
     strided<float> x(sizes, false), y(sizes, true);
     auto before = x;
-    k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.v, 4},
-                       {static_cast<void const*>(y.data()), y.strides.v, 4}};
-    k::pointwise(sizes, {x.data(), x.strides.v, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
+    k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.numbers(), 4},
+                       {static_cast<void const*>(y.data()), y.strides.numbers(), 4}};
+    k::pointwise(sizes, {x.data(), x.strides.numbers(), 4}, in, 2, k::contiguous<float, float, add_f, 2>);
     bool right = true;
     visit_every_index(sizes, [&](dims const& at) { right = right && x[at] == before[at] + y[at]; });
     CHECK(right);
@@ -121,8 +121,10 @@ TEST_CASE("copy_strided: any strides, transpositions in tiles", "[kernel][pointw
     if (round % 4 == 0) sizes = {random_int(1, 2), random_int(40, 600), random_int(2, 8)}; // short rows
     strided<double> a(sizes, true), out(sizes, false, round % 2 == 0);
     strided<std::uint8_t> a1(sizes, true), out1(sizes, false);
-    k::copy_strided(sizes, {out.data(), out.strides.v, 8}, {static_cast<void const*>(a.data()), a.strides.v, 8});
-    k::copy_strided(sizes, {out1.data(), out1.strides.v, 1}, {static_cast<void const*>(a1.data()), a1.strides.v, 1});
+    k::copy_strided(sizes, {out.data(), out.strides.numbers(), 8},
+                    {static_cast<void const*>(a.data()), a.strides.numbers(), 8});
+    k::copy_strided(sizes, {out1.data(), out1.strides.numbers(), 1},
+                    {static_cast<void const*>(a1.data()), a1.strides.numbers(), 1});
     bool right = true;
     visit_every_index(sizes, [&](dims const& at) { right = right && out[at] == a[at] && out1[at] == a1[at]; });
     CHECK(right);
@@ -135,8 +137,8 @@ void check_convert() {
   dims const sizes{5, 50};
   strided<From> a(sizes, true);
   strided<To> out(sizes, false);
-  k::convert(sizes, {out.data(), out.strides.v, sizeof(To)}, varve::dtype_of_type<To>(),
-             {static_cast<void const*>(a.data()), a.strides.v, sizeof(From)}, varve::dtype_of_type<From>());
+  k::convert(sizes, {out.data(), out.strides.numbers(), sizeof(To)}, varve::dtype_of_type<To>(),
+             {static_cast<void const*>(a.data()), a.strides.numbers(), sizeof(From)}, varve::dtype_of_type<From>());
   bool right = true;
   visit_every_index(sizes, [&](dims const& at) {
     if constexpr (std::is_same_v<To, bool>) right = right && out[at] == (a[at] != From(0));
@@ -251,11 +253,11 @@ void check_converting(dims const& sizes) {
   strided<A> a(sizes, true);
   strided<B> b(sizes, true);
   strided<T> out(sizes, false);
-  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.v, sizeof(A)},
-                     {static_cast<void const*>(b.data()), b.strides.v, sizeof(B)}};
+  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.numbers(), sizeof(A)},
+                     {static_cast<void const*>(b.data()), b.strides.numbers(), sizeof(B)}};
   if (!std::is_same_v<A, T>) in[0].convert = k::convert_loop<>(varve::dtype_of_type<T>(), varve::dtype_of_type<A>());
   if (!std::is_same_v<B, T>) in[1].convert = k::convert_loop<>(varve::dtype_of_type<T>(), varve::dtype_of_type<B>());
-  k::pointwise(sizes, {out.data(), out.strides.v, sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
+  k::pointwise(sizes, {out.data(), out.strides.numbers(), sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
   bool right = true;
   visit_every_index(
       sizes, [&](dims const& at) { right = right && out[at] == k::add<T>(plainly<T>(a[at]), plainly<T>(b[at])); });

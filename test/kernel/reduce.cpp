@@ -12,7 +12,7 @@ namespace k = varve::kernel;
 namespace {
 template <class T>
 k::operand input(strided<T>& x) {
-  return {static_cast<void const*>(x.data()), x.strides.v, sizeof(T)};
+  return {static_cast<void const*>(x.data()), x.strides.numbers(), sizeof(T)};
 }
 dims kept_of(dims const& at, unsigned axes) {
   dims r;
@@ -147,7 +147,7 @@ TEST_CASE("arg_reduce: first extreme along an axis or of all", "[kernel][reduce]
           int const v = x[at];
           if (want[i] >= 0 && (greatest ? v <= best[i] : v >= best[i])) return;
           best[i] = v;
-          want[i] = axis < 0 ? offset(at, sizes) : at[axis];
+          want[i] = axis < 0 ? offset(at, sizes) : index_t(at[axis]);
         });
         CHECK(got == want);
       }

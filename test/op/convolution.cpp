@@ -27,10 +27,11 @@ void products(tensor const& x, tensor const& w, attributes const& a, bool transp
   index_t const per_input = transposed ? x.size(1) / a.groups : w.size(1),
                 per_result = transposed ? w.size(1) : w.size(0) / a.groups;
   // the loops run over the places of the kernel: elements of the result, or of the input of a transposed one
-  index_t const rows =
-      transposed ? x.size(2) : (x.size(2) + 2 * a.padding[0] - a.dilation[0] * (w.size(2) - 1) - 1) / a.stride[0] + 1;
-  index_t const cols =
-      transposed ? x.size(3) : (x.size(3) + 2 * a.padding[1] - a.dilation[1] * (w.size(3) - 1) - 1) / a.stride[1] + 1;
+  auto const places = [&](int k) -> index_t {
+    if (transposed) return x.size(k + 2);
+    return (x.size(k + 2) + 2 * a.padding[k] - a.dilation[k] * (w.size(k + 2) - 1) - 1) / a.stride[k] + 1;
+  };
+  index_t const rows = places(0), cols = places(1);
   for (index_t n = 0; n < x.size(0); ++n)
     for (index_t g = 0; g < a.groups; ++g)
       for (index_t c = 0; c < per_input; ++c)

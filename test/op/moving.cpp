@@ -94,7 +94,7 @@ void check_regions(int rank) {
   index_t const offset = last;
   for (int d = 0; d < rank; ++d) {
     strides[d] = random_int(0, 6);
-    last += part[d] > 0 ? (part[d] - 1) * strides[d] : 0;
+    last += part[d] > 0 ? index_t((part[d] - 1) * strides[d]) : 0;
   }
   dims const whole{last + 1 + random_int(0, 3)};
   strided<T> g(part, true);
@@ -120,7 +120,8 @@ void check_indexing(int rank, int most) {
   dims const sizes = random_sizes(rank, most);
   int const axis = random_int(0, rank - 1);
   dims chosen = sizes;
-  for (int d = 0; d < rank; ++d) chosen[d] = random_int(1, static_cast<int>(d == axis ? 2 * most : sizes[d]));
+  for (int d = 0; d < rank; ++d)
+    chosen[d] = random_int(1, static_cast<int>(d == axis ? index_t(2 * most) : index_t(sizes[d])));
   strided<T> x(sizes, true), source(chosen, true);
   strided<std::int64_t> index(chosen, true);
   auto* const all = index.base();
@@ -140,7 +141,7 @@ void check_indexing(int rank, int most) {
   // one index out of range, wherever it stands, is refused and nothing is written
   auto const before = x.memory;
   auto& bad = all[static_cast<std::size_t>(random_int(0, static_cast<int>(index.memory.size() / 8) - 1))];
-  bad = random_int(0, 1) ? sizes[axis] : random_int(0, 1) ? -1 : INT64_MIN;
+  bad = random_int(0, 1) ? index_t(sizes[axis]) : random_int(0, 1) ? -1 : INT64_MIN;
   bool seen = false;
   visit_every_index(chosen, [&](dims const& i) { seen = seen || &index[i] == &bad; });
   if (seen) {

@@ -7,7 +7,7 @@ namespace vv = varve;
 using vv::dim, vv::dims, vv::spec;
 
 /// Does a size of a graph read like this?
-constexpr bool reads(auto const& g, vv::index_t size, std::string_view text) {
+constexpr bool reads(auto const& g, vv::extent size, std::string_view text) {
   vv::list<char> letters;
   vv::size_view(g.view().expressions).write(letters, size);
   return std::string_view(letters.data(), letters.size()) == text;

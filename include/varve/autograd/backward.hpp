@@ -47,7 +47,7 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
       refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is "
                            "made of, outside of no_grad");
     if (!g.defined()) {
-      if (!y.defined() || y.numel() != 1)
+      if (!y.defined() || numel(y.sizes()) != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " +
                               (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one")
                                  .c_str());
@@ -211,11 +211,11 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
                                     Options o, Unused allow) {
   if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0)
     throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
-  index_t const n = grad_outputs[0].size(0);
+  extent const n = grad_outputs[0].sizes()[0];
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
-    if (!g.defined() || g.dim() == 0 || g.size(0) != n)
+    if (!g.defined() || g.dim() == 0 || g.sizes()[0] != n)
       throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }

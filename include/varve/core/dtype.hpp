@@ -136,7 +136,9 @@ struct meta {
   dims sizes{};
   /// A plain C++ number: it raises a dtype only by category (PyTorch's wrapped numbers).
   bool number = false;
-  friend constexpr bool operator==(meta const& a, meta const& b) { return a.type == b.type && a.sizes == b.sizes; }
+  friend constexpr bool operator==(meta const& a, meta const& b) {
+    return a.type == b.type && known_equal(a.sizes, b.sizes);
+  }
 };
 
 namespace detail {

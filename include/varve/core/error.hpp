@@ -66,6 +66,11 @@ struct step_limit_error : error {
 struct data_dependent_error : error {
   using error::error;
 };
+/// A symbolic size was asked for what only its environment knows, and has none: it is gone, or was never there, as for
+/// the sizes of a finished graph and the names in a spec; or sizes of two environments meet (`shape_recorder`).
+struct size_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;

@@ -3,7 +3,7 @@
 #include <varve/config.hpp>
 #include <varve/core/dims.hpp>
 #include <varve/core/error.hpp>
-#include <varve/core/extent.hpp>
+#include <varve/core/shape_recorder.hpp>
 
 #include <cstdlib>
 #include <cstring>
@@ -13,8 +13,9 @@
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
 
-/// A size, or the name of a symbolic one. An expression is known to the table that has it, not here: its number.
-std::string text_of_size(index_t size);
+/// A size, the name of a symbolic one, or an expression as its environment writes it. Of a finished graph or of an
+/// environment that is gone: the expression's number.
+std::string text_of_size(extent size);
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 std::string to_string(dims const& d);
 
@@ -41,13 +42,15 @@ VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
 }
 VARVE_LIBRARY error::~error() { std::free(text_); }
 
-VARVE_COLD VARVE_LIBRARY std::string text_of_size(index_t size) {
-  extent const e = size;
-  if (e.is_number()) return std::to_string(size);
-  if (e.is_entry()) return "expression " + std::to_string(e.entry());
+VARVE_COLD VARVE_LIBRARY std::string text_of_size(extent size) {
+  if (size.is_number()) return std::to_string(size.number());
+  if (size.is_entry()) {
+    shape_recorder const* const r = shape_recorder::find(size.environment());
+    return r ? r->text(size) : "expression " + std::to_string(size.entry());
+  }
   std::string s;
   for (int k = 48; k >= 0; k -= 8)
-    if (char const c = static_cast<char>(size >> k & 255)) s += c;
+    if (char const c = static_cast<char>(size.number() >> k & 255)) s += c;
   return s;
 }
 VARVE_COLD VARVE_LIBRARY std::string to_string(dims const& d) {

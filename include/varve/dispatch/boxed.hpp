@@ -126,7 +126,7 @@ struct op_table {
   tensor (*eval)(attributes const& at, boxed_args const& x);
   tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
   tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
+  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched);
   op_handle const* (*handle)();
   /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
   tensor (*meta)(attributes const& at, boxed_args const& x);

@@ -185,7 +185,8 @@ struct backend<detail::static_base> {
   static constexpr auto full(S const&, T const&, N v) {
     using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
     static_value<E, S> r{};
-    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = kernel::cast<E>(v);
+    constexpr index_t all = numel(S::to_dims());
+    for (index_t k = 0; k < all; ++k) data_of(r)[k] = kernel::cast<E>(v);
     return r;
   }
   template <class Op, class... X>

@@ -100,7 +100,8 @@ private:
 namespace detail {
 template <class N, class R>
 constexpr auto between(N const& n, R const& range) {
-  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
+  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0].number()),
+                                   to_dims(range)[1].number());
 }
 /// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
 template <class N, class V>

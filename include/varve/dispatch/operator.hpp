@@ -164,6 +164,15 @@ constexpr decltype(auto) front(X const& x) {
 }
 } // namespace detail
 
+namespace detail {
+template <class X>
+concept value_or_size = value<X> || std::is_same_v<X, extent>;
+template <class X>
+constexpr decltype(auto) taken_for_number(X const& x) {
+  if constexpr (std::is_same_v<X, extent>) return static_cast<index_t>(x);
+  else return (x);
+}
+} // namespace detail
 /// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
 /// `where`.
 template <class Tag>
@@ -171,6 +180,12 @@ struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
     return bound<Tag>{}(detail::front<X...>(x)...);
+  }
+  /// A size is a plain number here: what it is taken for.
+  template <detail::value_or_size... X>
+    requires(std::is_same_v<X, extent> || ...)
+  constexpr auto operator()(X const&... x) const {
+    return (*this)(detail::taken_for_number(x)...);
   }
 };
 

@@ -19,7 +19,8 @@ concept graph_like = std::is_same_v<V, boxed_function> || requires(V const& v) {
 template <class V>
 std::string kind_of(V const& v) {
   if constexpr (std::is_same_v<V, bool>) return "bool";
-  else if constexpr (std::is_integral_v<V>) return is_symbol(static_cast<index_t>(v)) ? "SymInt" : "int";
+  else if constexpr (std::is_integral_v<V> || std::is_same_v<V, extent>)
+    return is_symbol(static_cast<extent>(v)) ? "SymInt" : "int";
   else if constexpr (std::is_floating_point_v<V>) return "float";
   else if constexpr (std::is_convertible_v<V const&, std::string_view>) return "str";
   else if constexpr (value<V>) return "Tensor";

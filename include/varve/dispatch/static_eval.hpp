@@ -84,14 +84,15 @@ constexpr auto evaluate_pointwise(X const&... x) {
   constexpr bool flat =
       ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
   if constexpr (flat) {
-    for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
+    constexpr index_t all = numel(result::value.sizes);
+    for (index_t i = 0; i < all; ++i) out[i] = kernel(flat_element(x, i)...);
   } else {
     index_t k = 0;
     for_each_index(result::value.sizes, [&](dims const& i) {
       auto element = [&](auto const& s) {
         auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
         index_t o = 0;
-        for (int d = 0; d < i.n; ++d) o += i[d] * at[d];
+        for (int d = 0; d < i.n; ++d) o += i[d].number() * at[d].number();
         return s.data[o];
       };
       out[k++] = kernel(element(strided_of(x))...);
@@ -121,16 +122,18 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
       auto const& v = nth<0>(x...);
       constexpr layout l =
           R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
-      auto const* in = data_of(v) + l.offset;
+      auto const* in = data_of(v) + l.offset.number();
       auto* out = data_of(r);
       if constexpr (l.contiguous()) {
-        for (index_t i = 0; i < numel(l.sizes); ++i) out[i] = in[i];
+        constexpr index_t all = numel(l.sizes);
+        for (index_t i = 0; i < all; ++i) out[i] = in[i];
       } else {
         strided<element_of<std::remove_cvref_t<decltype(v)>> const> const s{in, l.sizes, l.strides};
         for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
       }
     } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i)
+      constexpr index_t all = numel(result::value.sizes);
+      for (index_t i = 0; i < all; ++i)
         data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
     } else {
       R::compute(at, detail::strided_of(r), detail::strided_of(x)...);

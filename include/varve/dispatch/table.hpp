@@ -105,7 +105,7 @@ struct erased {
       no_rule(Tag::op_name, "grad");
     }
   }
-  VARVE_COLD static tensor batch(attributes const& at, index_t n, boxed_args const& x, bool const* batched) {
+  VARVE_COLD static tensor batch(attributes const& at, extent n, boxed_args const& x, bool const* batched) {
     if constexpr (has_batch<Tag>) {
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         return R::batch(rebound<Tag, Facts>(at), dims{n}, operand<tensor, bool>{x[static_cast<int>(K)], batched[K]}...);

@@ -18,11 +18,19 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
-  kernel::convert<>(t.sizes(), operand_of(r, r.strides().v), type, operand_of(t, t.strides().v), t.dtype());
+  kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()),
+                    t.dtype());
   return r;
 }
 /// The tensor itself when its elements follow one another, else a copy.
 tensor contiguous_copy(tensor const& t);
+
+/// What a view shows of a tensor whose strides cannot say it: of a copy.
+template <class R>
+VARVE_NOINLINE tensor shown_of_copy(attributes const& at, tensor const& t) {
+  tensor const copy = contiguous_copy(t);
+  return copy.with_layout(R::layout_of(at, copy.where()), false);
+}
 
 /// What the driver of elementwise operators needs to know of one, so that it exists once for all.
 struct pointwise_info {
@@ -108,10 +116,10 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   kernel::operand o[most];
   for (int k = 0; k < f.arity; ++k) {
     strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
-    o[k] = operand_of(*in[k], strides[k].v);
+    o[k] = operand_of(*in[k], strides[k].numbers());
     o[k].convert = convert[k];
   }
-  kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
+  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop);
   if (number) out.mark_number();
   return out;
 }
@@ -173,12 +181,12 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   bool flat = loop && !f.conditions;
   for (int k = 0; flat && k < f.arity; ++k) {
     tensor const& in = *x[k];
-    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || in.sizes() == sizes);
+    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || known_equal(in.sizes(), sizes));
     if (flat) p[k] = in.raw(item);
   }
   if (!flat) return run_pointwise_apart<>(f, x);
   tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
+  if (index_t const n = numel(sizes).number()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 
@@ -218,6 +226,8 @@ struct result_element<R, T> {
 
 template <class Tag, class... X>
 VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
+  if (at.any_symbol()) [[unlikely]] // memory has numbers only
+    return compute_tensor<Tag>(at.as_numbers(), x...);
   using R = rules<Tag>;
   meta const in[] = {meta_of(x)..., meta{}};
   meta const m = R::shape(at, in, sizeof...(X));
@@ -248,9 +258,9 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
     auto const& v = nth<0>(x...);
     layout l = R::layout_of(at, v.where());
     constexpr bool is_view = !constant_to_derivatives<tag>; // `detach` gives none
-    if (l.expressible) return v.with_layout(l, is_view);
-    tensor const copy = detail::contiguous_copy(v);
-    return copy.with_layout(R::layout_of(at, copy.where()), false);
+    if (l.expressible) [[likely]]
+      return v.with_layout(l, is_view);
+    return detail::shown_of_copy<R>(at, v);
   } else if constexpr (R::kind == op_kind::convert) {
     return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
   } else {
@@ -264,7 +274,7 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 namespace varve::detail {
 VARVE_NOINLINE VARVE_LIBRARY tensor contiguous_copy(tensor const& t) {
   tensor r = tensor::empty(t.sizes(), t.dtype());
-  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
+  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().numbers()), operand_of(t, t.strides().numbers()));
   return r;
 }
 VARVE_NOINLINE VARVE_LIBRARY dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {

@@ -27,7 +27,7 @@ struct gather_facts {
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
       : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
-        size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)),
+        size(rank ? c.in[0].sizes[axis].number() : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)),
         in_stride(contiguous_strides(c.in[0].sizes)) {}
 };
 struct scatter_add_facts {
@@ -36,7 +36,7 @@ struct scatter_add_facts {
   dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
       : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
-        count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
+        count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis].number() : 1), sizes(c.in[1].sizes),
         stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)),
         out_stride(contiguous_strides(c.out.sizes)) {}
 };
@@ -77,9 +77,9 @@ template <class T, class I>
 VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
   check_indices("gather", index, x.total, x.size);
   for (index_t e = 0; e < x.total; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis].number();
     for (int d = 0; d < x.rank; ++d)
-      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+      if (d != x.axis) at += e / x.stride[d].number() % x.sizes[d].number() * x.in_stride[d].number();
     out[e] = a[at];
   }
 }
@@ -88,11 +88,11 @@ VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* i
   check_indices("scatter_add", index, x.count, x.size);
   for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
   for (index_t e = 0; e < x.count; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis].number(), from = 0;
     for (int d = 0; d < x.rank; ++d) {
-      index_t const q = e / x.stride[d] % x.sizes[d];
-      from += q * x.source_stride[d];
-      if (d != x.axis) at += q * x.out_stride[d];
+      index_t const q = e / x.stride[d].number() % x.sizes[d].number();
+      from += q * x.source_stride[d].number();
+      if (d != x.axis) at += q * x.out_stride[d].number();
     }
     out[at] += source[from];
   }
@@ -172,15 +172,15 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == operator_class::mm) {
-    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
-    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
+    constexpr index_t m = c.out.sizes[r - 2].number(), n = c.out.sizes[r - 1].number(),
+                      k = c.in[0].sizes[r - (ta ? 2 : 1)].number();
     auto const* b = address<P, s.in[1]>(mem);
     if constexpr (sized<P>)
       multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
     else
-      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e)
+      for (index_t e = 0; e < (m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0); ++e)
         multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == operator_class::slice_backward) {
     detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);

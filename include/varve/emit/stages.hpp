@@ -127,7 +127,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]),
                 results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
-  index_t const n = number_of<c.at[1][0]>(mem);
+  index_t const n = number_of<c.at[1][0].number()>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
   index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};

@@ -64,7 +64,7 @@ private:
     int const rank = c.out.sizes.n;
     bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
-                  count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+                  count = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0;
     std::string const type = type_text(c.out.type);
     auto operand = [&](std::string const& name, index_t size) {
       return count > 1 ? name + " + " + text(size) + " * e" : name;
@@ -114,14 +114,14 @@ private:
   void close_picked(dims const& sizes) const { close(sizes.n ? sizes : dims{1}); }
   void gather() const {
     dims const& x = c.in[0].sizes;
-    open_picked(c.out.sizes, x.n ? x[static_cast<int>(c.at[0][0])] : 1);
+    open_picked(c.out.sizes, x.n ? x[static_cast<int>(c.at[0][0])] : extent(1));
     out.line(y + "[" + at(c.out.sizes) + "] = " + a + "[" + at(x, c.at[0][0], "there") + "];");
     close_picked(c.out.sizes);
   }
   void scatter_add() const {
     dims const& r = c.out.sizes;
     out.line("for (index_t e = 0; e < " + text(numel(r)) + "; ++e) " + y + "[e] = " + a + "[e];");
-    open_picked(c.in[1].sizes, r.n ? r[static_cast<int>(c.at[0][0])] : 1);
+    open_picked(c.in[1].sizes, r.n ? r[static_cast<int>(c.at[0][0])] : extent(1));
     std::string const to = y + "[" + at(r, c.at[0][0], "there") + "]";
     out.line(to + " = kernel::add(" + to + ", " + d + "[" + at(c.in[2].sizes) + "]);");
     close_picked(c.in[1].sizes);

@@ -67,7 +67,7 @@ template <class P, int K>
 struct result_type_of {
   static constexpr meta m = P::value.results[K];
   template <std::size_t... D>
-  static auto type(std::index_sequence<D...>) -> static_value<type_of<m.type>, ints<m.sizes.v[D]...>>;
+  static auto type(std::index_sequence<D...>) -> static_value<type_of<m.type>, ints<m.sizes.v[D].number()...>>;
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 

@@ -70,7 +70,7 @@ struct any_call {
     bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
                   size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    index_t const count = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0;
     for (index_t e = 0; e < count; ++e)
       kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
                        {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
@@ -81,8 +81,8 @@ struct any_call {
       x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
     tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
     dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)},
-                         varve::detail::operand_of(y, y.strides().v));
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
+                         varve::detail::operand_of(y, y.strides().numbers()));
   }
 };
 

@@ -21,14 +21,14 @@ struct bound_symbols {
   VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
     if (Declared::expected.sizes.n != found.n) return false;
     return [&]<int... D>(std::integer_sequence<int, D...>) {
-      return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...);
+      return (fit_one<Declared::expected.sizes.v[D].number()>(argument, found[D]) && ...);
     }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
   }
   /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
   VARVE_COLD std::string text(int argument, dims const& declared) const {
     std::string s;
-    for (index_t d : declared)
-      if (int const k = is_symbol(d) ? names.find(d) : names.count;
+    for (extent d : declared)
+      if (int const k = is_symbol(d) ? names.find(d.number()) : names.count;
           k < names.count && from[k] >= 0 && from[k] != argument)
         s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " +
              std::to_string(from[k]) + ")";
@@ -47,9 +47,7 @@ private:
 };
 
 /// An extent of a view or `array` that may stand where a spec says `declared`.
-constexpr bool may_be(index_t declared, index_t extent) {
-  return is_symbol(declared) || extent == declared || extent == dyn;
-}
+constexpr bool may_be(extent declared, index_t size) { return is_symbol(declared) || size == declared || size == dyn; }
 
 /// Element type and extents of memory that is no tensor; `none_t` for other types.
 template <class X>

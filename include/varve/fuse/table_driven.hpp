@@ -137,7 +137,8 @@ void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* 
   index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
   auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
   auto* r = reinterpret_cast<T*>(out);
-  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
+  for (index_t e = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0; e > 0;
+       --e, a += m * k, b += k * n, r += m * n)
     kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
 }
 template <operator_class What, class T, class O>

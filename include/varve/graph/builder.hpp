@@ -34,7 +34,7 @@ constexpr double held(T v) {
 constexpr void take_constants(graph& into, graph const& from, node& n) {
   auto const first = static_cast<std::ptrdiff_t>(n.value);
   n.value = static_cast<double>(into.constants.size());
-  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
+  for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) into.constants.push_back(from.constants[first + e]);
 }
 /// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
 /// keeps all numbers.
@@ -114,7 +114,7 @@ public:
     n.op = &constant_handle;
     n.out = {type, sizes};
     n.value = static_cast<double>(constants_.size());
-    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
+    for (index_t e = 0, all = numel(sizes); e < all; ++e) constants_.push_back(detail::held(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }

@@ -72,7 +72,7 @@ struct matching {
                                                                                       b.constants +
                                                                                       static_cast<std::ptrdiff_t>(
                                                                                           y.value);
-      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+      for (index_t e = 0, all = numel(x.out.sizes); e < all; ++e)
         if (!same_bits(p[e], q[e])) return false;
     } else if (!same_bits(x.value, y.value)) {
       return false;

@@ -38,7 +38,7 @@ std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args con
                             .c_str());
   auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
   for (size_guard const& asked : g.guards)
-    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right.number()));
+    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right));
   return sizes;
 }
 /// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.

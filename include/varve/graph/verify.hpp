@@ -39,21 +39,31 @@ struct checked_sizes {
   }
   constexpr bool knows(node const& n) const {
     bool r = true;
-    for (index_t s : n.out.sizes) r = r && at[0].knows(s);
+    for (extent s : n.out.sizes) r = r && at[0].knows(s);
     for (int k = 0; k < n.at.count; ++k)
-      for (index_t s : n.at[k]) r = r && at[0].knows(s);
+      for (extent s : n.at[k]) r = r && at[0].knows(s);
+    return r;
+  }
+  /// `f(attributes, operands, result)` for what they are, or for both sets of samples. Before its callers, for clang.
+  template <class F>
+  constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
+    if (at[0].empty()) return f(n.at, in.data(), n.out);
+    bool r = true;
+    for (size_numbers const& sizes : at) {
+      list<meta> numbers = in;
+      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
+      r = r && f(sizes.of(n.at), numbers.data(), meta{n.out.type, sizes.of(n.out.sizes)});
+    }
     return r;
   }
   /// Does the shape rule of an operator agree with its meta?
   constexpr bool fits(node const& n, list<meta> const& in) const {
-    if (at[0].empty()) return n.op->shape(n.at, in.data(), n.count) == n.out;
-    for (size_numbers const& sizes : at) {
-      list<meta> numbers = in;
-      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
-      meta const out = n.op->shape(sizes.of(n.at), numbers.data(), n.count);
-      if (!(out == meta{n.out.type, sizes.of(n.out.sizes)})) return false;
-    }
-    return true;
+    return holds(
+        n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
+  }
+  /// Are attributes as the operator writes them?
+  constexpr bool writes(node const& n, list<meta> const& in) const {
+    return holds(n, in, [&](attributes const& a, meta const* x, meta const&) { return n.op->checked(a, x) == a; });
   }
 };
 } // namespace detail
@@ -98,14 +108,11 @@ constexpr verdict verify(graph_view g) {
         return {flaw::region_out_of_range, n};
       if (nd.function >= static_cast<int>(g.function_count) || (nd.function >= 0 && nd.regions_count != 1))
         return {flaw::function_out_of_range, n};
-      if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
-                                                          static_cast<double>(g.sizes.constants)))
+      if (is_array_constant(nd) &&
+          !(detail::are_numbers(nd.out.sizes) && nd.value >= 0 &&
+            nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};
-      bool symbolic = false;
-      for (int f = 0; f < nd.at.count; ++f)
-        for (index_t v : nd.at[f]) symbolic = symbolic || is_symbol(v);
-      if (nd.op->checked && !symbolic && !(nd.op->checked(nd.at, in.data()) == nd.at))
-        return {flaw::attributes_malformed, n};
+      if (nd.op->checked && !sizes.writes(nd, in)) return {flaw::attributes_malformed, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
           nd.op != &sym_numel_handle && !sizes.fits(nd, in))

@@ -254,7 +254,7 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
     if constexpr (watched) return detail::cond_with_captures(pred, true_fn, false_fn, x...);
     else return detail::branch(pred, true_fn, false_fn, x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
-    if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
+    if (numel(pred.sizes()) != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
     return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
     return detail::cond_with_captures(pred, true_fn, false_fn, x...);

@@ -192,7 +192,7 @@ void dynamic_level::record_done(layer& l, boxed_op const& op, Y& y, tensor const
 /// ... of `vmap`: what only that needs.
 struct batch_level : dynamic_level {
   /// Size of the mapped dimension, and what random operators do.
-  index_t batch_size = 0;
+  extent batch_size = 0;
   random_policy random = random_policy::error;
   /// That of a layer which is one of `vmap`.
   static batch_level const& of(layer const& l) {

@@ -183,7 +183,8 @@ private:
     T const here = sum.with_layout(
         rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
     if (!(here.sizes() == part.sizes())) return false;
-    kernel::operand const in[] = {operand_of(here, here.strides().v), operand_of(part, part.strides().v)};
+    kernel::operand const in[] = {operand_of(here, here.strides().numbers()),
+                                  operand_of(part, part.strides().numbers())};
     kernel::pointwise(here.sizes(), in[0], in, 2, info_of<dependent<add_t, T>>.loops[static_cast<int>(sum.dtype())]);
     if (!keep_) n.type->release(n);
     return true;

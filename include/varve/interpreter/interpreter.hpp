@@ -19,7 +19,7 @@ public:
   /// Position in the stack, from 1; inner transforms have higher levels.
   int level() const { return layer_->level; }
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
-  index_t batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : 0; }
+  extent batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : extent(0); }
   random_policy randomness() const { return maps() ? batch_level::of(*layer_).random : random_policy::error; }
   /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
   /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
@@ -27,8 +27,8 @@ public:
   dispatch_key_set keys() const { return layer_->kind->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() && a.batch_size() == b.batch_size() &&
-           a.randomness() == b.randomness();
+    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() &&
+           known_equal(a.batch_size(), b.batch_size()) && a.randomness() == b.randomness();
   }
 
   /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put

@@ -21,16 +21,17 @@ struct convolution_sizes {
 
   /// Attributes are those of the operator: {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
   constexpr convolution_sizes(attributes const& at, dims const& input, dims const& weight, dims const& output) {
+    auto const number = [&](int fact, int k) { return at[fact][k].number(); };
     int const n = at[0].n;
-    transposed = at[2][n] != 0;
-    groups = at[2][n + 1];
+    transposed = number(2, n) != 0;
+    groups = number(2, n + 1);
     dims const &places = transposed ? input : output, &whole = transposed ? output : input;
-    batch = input[0];
-    place_channels = groups > 0 ? weight[0] / groups : 0;
-    field_channels = weight[1];
+    batch = input[0].number();
+    place_channels = groups > 0 ? weight[0].number() / groups : 0;
+    field_channels = weight[1].number();
     for (int k = 0, d = 3 - n; k < n; ++k, ++d)
-      place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k],
-      padding[d] = at[1][k], dilation[d] = at[2][k];
+      place[d] = places[k + 2].number(), field[d] = whole[k + 2].number(), tap[d] = weight[k + 2].number(),
+      stride[d] = number(0, k), padding[d] = number(1, k), dilation[d] = number(2, k);
   }
   constexpr index_t places() const { return place[0] * place[1] * place[2]; }
   constexpr index_t field_size() const { return field[0] * field[1] * field[2]; }

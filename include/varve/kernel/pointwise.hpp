@@ -202,7 +202,7 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 /// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
 /// memory as an input; it may not overlap one otherwise, nor itself.
 VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
-  index_t const n = numel(sizes);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   bool contiguous = detail::is_contiguous(sizes, out.strides);
   for (int k = 0; k < count && contiguous; ++k)

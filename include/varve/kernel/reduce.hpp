@@ -69,13 +69,13 @@ struct axis_set {
 
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
-  index_t const results = numel(kept.sizes);
+  index_t const results = numel(varve::detail::as_numbers(kept.sizes));
   r.clear(results, out);
-  if (numel(sizes) == 0) return;
+  if (numel(varve::detail::as_numbers(sizes)) == 0) return;
   dims const out_strides = contiguous_strides(kept.sizes);
-  operand const source(in.data, kept.strides.v, in.itemsize);
-  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
-  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
+  operand const source(in.data, kept.strides.numbers(), in.itemsize);
+  walk to(kept.sizes, {out, out_strides.numbers(), r.itemsize}, &source, 1);
+  walk from(reduced.sizes, {in.data, reduced.strides.numbers(), in.itemsize}, nullptr, 0);
   index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
   index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
   bool const rows = step == in.itemsize || n == 1;
@@ -114,7 +114,7 @@ template <class = void>
 VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
   if (r == reduction::max || r == reduction::min)
     for (int d = 0; d < sizes.n; ++d)
-      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0)
+      if ((axes >> d & 1u) != 0 && sizes.numbers()[d] == 0)
         refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
   detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes,
                         out);
@@ -157,7 +157,7 @@ auto extreme_finder(bool greatest) {
 /// `torch.argmin`)
 template <class = void>
 VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
-  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
+  if (axis < 0 ? numel(varve::detail::as_numbers(sizes)) == 0 : sizes.n > 0 && sizes.numbers()[axis] == 0)
     refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
   auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
   constexpr index_t block = 256;
@@ -174,15 +174,15 @@ VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, ope
   // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
   bool const whole = axis < 0 || sizes.n == 0;
   if (whole && detail::is_contiguous(sizes, in.strides))
-    return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+    return scan(static_cast<char const*>(in.data), numel(varve::detail::as_numbers(sizes)), in.itemsize, 0, out);
   int const scanned = whole ? sizes.n - 1 : axis;
   detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
-  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
+  index_t const n = sizes.numbers()[scanned], positions = numel(varve::detail::as_numbers(outer.sizes));
   for (index_t k = 0; k < positions; ++k) {
     auto const* p = static_cast<char const*>(in.data);
     index_t rest = k;
-    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--])
-      p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.numbers()[d--])
+      p += rest % outer.sizes.numbers()[d] * outer.strides.numbers()[d] * in.itemsize;
     scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
   }
 }

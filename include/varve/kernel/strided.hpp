@@ -51,8 +51,9 @@ inline constexpr int max_operands = 9; // an output and eight inputs
 inline bool is_contiguous(dims const& sizes, index_t const* strides) {
   index_t expected = 1;
   for (int d = sizes.n - 1; d >= 0; --d) {
-    if (sizes.v[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes.v[d];
+    index_t const size = sizes.numbers()[d];
+    if (size != 1 && strides[d] != expected) return false;
+    expected *= size;
   }
   return true;
 }
@@ -128,13 +129,14 @@ struct walk {
       convert[k] = o.convert;
     }
     for (int d = 0; d < sizes.n; ++d) {
-      if (sizes.v[d] == 1) continue;
+      index_t const n = sizes.numbers()[d];
+      if (n == 1) continue;
       index_t s[max_operands];
       for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
       int place = rank;
       while (place > 0 && is_outer(s, stride[place - 1])) --place;
       for (int e = rank; e > place; --e) move(e, e - 1);
-      size[place] = sizes.v[d];
+      size[place] = n;
       for (int k = 0; k < count; ++k) stride[place][k] = s[k];
       ++rank;
     }
@@ -252,7 +254,7 @@ VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int it
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
-  index_t const n = numel(sizes);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
     std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));

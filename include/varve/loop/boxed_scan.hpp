@@ -201,7 +201,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   int const w = x.size() - c;
   index_t const given = [&] {
     if constexpr (is_steps<Xs>) return to_dims(length_of(xs))[0];
-    else return w > 0 ? walked_size(x[c].sizes())[0] : index_t(0);
+    else return w > 0 ? walked_size(x[c].sizes())[0] : extent(0);
   }();
   index_t const length = steps_of(who, x, carries, c, given);
   boxed_function const step = [&](boxed_args const& a) {

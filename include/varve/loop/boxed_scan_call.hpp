@@ -150,7 +150,7 @@ struct boxed_scan {
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
   template <class P>
   index_t rows(P const& x) const {
-    return length > 0 || !scanned ? length : x[carried].sizes()[0];
+    return length > 0 || !scanned ? length : x[carried].size(0);
   }
   /// The operands of one step.
   template <class P>

@@ -11,7 +11,7 @@ namespace varve {
 /// (`torch.utils.flop_counter.mm_flop`).
 constexpr index_t mm_flop(call_record const& c) {
   dims const& a = c.operands[0].sizes;
-  return a.n < 2 ? 0 : 2 * numel(c.results[0].sizes) * a[a.n - (c.at[0].n > 0 && c.at[0][0] ? 2 : 1)];
+  return a.n < 2 ? extent(0) : 2 * numel(c.results[0].sizes) * a[a.n - (c.at[0].n > 0 && c.at[0][0] ? 2 : 1)];
 }
 /// Those of a convolution: `2 m` for each place of the kernel in each sample, m being the elements of the weight
 /// (`torch.utils.flop_counter.conv_flop`).
@@ -25,7 +25,7 @@ constexpr index_t elementwise_flop(call_record const& c) {
   if (c.kind == op_kind::pointwise || (c.kind == op_kind::mutation && !detail::same_text(c.name, "copy_")))
     return numel(c.results[0].sizes);
   if (c.kind == op_kind::reduction) return numel(c.operands[0].sizes);
-  return detail::same_text(c.name, "scatter_add") ? numel(c.operands[c.operand_count - 1].sizes) : 0;
+  return detail::same_text(c.name, "scatter_add") ? numel(c.operands[c.operand_count - 1].sizes) : extent(0);
 }
 /// Does a call only show its operand anew? A tensor tells by its storage, a static value, which has none, by the
 /// operator's schema.

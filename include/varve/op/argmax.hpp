@@ -29,7 +29,7 @@ struct rules<argmax_t> : rule::reduction {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = 0;
     if (at[0].n == 0) return; // rank 0, or a batch of such
     int const a = static_cast<int>(at[0][0]);
     dims first = x.sizes;
@@ -49,8 +49,8 @@ struct rules<argmax_t> : rule::reduction {
     if (at[0].n == 0)
       for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
     else
-      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]),
-                           out);
+      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()),
+                           static_cast<int>(at[0][0]), out);
     return r;
   }
 };

@@ -15,16 +15,18 @@ inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes)
 };
 inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
   dims r = strides;
-  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
+  return r.insert(0, numel(batched_sizes) / (known_equal(batched_sizes[0], 0) ? extent(1) : batched_sizes[0]));
 };
 inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
-  index_t last = offset[0];
-  bool fits = sizes.n == strides.n && offset[0] >= 0;
+  extent last = offset[0];
+  bool fits = sizes.n == strides.n && last.is_size() && last >= 0;
   for (int k = 0; fits && k < sizes.n; ++k) {
-    fits = sizes[k] >= 0 && strides[k] >= 0;
-    index_t step = 0; // what overflows lies outside
-    fits =
-        fits && !__builtin_mul_overflow(sizes[k] - 1, strides[k], &step) && !__builtin_add_overflow(last, step, &last);
+    extent const size = sizes[k], stride = strides[k];
+    fits = size.is_size() && stride.is_size() && size >= 0 && stride >= 0;
+    if (index_t step = 0; fits && are_numbers(dims{last, size, stride})) // what overflows lies outside
+      fits = !__builtin_mul_overflow(size.number() - 1, stride.number(), &step) &&
+             !__builtin_add_overflow(last.number(), step, &last.bits) && last.is_number();
+    else if (fits) last += (size - 1) * stride;
   }
   if (fits) require_sizes("as_strided", sizes);
   if (!fits || (numel(sizes) > 0 && last >= numel(from)))

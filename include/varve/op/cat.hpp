@@ -29,7 +29,7 @@ struct rules<cat_t> {
   static constexpr attributes checked(attributes const& at, meta const* in) {
     detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
-    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : 0, in[0].sizes.n)});
+    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : extent(0), in[0].sizes.n)});
   }
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -216,8 +216,8 @@ VARVE_LIBRARY tensor join_at_once(index_t axis, tensor const* values, std::size_
   index_t const step = out.strides()[a] * bytes;
   auto* to = static_cast<unsigned char*>(out.raw());
   for (std::size_t k = 0; k < count; to += values[k++].sizes()[a] * step)
-    kernel::copy_strided(values[k].sizes(), {static_cast<void*>(to), out.strides().v, bytes},
-                         operand_of(values[k], values[k].strides().v));
+    kernel::copy_strided(values[k].sizes(), {static_cast<void*>(to), out.strides().numbers(), bytes},
+                         operand_of(values[k], values[k].strides().numbers()));
   return out;
 }
 } // namespace varve::detail

@@ -25,7 +25,7 @@ struct is_one_sample {
   }
 };
 /// All that "same" pads in a dimension, before and behind.
-constexpr index_t same_padding(dims const& dilation, dims const& w, int k) {
+constexpr extent same_padding(dims const& dilation, dims const& w, int k) {
   return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1);
 }
 inline constexpr auto before_same = [](dims const& dilation, dims const& w, dims const& stride) {

@@ -39,10 +39,10 @@ inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims
     refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
   dims s{x[0], transposed ? w[1] * groups : w[0]};
   for (int k = 0; k < n; ++k) {
-    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
-    index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
-                        : whole < reach ? 0
-                                        : (whole - reach) / stride[k] + 1;
+    extent const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
+    extent const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
+                       : whole < reach ? extent(0)
+                                       : (whole - reach) / stride[k] + 1;
     if (size < 1 || taps < 1 || out < 1)
       refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
     s.push_back(out);

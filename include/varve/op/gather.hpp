@@ -86,11 +86,11 @@ constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
 constexpr index_t size_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.sizes[axis] : 1;
+  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
 }
 template <class T>
 constexpr index_t step_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.strides[axis] : 0;
+  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
 }
 } // namespace detail
 

@@ -116,7 +116,7 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
   tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
   dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
-  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
+  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().numbers()), operand_of(source, strides.numbers()));
   x.bump_version();
   return x;
 }

@@ -24,12 +24,13 @@ struct rules<mm_t> : rule::bilinear {
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
+    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
-        a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
+        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
     dims s = a.sub(0, a.n - 2);
-    s.push_back(a[a.n - (at[0][0] ? 1 : 2)]).push_back(b[b.n - (at[0][1] ? 2 : 1)]);
+    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
     return {in[0].type, s};
   }
   template <class R, class T>
@@ -38,9 +39,13 @@ struct rules<mm_t> : rule::bilinear {
     index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
     index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
     index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
     for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides[d], ob += i[d] * b.strides[d], oc += i[d] * out.strides[d];
+      for (int d = 0; d < i.n; ++d) {
+        index_t const at_d = i[d].number();
+        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+      }
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
           R acc{};
@@ -49,7 +54,7 @@ struct rules<mm_t> : rule::bilinear {
             if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
             else acc = static_cast<R>(acc + p * q);
           }
-          out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
+          out.data[oc + x * cm + y * cn] = acc;
         }
     });
   }
@@ -61,17 +66,20 @@ struct rules<mm_t> : rule::bilinear {
     int const r = m.sizes.n;
     auto matrix = [r](T const& t, bool transposed, index_t offset) {
       char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
-      index_t const row = t.strides()[r - (transposed ? 1 : 2)], col = t.strides()[r - (transposed ? 2 : 1)];
-      return kernel::matrix<void>{p, row, col};
+      index_t const* const step = t.strides().numbers();
+      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
     for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
-        oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
-      auto const x = matrix(a, at[0][0] != 0, oa);
-      auto const y = matrix(b, at[0][1] != 0, ob);
-      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)],
-                       {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
+            oc += i[d].number() * c.strides()[d].number();
+      bool const ta = at[0][0].number() != 0;
+      auto const x = matrix(a, ta, oa);
+      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      index_t const* const size = m.sizes.numbers();
+      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
+                       {y.data, y.row, y.col}, matrix(c, false, oc));
     });
     return c;
   }

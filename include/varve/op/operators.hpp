@@ -11,25 +11,28 @@ namespace varve {
 namespace detail {
 template <class A, class B>
 concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
+/// ... of arithmetic, where an attribute or size stands for a number.
+template <class A, class B>
+concept terms = value_or_size<A> && value_or_size<B> && (varve_value<A> || varve_value<B>);
 } // namespace detail
 
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator+(A const& a, B const& b) {
   return add(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator-(A const& a, B const& b) {
   return sub(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator*(A const& a, B const& b) {
   return mul(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator/(A const& a, B const& b) {
   return div(a, b);
 }

@@ -12,9 +12,9 @@ namespace detail {
 constexpr layout reshaped(layout const& from, dims const& sizes) {
   layout r = contiguous_layout(sizes);
   r.offset = from.offset;
-  if (numel(sizes) == 0 || from.contiguous()) return r;
+  if (from.contiguous() || numel(sizes) == 0) return r;
   int t = sizes.n - 1;
-  index_t chunk = 1, filled = 1, step = from.strides.back();
+  extent chunk = 1, filled = 1, step = from.strides.back();
   for (int f = from.sizes.n - 1; f >= 0; --f) {
     chunk *= from.sizes[f];
     if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
@@ -34,21 +34,23 @@ constexpr layout reshaped(layout const& from, dims const& sizes) {
 
 /// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
 inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int unknown = -1;
-  index_t known = 1;
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
-    if (r[k] != -1) known *= r[k];
-    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
-    else unknown = k;
-  }
-  if (unknown >= 0) {
-    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
-    r[unknown] = numel(from) / known;
-  }
-  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
-  return r;
+  auto const resolved = [&](auto const& wanted, auto const& present) {
+    auto const all = numel(present);
+    std::remove_const_t<decltype(all)> known = 1;
+    int unknown = -1;
+    for (int k = 0; k < wanted.n; ++k) {
+      if (wanted[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
+      if (!known_equal(wanted[k], -1)) known = wrapping_product(known, wanted[k]);
+      else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
+      else unknown = k;
+    }
+    bool const fits = unknown < 0 ? known == all : known != 0 && all % known == 0;
+    if (!fits) refuse::shapes_do_not_match("reshape", from, sizes);
+    dims r = sizes;
+    if (unknown >= 0) r[unknown] = all / known;
+    return r;
+  };
+  return on_sizes(resolved, sizes, from);
 };
 } // namespace detail
 

@@ -16,17 +16,24 @@ inline constexpr index_t end = INT64_MAX;
 
 namespace detail {
 /// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
-inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
+                                           dims const& sizes) __attribute__((always_inline)) {
   if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0], sizes.n);
-  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
-  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
-  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  index_t const start = bound(range.n > 0 ? range[0] : 0);
-  index_t const stop = bound(range.n > 1 ? range[1] : end);
-  return dims{a, start, stop < start ? start : stop, step};
+  int const a = wrap_axis(axis[0].number(), sizes.n);
+  auto const bounds = [a](auto n, auto from, auto to, index_t step) {
+    if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+    auto const bound = [n](auto i) { return i < 0 ? (i + n < 0 ? decltype(n)(0) : i + n) : i > n ? n : i; };
+    auto const start = bound(from), stop = bound(to);
+    return dims{a, start, stop < start ? start : stop, step};
+  };
+  extent const n = sizes[a];
+  return on_sizes(bounds, n, range.n > 0 ? range[0] : extent(0),
+                  range.n > 1 && !known_equal(range[1], end) ? range[1] : n, range.n > 2 ? range[2] : extent(1));
 };
-constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
+inline constexpr auto count_of_slice = [](auto start, auto stop, auto step) {
+  return (stop - start + step - 1) / step;
+};
+constexpr extent slice_count(dims const& r) { return count_of_slice(r[1], r[2], r[3]); }
 inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
 } // namespace detail
 
@@ -41,11 +48,18 @@ struct rules<slice_t> : rule::view {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
+    int const a = static_cast<int>(r[0].number());
+    struct placed {
+      extent count, stride, offset;
+    };
+    auto const part = [](auto start, auto stop, auto step, auto stride, auto offset) {
+      return placed{detail::count_of_slice(start, stop, step), stride * step, offset + start * stride};
+    };
+    placed const p = on_sizes(part, r[1], r[2], r[3], in.strides[a], in.offset);
     layout l = in;
-    int const a = static_cast<int>(r[0]);
-    l.sizes[a] = detail::slice_count(r);
-    l.strides[a] = in.strides[a] * r[3];
-    l.offset = in.offset + r[1] * in.strides[a];
+    l.sizes[a] = p.count;
+    l.strides[a] = p.stride;
+    l.offset = p.offset;
     return l;
   }
   template <class Op>
@@ -132,8 +146,8 @@ inline constexpr struct select_t : composite_operator<select_t> {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
       int const a = wrap_axis(axis[0], sizes.n);
       if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
-        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
-      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : extent(0));
+      extent const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
       return dims{a, k, k + 1, 1};
     };
     auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));

@@ -20,7 +20,7 @@ struct rules<sum_t> : rule::reduction {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
     detail::for_each_reduced(at, out, x, [](R& r, T v) {
       if constexpr (std::is_integral_v<R>) r = kernel::add<R>(r, v);
       else r += static_cast<R>(v);

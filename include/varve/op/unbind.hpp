@@ -23,20 +23,20 @@ inline constexpr bool parts_are_types =
     is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
 /// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
 inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
+  extent const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
   return dims{from, to < n ? to : n};
 };
 inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
   if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
   if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
   index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{n == 0 ? 1 : (n + size[0] - 1) / size[0]};
+  return dims{n == 0 ? extent(1) : (n + size[0] - 1) / size[0]};
 };
 inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
   if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
   if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
-  index_t const all = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{all == 0 ? 1 : (all + n[0] - 1) / n[0]};
+  extent const all = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{all == 0 ? extent(1) : (all + n[0] - 1) / n[0]};
 };
 inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
   if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");

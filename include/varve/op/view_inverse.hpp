@@ -39,13 +39,13 @@ constexpr bool is_invertible_view(op_handle const* op) {
 }
 
 template <class W, class Base>
-constexpr auto piece_of_base(W& w, view_call const& view, int axis, index_t from, index_t to, Base const& base) {
+constexpr auto piece_of_base(W& w, view_call const& view, int axis, extent from, extent to, Base const& base) {
   meta m = view.of;
   m.sizes[axis] = to - from;
   return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
 }
 template <class W, class V>
-constexpr V beside(W& w, int axis, index_t size, V const& first, V const& second, meta m) {
+constexpr V beside(W& w, int axis, extent size, V const& first, V const& second, meta m) {
   m.sizes[axis] = size;
   return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
 }
@@ -63,11 +63,11 @@ template <class W, class Base, class V>
 constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
   dims const& r = view.at[0];
   int const axis = static_cast<int>(r[0]);
-  index_t const size = view.of.sizes[axis], parts = slice_count(r);
+  extent const size = view.of.sizes[axis], parts = slice_count(r);
   if (parts == 0) return base();
   if (parts == size) return v;
   if (r[3] != 1 && parts > 1) return put_among(w, view, base, v);
-  index_t const last = r[1] + 1 + (parts - 1) * r[3];
+  extent const last = r[1] + 1 + (parts - 1) * r[3];
   if (r[1] > 0) v = beside(w, axis, last, piece_of_base(w, view, axis, 0, r[1], base), v, view.of);
   if (last < size) v = beside(w, axis, size, v, piece_of_base(w, view, axis, last, size, base), view.of);
   return v;

@@ -160,10 +160,10 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3) return false;
-  for (index_t d : nd.out.sizes)
+  for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)
-    for (index_t d : nd.at[e])
+    for (extent d : nd.at[e])
       if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
@@ -174,7 +174,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
   dims const strides = contiguous_strides(s);
   list<double> result;
   bool same = true;
-  for (index_t e = 0; e < numel(s); ++e) {
+  for (index_t e = 0, all = numel(s); e < all; ++e) {
     double x[4]{};
     for (int q = 0; q < nd.count; ++q) {
       dims const& a = at(in[q]).out.sizes;
@@ -183,7 +183,8 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
       for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
         index_t const i = e / strides[d] % s[d];
         if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == operator_class::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (k == operator_class::slice)
+          from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
       x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]

@@ -36,7 +36,7 @@ constexpr graph cse(graph const& g) {
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
-    index_t const count = data ? numel(nd.out.sizes) : 0;
+    index_t const count = data ? numel(nd.out.sizes).number() : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     operator_class const k_ = what[n];
@@ -49,7 +49,7 @@ constexpr graph cse(graph const& g) {
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
-      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
+      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.number()));
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];

@@ -51,7 +51,7 @@ struct axis_unroller {
     dims const stride = contiguous_strides(nd.out.sizes), own = contiguous_strides(m.sizes);
     list<double> all;
     bool same = true;
-    for (index_t e = 0; e < numel(m.sizes); ++e) {
+    for (index_t e = 0, count = numel(m.sizes); e < count; ++e) {
       auto from = static_cast<std::ptrdiff_t>(nd.value);
       for (int d = 0; d < m.sizes.n; ++d)
         from += static_cast<std::ptrdiff_t>(stride[d] * (m.sizes[d] == 1 ? index[d] : e / own[d] % m.sizes[d]));
@@ -142,8 +142,8 @@ struct axis_unroller {
 constexpr bool may_unroll(graph const& g) {
   for (node const& n : g.nodes)
     if (n.out.sizes.n > 0 && (n.op->kind == op_kind::constant || n.op->kind == op_kind::factory))
-      for (index_t s : n.out.sizes)
-        if (s > 1 && s <= axis_table::longest) return true;
+      for (extent s : n.out.sizes)
+        if (s.is_number() && s > 1 && s <= axis_table::longest) return true;
   return false;
 }
 } // namespace detail

@@ -32,7 +32,7 @@ constexpr void spread(graph const& g, list<operator_class> const& what, list<int
     int at = 0;
     for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
       while (s != 1 && nd.out.sizes[at] == 1) ++at;
-      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+      whole.strides.push_back(s == 1 ? extent(0) : m.strides[at++]);
     }
     spread(g, what, uses, whole, copies);
   } else if (uses[m.node] == 1 && k == operator_class::permute) {
@@ -97,10 +97,10 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {
     bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? 0 : out[o]);
+    stride.push_back(reduced ? extent(0) : out[o]);
     o += !reduced || keep;
   }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
+  index_t const copies_ = unrolled ? numel(nd.out.sizes).number() : 1;
   for (index_t e = 0; e < copies_; ++e) {
     int d = 0;
     r.at.offset = e;

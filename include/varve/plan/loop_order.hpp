@@ -62,7 +62,7 @@ private:
       for (int k = 0; k < nd.out.sizes.n; ++k) {
         if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
         axis_index const& x = maps[in.map + k];
-        index_t const s = index ? 1 : stride[k];
+        index_t const s = index ? 1 : stride[k].number();
         a.offset += x.offset * s;
         if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
       }

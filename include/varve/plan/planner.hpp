@@ -81,7 +81,7 @@ private:
   constexpr int constants(node const& n) {
     auto const first = static_cast<std::ptrdiff_t>(n.value);
     int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
-    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) p.constants.push_back(g.constants[first + e]);
     return buffer;
   }
   constexpr void results() {
@@ -259,10 +259,11 @@ private:
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    index_t const carried = loop ? nd.at[0][0] : c.results;
+    index_t const carried = loop ? nd.at[0][0].number() : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
       if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+        p.slots[s.in[2] + k] =
+            new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
     for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);

@@ -143,7 +143,7 @@ struct size_values {
   bool holds(size_guard const& g) const {
     return value(g.unless) == 0 || varve::detail::holds(g.is, value(g.left), value(g.right));
   }
-  index_t number(index_t x) const { return is_run_time(x) ? size[entry_of(x)] : x; }
+  index_t number(extent x) const { return is_run_time(x) ? size[entry_of(x)] : x.number(); }
   dims of(dims const& s) const {
     dims r = s;
     for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);

@@ -281,7 +281,7 @@ constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index con
       o[k] = m[at++];
     }
   }
-  for (index_t e = 0; e < numel(count); ++e) {
+  for (index_t e = 0, all = numel(count); e < all; ++e) {
     index_t r = e;
     for (int k = count.n - 1; k >= 0; --k) {
       o[axes[k]] = {-1, r % count[k], 0};

@@ -27,7 +27,7 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
   dims r;
   int const shift = from.n - to.n;
   for (int k = 0; k < from.n; ++k)
-    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
+    if (k < shift || (!known_equal(to[k - shift], from[k]) && to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
   return r;
 };
 } // namespace detail
@@ -93,7 +93,7 @@ constexpr int logical_rank(operand<V, F> const& o) {
 }
 inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
   dims r{sizes[0]};
-  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
+  for (int k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
   for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
   return r;
 };

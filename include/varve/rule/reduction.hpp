@@ -14,10 +14,10 @@ inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
   if (axes.n == 0)
     for (int k = 0; k < sizes.n; ++k) r.push_back(k);
   for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k], sizes.n);
+    int const a = wrap_axis(axes[k].number(), sizes.n);
     if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
     int at = r.n;
-    while (at > 0 && r[at - 1] > a) --at;
+    while (at > 0 && r[at - 1].number() > a) --at;
     if (sizes.n > 0) r.insert(at, a);
   }
   return r;
@@ -38,8 +38,8 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   meta const m = rules<Tag>::shape(at, in, 1);
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
-  for (index_t a : at[0]) axes |= 1u << a;
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
+  for (extent a : at[0]) axes |= 1u << a.number();
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().numbers()), axes, r.raw());
   return r;
 }
 template <class Fold>
@@ -84,12 +84,12 @@ constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T 
   int k_out = 0;
   for (int k = 0; k < x.sizes.n; ++k) {
     bool const gone = at[0].contains(k);
-    step[k] = gone ? 0 : out.strides[k_out];
+    step[k] = gone ? extent(0) : out.strides[k_out];
     if (!gone || at[1][0]) ++k_out;
   }
   for_each_index(x.sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
+    for (int k = 0; k < i.n; ++k) o += i[k].number() * step[k].number();
     f(out.data[o], static_cast<T const&>(x.at(i)));
   });
 }

@@ -35,8 +35,8 @@ constexpr bool is_sample(index_t size) {
 
 /// In a finished plan: the number that stands for entry `k` of its table of sizes.
 constexpr index_t run_time_size(int k) { return extent::entry(k).number(); }
-constexpr bool is_run_time(index_t size) { return extent(size).is_entry(); }
-constexpr int entry_of(index_t size) { return static_cast<int>(extent(size).entry()); }
+constexpr bool is_run_time(extent size) { return size.is_entry(); }
+constexpr int entry_of(extent size) { return static_cast<int>(size.entry()); }
 
 /// The names of the symbols of some arguments, in the order in which they are met; one more than there may be at most.
 struct symbol_names {
@@ -45,8 +45,8 @@ struct symbol_names {
   int count = 0;
 
   constexpr void add(dims const& s) {
-    for (index_t d : s)
-      if (extent(d).is_name() && count < most && find(d) == count) names[count++] = d;
+    for (extent d : s)
+      if (d.is_name() && count < most && find(d.number()) == count) names[count++] = d.number();
   }
   constexpr int find(index_t name) const {
     int k = 0;
@@ -56,7 +56,7 @@ struct symbol_names {
   /// Sizes with the samples in the place of names.
   constexpr dims sampled(dims s, int point) const {
     for (int k = 0; k < s.n; ++k)
-      if (extent(s[k]).is_name()) s[k] = samples[point][find(s[k])];
+      if (s[k].is_name()) s[k] = samples[point][find(s[k].number())];
     return s;
   }
 };
@@ -75,9 +75,9 @@ struct size_reader {
     for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
-  constexpr index_t read(index_t first, index_t second) {
-    if (first == second && !is_run_time(first)) return first;
-    index_t const found = expression(first, second, 0);
+  constexpr index_t read(extent first, extent second) {
+    if (known_equal(first, second) && !is_run_time(first)) return first.number();
+    index_t const found = expression(first.number(), second.number(), 0);
     failed = failed || found == none;
     return found;
   }

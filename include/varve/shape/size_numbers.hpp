@@ -13,17 +13,15 @@ public:
   /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
   constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
     for (; from != to; ++from)
-      value_.push_back(from->op == size_op::symbol
-                           ? symbols[from->a.number()]
-                           : size_view::combine(from->op, of(from->a.number()), of(from->b.number())));
+      value_.push_back(from->op == size_op::symbol ? symbols[from->a.number()]
+                                                   : size_view::combine(from->op, of(from->a), of(from->b)));
   }
   constexpr bool empty() const { return value_.empty(); }
   /// Is a size a number, or an entry of the table?
-  constexpr bool knows(index_t size) const {
-    extent const e = size;
+  constexpr bool knows(extent e) const {
     return e.is_number() || (e.is_entry() && e.environment() == 0 && e.entry() < static_cast<index_t>(value_.size()));
   }
-  constexpr index_t of(index_t size) const { return extent(size).is_entry() ? value_[extent(size).entry()] : size; }
+  constexpr index_t of(extent size) const { return size.is_entry() ? value_[size.entry()] : size.number(); }
   constexpr dims of(dims s) const {
     for (int k = 0; k < s.n; ++k) s[k] = of(s[k]);
     return s;
@@ -33,7 +31,7 @@ public:
     return at;
   }
   constexpr bool holds(size_guard const& g) const {
-    return of(g.unless.number()) == 0 || detail::holds(g.is, of(g.left.number()), of(g.right.number()));
+    return of(g.unless) == 0 || detail::holds(g.is, of(g.left), of(g.right));
   }
 
 private:

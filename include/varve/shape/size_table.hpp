@@ -12,9 +12,7 @@
 /// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
 namespace varve {
 
-enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
-/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one; quotients and remainders are
-/// those of division rounded down (Python's `//` and `%`).
+/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one.
 struct size_expression {
   size_op op;
   extent a, b;
@@ -27,7 +25,6 @@ struct size_range {
   friend constexpr bool operator==(size_range const&, size_range const&) = default;
 };
 
-enum class relation : unsigned char { equal, unequal, less, less_equal };
 enum class truth : unsigned char { no, yes, unknown };
 /// A condition on symbols that a program was made under.
 struct size_guard {
@@ -51,11 +48,6 @@ constexpr index_t limited_product(index_t a, index_t b) {
   index_t r = 0;
   if (__builtin_mul_overflow(a, b, &r) || r > most || r < -most) return (a > 0) == (b > 0) ? most : -most;
   return r;
-}
-constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
-constexpr bool holds(relation is, index_t a, index_t b) {
-  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
 }
 
 /// A number times a product of entries that are no sums and no products, in their order.

@@ -59,8 +59,8 @@ constexpr auto positions(X const& x, dims const& sizes, dims const& strides, ind
   auto r = integers_like(x, {}, offset);
   for (int k = 0; k < sizes.n; ++k) {
     dims s;
-    for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : 1);
-    r = add(r, reshape(mul(counted_like(x, sizes[k]), strides[k]), s));
+    for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : extent(1));
+    r = add(r, reshape(mul(counted_like(x, sizes[k]), strides[k].number()), s));
   }
   return reshape(r, dims{numel(sizes)});
 }

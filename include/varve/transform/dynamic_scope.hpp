@@ -252,7 +252,7 @@ private:
 template <class On = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n, random_policy random)
+  explicit dynamic_batch_scope(extent n, random_policy random)
       : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};
     layer_.interpreter.batch_size = n;

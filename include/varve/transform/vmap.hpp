@@ -61,7 +61,7 @@ constexpr auto mapped_sizes(T const& t) {
     tree_for_each(
         [&](auto const& v) {
           if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
-          dims const m{v.size(D)};
+          dims const m{v.sizes()[wrap_axis(D, v.dim())]};
           if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
           first = false;
           n = m;

@@ -182,7 +182,7 @@ constexpr bool may_have_extents(dims const& known, dims const& wanted) {
 }
 constexpr int extents_above_one(dims const& d) {
   int r = 0;
-  for (index_t n : d) r += n != 1;
+  for (extent n : d) r += n != 1;
   return r;
 }
 

@@ -13,15 +13,33 @@ namespace varve {
 struct layout {
   dims sizes{};
   dims strides{};
-  index_t offset = 0;
+  extent offset = 0;
   /// False when no strides express the requested shape: the elements must be copied to row-major order first.
   bool expressible = true;
   /// Elements follow one another in row-major order.
   constexpr bool contiguous() const {
+    index_t all = 0;
+    bool const r = numbers_follow(all);
+    return extent::any_symbol(all) ? sizes_follow() : r;
+  }
+  /// ... as far as numbers are concerned. `all` gets the bits of all sizes and strides, which tell whether they are.
+  constexpr bool numbers_follow(index_t& all) const {
     index_t expected = 1;
+    bool r = true;
     for (int k = sizes.n - 1; k >= 0; --k) {
-      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
-      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+      index_t const size = sizes.v[k].bits, stride = strides.v[k].bits;
+      all |= size | stride;
+      if (size != 1 && stride != expected) r = false;
+      expected = detail::wrapping_product(expected, size);
+    }
+    return r || expected == 0;
+  }
+  /// ... of any sizes, as far as it is known: asks nobody.
+  VARVE_COLD constexpr bool sizes_follow() const {
+    extent expected = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      if (!known_equal(sizes[k], 1) && !known_equal(strides[k], expected)) return known_equal(numel(sizes), 0);
+      expected = detail::wrapping_product(expected, sizes[k]);
     }
     return true;
   }
@@ -39,7 +57,7 @@ struct strided {
 
   constexpr T& at(dims const& index) const {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
+    for (int k = 0; k < sizes.n; ++k) o += index[k].number() * strides[k].number();
     return data[o];
   }
 };
@@ -48,14 +66,14 @@ struct strided {
 template <class F>
 constexpr void for_each_index(dims const& sizes, F&& f) {
   for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k] == 0) return;
+    if (sizes[k].number() == 0) return;
   dims index = sizes;
   for (int k = 0; k < index.n; ++k) index[k] = 0;
   while (true) {
     f(static_cast<dims const&>(index));
     int k = sizes.n - 1;
     for (; k >= 0; --k) {
-      if (++index[k] < sizes[k]) break;
+      if (++index[k].bits < sizes[k].number()) break;
       index[k] = 0;
     }
     if (k < 0) return;
@@ -111,7 +129,7 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   bool met = false;
   for_each_index(sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += i[k] * strides[k];
+    for (int k = 0; k < sizes.n; ++k) o += i[k].number() * strides[k].number();
     char& there = taken[static_cast<std::size_t>(o)];
     met = met || there;
     there = 1;
@@ -124,10 +142,10 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
 constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   if (numel(sizes) == 0) return false;
   bool done[max_rank]{};
-  for (index_t reach = 0;;) {
+  for (extent reach = 0;;) {
     int shortest = -1;
     for (int k = 0; k < sizes.n; ++k)
-      if (!done[k] && sizes[k] > 1 && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
+      if (!done[k] && !known_equal(sizes[k], 1) && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
     if (shortest < 0) return false;
     if (strides[shortest] == 0) return true;
     if (strides[shortest] <= reach) break;
@@ -143,7 +161,11 @@ constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
 constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
   dims r = to;
   int const shift = to.n - sizes.n;
-  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
+  for (int k = 0; k < to.n; ++k) {
+    extent const size = k < shift ? extent(1) : sizes[k - shift];
+    bool const repeated = known_equal(size, 1) || (!known_equal(size, to[k]) && size == 1);
+    r[k] = repeated ? extent(0) : strides[k - shift];
+  }
   return r;
 }
 

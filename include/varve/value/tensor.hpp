@@ -261,7 +261,12 @@ private:
   }
   explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
   static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  /// The same memory and version counter, of a shape.
+  tensor shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const;
+  tensor with_any_layout(layout const& l, bool is_view) const;
+  tensor as_view(tensor r, bool is_view) const;
   static tensor allocated(detail::tensor_block* b, std::size_t bytes);
+  static tensor empty_of_numbers(detail::tensor_block* b, dims const& sizes);
   static tensor empty_of_new_block(dims const& sizes, varve::dtype type);
   detail::tensor_block* block_ = nullptr;
 };

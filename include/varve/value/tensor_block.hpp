@@ -36,7 +36,7 @@ struct alignas(64) tensor_block {
   bool custom = false; // the object computes sizes or strides
   view_origin origin = view_origin::usual;
   bool inference = false; // made in inference mode: no version counter, no history
-  index_t offset = 0;
+  extent offset = 0;
   varve::storage* store = nullptr;
   varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
   edge history;
@@ -50,6 +50,7 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  tensor_block(dims const& s, dims const& steps, varve::dtype t) : type(t), sizes(s), strides(steps) {}
   /// Its memory is the bytes inside of it.
   void embed(std::size_t n) {
     store = &own;
@@ -95,14 +96,19 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
     return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
-  index_t step = 1, count = 1;
+  std::size_t step = 1, count = 1;
+  index_t all = 0;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
-    b->strides.v[k] = step;
-    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
-    count *= sizes.v[k];
+    b->strides.v[k] = static_cast<index_t>(step);
+    index_t const size = sizes.v[k].number();
+    all |= size;
+    step *= size > 0 ? static_cast<std::size_t>(size) : 1;
+    count *= static_cast<std::size_t>(size);
   }
-  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
+  if (extent::any_symbol(all)) [[unlikely]]
+    return empty_of_numbers(b, sizes);
+  std::size_t const bytes = count * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
   if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
     b->embed(bytes);
@@ -147,7 +153,7 @@ inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset.number() * item;
 }
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
@@ -273,6 +279,15 @@ VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, s
   detail::tell_allocated(b->store);
   return r;
 }
+/// Memory has a number of elements: what symbolic sizes are taken for.
+VARVE_COLD VARVE_LIBRARY tensor tensor::empty_of_numbers(detail::tensor_block* b, dims const& sizes) {
+  tensor const unfinished(b); // keeps the block
+  dims numbers = sizes;
+  for (int k = 0; k < numbers.n; ++k)
+    if ((numbers[k] = static_cast<index_t>(sizes[k])) < 0)
+      refuse::argument_is_invalid("tensor", "a size is negative, or greater than any memory");
+  return empty(numbers, unfinished.dtype());
+}
 VARVE_NOINLINE VARVE_LIBRARY tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
   return detail::provide_block(), empty(sizes, type);
 }
@@ -294,33 +309,16 @@ VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const
   auto* s = b->store = new storage;
   s->data = data;
   s->borrowed = true;
-  layout const l{sizes, strides, 0, true};
-  b->strides = strides;
-  b->contiguous = l.contiguous();
+  b->sizes = sizes.as_numbers(), b->strides = strides.as_numbers();
+  b->contiguous = layout{b->sizes, b->strides, 0, true}.contiguous();
   return r;
 }
-VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
-  tensor r = alias();
-  auto* b = r.block_;
-  b->sizes = l.sizes;
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  if (is_view && !block_->inference) {
-    b->base = block_->base.defined() ? block_->base : *this;
-    b->origin = block_->origin;
-    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version.store(version(), std::memory_order_relaxed);
-  }
-  return r;
-}
-VARVE_LIBRARY tensor tensor::alias() const {
+VARVE_INLINE tensor tensor::shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("alias");
-  auto* b = make(block_->sizes, block_->type);
-  b->strides = block_->strides;
-  b->offset = block_->offset;
-  b->contiguous = block_->contiguous;
+  auto* const b = new (detail::take_block()) detail::tensor_block(sizes, strides, block_->type);
+  b->offset = offset;
+  b->contiguous = contiguous;
   b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
   b->inference = block_->inference;
   if ((b->counter = block_->counter)) b->counter->refs.add();
@@ -329,6 +327,34 @@ VARVE_LIBRARY tensor tensor::alias() const {
   b->store = block_->store;
   b->store->refs.add();
   return tensor(b);
+}
+VARVE_INLINE tensor tensor::as_view(tensor r, bool is_view) const {
+  auto* const b = r.block_;
+  if (is_view && !block_->inference) {
+    new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // there was none
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version.store(version(), std::memory_order_relaxed);
+  }
+  return r;
+}
+VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
+  index_t all = l.offset.bits;
+  bool const contiguous = l.numbers_follow(all);
+  if (extent::any_symbol(all)) [[unlikely]]
+    return with_any_layout(l, is_view);
+  return as_view(shared(l.sizes, l.strides, l.offset, contiguous), is_view);
+}
+/// Memory has numbers for sizes, strides and offset: what symbols among them are taken for.
+VARVE_COLD VARVE_LIBRARY tensor tensor::with_any_layout(layout const& l, bool is_view) const {
+  if (!has_data()) return as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), is_view);
+  layout const numbers{l.sizes.as_numbers(), l.strides.as_numbers(), static_cast<index_t>(l.offset), true};
+  return as_view(shared(numbers.sizes, numbers.strides, numbers.offset, numbers.contiguous()), is_view);
+}
+VARVE_LIBRARY tensor tensor::alias() const {
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("alias");
+  return shared(block_->sizes, block_->strides, block_->offset, block_->contiguous);
 }
 VARVE_LIBRARY tensor tensor::meta(dims const& sizes, varve::dtype type) {
   tensor r = of_object(nullptr, sizes, {}, type, detail::meta_keys);

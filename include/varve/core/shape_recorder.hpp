@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/extent.hpp>
+#include <varve/core/spin_lock.hpp>
+
+#include <string>
+
+namespace varve {
+
+/// The environment of symbolic sizes at run time: what it makes by `here` are entries of its own, and whatever is
+/// computed of them, or asked of them, comes to it. On which thread does not matter, but that it is one at a time. It
+/// has a number of its own while it lives, by which its sizes find it: they may outlive it, and are refused then
+/// (`size_error`). A number is given again after two million others.
+class shape_recorder {
+public:
+  shape_recorder();
+  shape_recorder(shape_recorder const&) = delete;
+  shape_recorder& operator=(shape_recorder const&) = delete;
+  virtual ~shape_recorder();
+
+  /// An operation on numbers and entries of this environment, of which one at least is an entry.
+  virtual extent combine(size_op op, extent a, extent b) = 0;
+  /// Is a relation true? Two that are known to be equal are not asked about.
+  virtual bool decide(relation is, extent a, extent b) = 0;
+  /// The number that an entry is taken for from now on.
+  virtual index_t specialize(extent a) = 0;
+  /// As people read it.
+  virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
+
+  /// Number of this environment: from 1.
+  index_t environment() const { return number_; }
+  /// Entry `k` of this environment.
+  extent here(index_t k) const { return extent::entry(k, number_); }
+  /// The environment of that number; null if it is gone.
+  static shape_recorder* find(index_t number);
+
+private:
+  index_t number_ = 0;
+  shape_recorder* next_ = nullptr;
+};
+
+#if VARVE_DEFINES
+namespace detail {
+struct recorder_list {
+  spin_lock lock{};
+  shape_recorder* first = nullptr;
+  index_t last = 0; // number that was given last
+};
+inline constinit recorder_list recorders;
+
+/// Whom an operation on two sizes is for.
+VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
+  extent const e = a.is_number() ? b : a;
+  if (a.is_name() || b.is_name())
+    throw size_error("varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
+                     "more); trace or fuse the function, where names become sizes");
+  if (e.environment() == 0)
+    throw size_error("varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
+                     "of 2^62 and more was); give the graph operands, which tell what its sizes are");
+  if (a.is_entry() && b.is_entry() && a.environment() != b.environment())
+    throw size_error("varve: symbolic sizes of two environments meet; trace with one of them");
+  shape_recorder* const r = shape_recorder::find(e.environment());
+  if (!r)
+    throw size_error("varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
+                     "was traced in it");
+  return *r;
+}
+
+VARVE_COLD VARVE_LIBRARY extent combined_sizes(size_op op, extent a, extent b) {
+  if (!a.is_number() || !b.is_number()) {
+    if (op == size_op::least && a.number() == INT64_MAX) return b; // "the end" of `slice`: no size is greater
+    if (op == size_op::least && b.number() == INT64_MAX) return a;
+    if (op == size_op::product && (known_equal(a, 1) || known_equal(b, 0))) return b;
+    if (op == size_op::product && (known_equal(b, 1) || known_equal(a, 0))) return a;
+    if (op == size_op::sum && known_equal(a, 0)) return b;
+    if ((op == size_op::sum && known_equal(b, 0)) || (op == size_op::quotient && known_equal(b, 1))) return a;
+    return recorder_of(a, b).combine(op, a, b);
+  }
+  std::uint64_t const x = static_cast<std::uint64_t>(a.number()), y = static_cast<std::uint64_t>(b.number());
+  switch (op) {
+  case size_op::sum:
+    return static_cast<index_t>(x + y);
+  case size_op::product:
+    return static_cast<index_t>(x * y);
+  case size_op::quotient:
+    return floor_div(a.number(), b.number());
+  case size_op::remainder:
+    return floor_mod(a.number(), b.number());
+  case size_op::least:
+    return a.number() < b.number() ? a : b;
+  default:
+    return a.number() < b.number() ? b : a;
+  }
+}
+VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
+  if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
+  if ((a.is_number() && b.is_number()) || a.number() == INT64_MAX || b.number() == INT64_MAX)
+    return holds(is, a.number(), b.number()); // an entry is the lesser one beside "the end" also as the number it has
+  bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
+  if (nobody && (is == relation::equal || is == relation::unequal))
+    return is == relation::unequal; // as they stand in a finished graph
+  return recorder_of(a, b).decide(is, a, b);
+}
+VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
+  return a.is_number() ? a.number() : recorder_of(a).specialize(a);
+}
+} // namespace detail
+
+VARVE_LIBRARY shape_recorder::shape_recorder() {
+  auto& all = detail::recorders;
+  all.lock([&] {
+    auto const taken = [&](index_t n) {
+      for (shape_recorder const* r = all.first; r; r = r->next_)
+        if (r->number_ == n) return true;
+      return false;
+    };
+    do all.last = all.last % extent::most_environments + 1;
+    while (taken(all.last));
+    number_ = all.last;
+    next_ = all.first;
+    all.first = this;
+  });
+}
+VARVE_LIBRARY shape_recorder::~shape_recorder() {
+  detail::recorders.lock([&] {
+    shape_recorder** at = &detail::recorders.first;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+  });
+}
+VARVE_LIBRARY shape_recorder* shape_recorder::find(index_t number) {
+  shape_recorder* found = nullptr;
+  detail::recorders.lock([&] {
+    found = detail::recorders.first;
+    while (found && found->number_ != number) found = found->next_;
+  });
+  return found;
+}
+#endif
+
+} // namespace varve
