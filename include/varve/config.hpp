@@ -96,6 +96,13 @@ places; include one of them"
 #define VARVE_PART
 #define VARVE_WHOLE
 #endif
+/// A plain loop over elements that is to become vector instructions at any level of optimization, as clang has it; g++
+/// 12 does so for conversions from -O3 on.
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+#define VARVE_VECTORIZED __attribute__((noinline, optimize("O3")))
+#else
+#define VARVE_VECTORIZED __attribute__((noinline))
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.

@@ -86,6 +86,11 @@ void check_functions() {
   check<T>(
       "exp", [](auto x) { return k::exp(x); }, [](R x) { return std::exp(x); }, f ? -87 : -708, f ? 89 : 710, 2,
       {0.0, -0.0, inf, -inf, not_a_number, 1000, -1000, 88.6, 709.7});
+  for (double y : {2.5, -3.0, 0.5, 7.0, 1e-3})
+    check<T>(
+        "pow", [=](auto x) { return k::pow(x, decltype(x)(static_cast<T>(y))); },
+        [=](R x) { return std::pow(x, static_cast<R>(static_cast<T>(y))); }, 0, 40, 1,
+        {0.0, -0.0, inf, -inf, not_a_number, 1, -1, -2, 1e-40, 1e38});
   check<T>(
       "expm1", [](auto x) { return k::expm1(x); }, [](R x) { return std::expm1(x); }, -20, f ? 89 : 710, 3,
       {0.0, -0.0, inf, -inf, not_a_number, 1000, -1000});

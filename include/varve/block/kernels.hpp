@@ -205,8 +205,7 @@ constexpr kernel::loop linked_kernel() {
   else if constexpr (k.what == kernel_key::kind::arithmetic)
     return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert)
-    return &kernel::contiguous<type_of<k.type>, type_of<k.from>,
-                               kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+    return kernel::detail::conversion<type_of<k.type>, type_of<k.from>>;
   else if constexpr (k.type == dtype::float32)
     return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else if constexpr (k.type == dtype::int64)

@@ -43,6 +43,15 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
   l.kind->record(l, op, y, of, below, n);
 }
 
+/// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
+/// operators? Then a composition of them may be one pass over memory.
+bool are_unwatched(tensor const* x, std::size_t n);
+/// Is nothing registered for the operators?
+template <class... Tag>
+bool are_built_in() {
+  return (!registered<Tag>.load(std::memory_order_relaxed) && ...);
+}
+
 /// The kernel proper.
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
@@ -182,6 +191,15 @@ VARVE_LIBRARY dispatch_key_set keys_of_call(boxed_args const& x) {
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
   return keys - s.excluded;
+}
+VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
+  if (!this_thread_state.quiet()) return false;
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
+    if ((x[k].keys().bits & history) && x[k].requires_grad()) return false;
+  }
+  return true;
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   // What nothing watches goes straight to its kernel: the last step of every lowered call.

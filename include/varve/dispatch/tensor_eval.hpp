@@ -74,10 +74,23 @@ inline constexpr pointwise_info info_of{Tag::op_name,
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
+/// Is a large tensor stored by columns, so that gathering its rows would read a line of the cache for each element?
+inline bool is_turned(tensor const& t) {
+  constexpr index_t large = 4096;
+  if (t.is_contiguous() || t.numel() < large) return false;
+  dims const &sizes = t.sizes(), &strides = t.strides();
+  int last = sizes.n - 1;
+  while (last > 0 && sizes[last] == 1) --last;
+  bool adjacent = false; // along another dimension
+  for (int d = 0; d < last; ++d) adjacent = adjacent || (sizes[d] > 1 && strides[d] == 1);
+  return adjacent && strides[last] != 0 && strides[last] != 1;
+}
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
+  constexpr index_t many = 64; // from as many on elements are converted block by block, not into a copy
+  kernel::loop convert[most]{};
   tensor const* in[most];
   tensor copies[most];
   dtype const t = pointwise_type(f, x);
@@ -88,10 +101,12 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     number = number && x[k]->is_number();
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (x[k]->dtype() != t) {
-      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
-                            t); // a condition of 0.5 holds among integers as well
-      in[k] = &copies[k];
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // one of 0.5 holds among integers as well
+        copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
+      if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
+      else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
     }
+    if (is_turned(*in[k])) copies[k] = contiguous_copy(*in[k]), in[k] = &copies[k]; // in tiles
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
   kernel::loop const loop = f.loops[static_cast<int>(t)];
@@ -102,6 +117,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   for (int k = 0; k < f.arity; ++k) {
     strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
     o[k] = operand_of(*in[k], strides[k].numbers());
+    o[k].convert = convert[k];
   }
   kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop);
   if (number) out.mark_number();
@@ -178,6 +194,17 @@ template <class T>
 strided<T> strided_of(tensor const& t) {
   return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
 }
+/// Does an operator only move elements of its first operand, so that their size is all it must know?
+template <class R>
+inline constexpr bool moves_elements = requires { requires R::moves_elements; };
+/// Calls `f` with the types that `compute` is instantiated for.
+template <class R, class F>
+void on_elements(dtype t, char const* op, F&& f) {
+  if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
+  else if constexpr (moves_elements<R>)
+    require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
+  else on_dtype(t, op, f);
+}
 template <class R, class T, std::size_t K>
 struct operand_element {
   using type = T;
@@ -206,7 +233,7 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
   meta const m = R::shape(at, in, sizeof...(X));
   tensor out = tensor::empty(m.sizes, m.type);
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
+    on_elements<R>(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
       R::compute(at, strided_of<typename result_element<R, T>::type>(out),
                  strided_of<typename operand_element<R, T, K>::type const>(x)...);
     });

@@ -6,6 +6,7 @@
 #include <varve/interpreter/watched_backward.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/op/slice.hpp>
 
 #include <memory>
 #include <vector>
@@ -167,6 +168,27 @@ private:
     else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  /// Adds the cotangent of a slice, which is zero elsewhere, to what others gave its operand: so n slices of one value
+  /// cost what they show, not n times the whole. False where somebody could tell the difference.
+  VARVE_NOINLINE bool adds_part(grad_node& n, boxed_args const& g) {
+    if (n.type != &operator_node::type_ || n.extra || n.next[0].nr() != 0 || !g[0].defined()) return false;
+    op_table const& t = *static_cast<operator_node&>(n).table;
+    T const &sum = tasks_[place(n.next[0].to())].first, &part = g[0];
+    if (!sum.defined() || !t.handle || t.handle() != &handle<dependent<slice_t, T>> ||
+        t.registered->load(std::memory_order_relaxed))
+      return false;
+    if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
+        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())
+      return false;
+    T const here = sum.with_layout(
+        rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
+    if (!(here.sizes() == part.sizes())) return false;
+    kernel::operand const in[] = {operand_of(here, here.strides().numbers()),
+                                  operand_of(part, part.strides().numbers())};
+    kernel::pointwise(here.sizes(), in[0], in, 2, info_of<dependent<add_t, T>>.loops[static_cast<int>(sum.dtype())]);
+    if (!keep_) n.type->release(n);
+    return true;
+  }
   static void take_rest(task& t, boxed_args& g) {
     int const n = t.at->results - 1;
     for (int i = 0; i < n; ++i)
@@ -256,7 +278,8 @@ void backward_run<T>::run() {
     if (n.results > 1) take_rest(tasks[k], g);
     if (n.extra) n.extra->arrived(n, g);
     if (tasks[k].is_captured) hand_out(n, g);
-    boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+    bool const added = n.count == 1 && tasks[k].needed && n.next[0] && adds_part(n, g);
+    boxed_args out = tasks[k].needed && !added ? cotangents_of_operands(n, g) : boxed_args();
     for (int i = 0; i < n.count; ++i) {
       if (!n.next[i]) continue;
       std::uint32_t const to = place(n.next[i].to());

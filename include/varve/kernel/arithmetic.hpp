@@ -148,7 +148,7 @@ VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    if constexpr (floating<T>) return kernel::select<T>(a == a, m, a);
     else return m;
   } else return a > b || a != a ? a : b;
 }
@@ -158,7 +158,7 @@ VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a < b, a, b);
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    if constexpr (floating<T>) return kernel::select<T>(a == a, m, a);
     else return m;
   } else return a < b || a != a ? a : b;
 }

@@ -20,7 +20,8 @@ constexpr To cast(From x) {
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
     constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
-    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
+    bool const fits = (x >= -bound) & (x < bound); // no branch: it would keep loops from becoming vectors
+    return static_cast<To>(static_cast<W>(fits ? x : -bound));
   } else return static_cast<To>(x);
 }
 
@@ -50,14 +51,18 @@ constexpr double converted(dtype to, double x, dtype from) {
 constexpr double converted(dtype t, double x) { return converted(t, x, t); }
 
 namespace detail {
+/// The contiguous kernel of a conversion.
 template <class To, class From>
-struct cast_element {
-  To operator()(From x) const { return kernel::cast<To>(x); }
-};
+VARVE_VECTORIZED void convert_elements(std::size_t n, void* out, void const* const* in) {
+  auto* const to = static_cast<byte_for_flag<To>*>(out);
+  auto const* const x = static_cast<From const*>(in[0]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = kernel::cast<To>(x[i]);
+}
+template <class To, class From>
+inline constexpr loop conversion = convert_elements<To, byte_for_flag<From>>;
 template <class To>
 loop convert_from(dtype from) {
-  return on_dtype(from, "convert",
-                  []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+  return on_dtype(from, "convert", []<class From>() -> loop { return conversion<To, From>; });
 }
 } // namespace detail
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/constant_math.hpp>
+#include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/erf.hpp>
 #include <varve/kernel/exponential.hpp>
 #include <varve/kernel/logarithm.hpp>
@@ -157,8 +158,27 @@ constexpr T pow(T x, T y) {
     return static_cast<T>(r);
   }
 }
+namespace detail {
+/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves about half an ulp of
+/// float.
+VARVE_INLINE void pow_of_half(float* x, float const* y) {
+  auto const power = kernel::load_converted<double>(y) * logarithm::log<double>(kernel::load_converted<double>(x));
+  kernel::store_converted<true>(x, exponential::exp(power));
+}
+} // namespace detail
 template <lane T>
 VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
+  if constexpr (std::is_same_v<T, float> && lanes<T> > 1 && lanes<T> == 2 * lanes<double>) {
+    batch<T> const zero(T(0)), infinity(std::numeric_limits<T>::infinity());
+    batch<T> const usual = kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
+                           kernel::from_mask<T>(kernel::abs(y) < infinity);
+    if (!kernel::any<T>(usual == zero)) [[likely]] {
+      T a[lanes<T>], b[lanes<T>];
+      kernel::store(a, x), kernel::store(b, y);
+      detail::pow_of_half(a, b), detail::pow_of_half(a + lanes<double>, b + lanes<double>);
+      return kernel::load(a);
+    }
+  }
   return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
 }
 

@@ -15,10 +15,6 @@
 /// strides and broadcasting.
 namespace varve::kernel {
 
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
-/// inputs.
-using loop = void (*)(std::size_t n, void* out, void const* const* in);
-
 /// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
 template <class F>
 concept scalar_only = requires { requires F::scalar_only; };
@@ -73,11 +69,21 @@ inline constexpr bool masked = [] {
   else return false;
 }();
 
+/// Flags go as the bytes that they are: compilers know more of those.
+template <class T>
+using byte_for_flag = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+/// Elements whose batches F does not take, or whose results are of another type.
+template <class Out, class In, class F, class... P>
+VARVE_VECTORIZED void run_scalars(std::size_t n, byte_for_flag<Out>* out, P... in) {
+  F const f{};
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In>(in[i])...));
+}
+
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again
 // for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
+  [[maybe_unused]] F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
       std::size_t const left = n - i;
@@ -90,7 +96,8 @@ VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
   else
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+    detail::run_scalars<Out, In, F>(n, reinterpret_cast<byte_for_flag<Out>*>(out),
+                                    reinterpret_cast<byte_for_flag<In> const*>(in)...);
 }
 template <class Out, class In, class F, std::size_t... I>
 VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
@@ -113,25 +120,37 @@ __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* c
 namespace detail {
 inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
 
-/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
+/// Elements of an operand as the kernel takes them.
+inline void* as_taken(walk const& w, int k, index_t n, void* x, void* converted) {
+  if (!w.convert[k]) return x;
+  void const* const in = x;
+  w.convert[k](static_cast<std::size_t>(n), converted, &in);
+  return converted;
+}
+/// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
+/// through blocks.
 VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
   bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
+  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k] && !w.convert[k];
   do {
     for (index_t i = 0; i < n; i += direct ? n : block) {
       index_t const m = direct || n - i < block ? n - i : block;
       void* p[max_operands];
       for (int k = 0; k < w.count; ++k) {
         char* const source = w.data[k] + i * stride[k];
-        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
-        if (k == 0 || p[k] == source || repeated[k] == source) continue;
-        bool const broadcast = stride[k] == 0;
-        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m,
-                       w.itemsize[k]);
+        bool const adjacent = stride[k] == w.itemsize[k], broadcast = stride[k] == 0 && k > 0;
+        index_t const count = broadcast ? (n < block ? n : block) : m;
+        p[k] = adjacent ? static_cast<void*>(source) : packed[k];
+        if (broadcast && repeated[k] == source) {
+          if (w.convert[k]) p[k] = converted[k];
+          continue;
+        }
+        if (!adjacent && k > 0) detail::gather(packed[k], w.itemsize[k], source, stride[k], count, w.itemsize[k]);
+        if (k > 0) p[k] = detail::as_taken(w, k, count, p[k], converted[k]);
         repeated[k] = broadcast ? source : nullptr;
       }
       f(static_cast<std::size_t>(m), p[0], p + 1);
@@ -143,7 +162,7 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
 
 /// Short rows: as many as fit are packed together.
 VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char* target[block];
   index_t const n = w.size[w.rank - 1], rows = block / n;
   index_t const* stride = w.stride[w.rank - 1];
@@ -167,6 +186,7 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
     void* p[max_operands];
     for (int k = 0; k < w.count; ++k) {
       p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
+      if (k > 0) p[k] = detail::as_taken(w, k, r * n, p[k], converted[k]);
       start[k] += r * n * w.itemsize[k];
     }
     f(static_cast<std::size_t>(r * n), p[0], p + 1);
@@ -177,14 +197,16 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 }
 } // namespace detail
 
-/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are
+/// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
+/// are converted: 0 broadcasts an input, negative ones are
 /// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
 /// memory as an input; it may not overlap one otherwise, nor itself.
 VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
   index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   bool contiguous = detail::is_contiguous(sizes, out.strides);
-  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
+  for (int k = 0; k < count && contiguous; ++k)
+    contiguous = !in[k].convert && detail::is_contiguous(sizes, in[k].strides);
   if (contiguous) {
     void const* p[detail::max_operands];
     for (int k = 0; k < count; ++k) p[k] = in[k].data;

@@ -8,11 +8,29 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 /// @file
 /// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the
 /// copy.
 namespace varve::kernel {
+
+/// An element that is only moved, whatever its type: of 1, 4 or 8 bytes.
+template <int Bytes>
+struct item {
+  unsigned char bytes[Bytes];
+};
+/// Calls `f.template operator()<item<B>>()` for elements of B bytes.
+template <class F>
+decltype(auto) on_item(int bytes, F&& f) {
+  if (bytes == 4) return f.template operator()<item<4>>();
+  if (bytes == 8) return f.template operator()<item<8>>();
+  return f.template operator()<item<1>>();
+}
+
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
+/// inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
 
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.
@@ -20,6 +38,7 @@ struct operand {
   void* data;
   index_t const* strides;
   int itemsize;
+  loop convert = nullptr; ///< of an input of `pointwise`: what makes its elements those that the kernel takes
   operand() = default;
   operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
   /// An input: only read, though held as one kind of pointer with the output.
@@ -39,6 +58,16 @@ inline bool is_contiguous(dims const& sizes, index_t const* strides) {
   return true;
 }
 
+/// As many elements as a register has, of twice as many.
+template <class T, std::size_t... I>
+VARVE_INLINE void copy_evens(char* to, char const* from, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  native a, b;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + sizeof a, sizeof b);
+  native const r = __builtin_shufflevector(a, b, (2 * I)...);
+  std::memcpy(to, &r, sizeof r);
+}
 template <int Bytes>
 inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
   if (to_stride == Bytes && from_stride == Bytes) {
@@ -46,6 +75,11 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
     return;
   }
   index_t i = 0;
+  if constexpr (Bytes == 1)
+    if (to_stride == 1 && from_stride == 0 && n > 0) {
+      std::memset(to, static_cast<unsigned char>(*from), static_cast<std::size_t>(n));
+      return;
+    }
   if constexpr (Bytes >= 4)
     if (to_stride == Bytes && from_stride == 0) { // one element repeated
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
@@ -55,6 +89,12 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         batch<T> const v(x);
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
+    }
+  if constexpr (Bytes >= 4 && lanes<std::int32_t> > 1)
+    if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      for (constexpr index_t L = lanes<T>; i + L < n; i += L)
+        detail::copy_evens<T>(to + i * Bytes, from + i * 2 * Bytes, std::make_index_sequence<lanes<T>>{});
     }
   to += i * to_stride;
   from += i * from_stride;
@@ -79,12 +119,14 @@ struct walk {
   index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
   char* data[max_operands];               // the current row
   int itemsize[max_operands];
+  loop convert[max_operands];
 
   VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
     for (int k = 0; k < count; ++k) {
       operand const& o = k == 0 ? out : in[k - 1];
       data[k] = static_cast<char*>(o.data);
       itemsize[k] = o.itemsize;
+      convert[k] = o.convert;
     }
     for (int d = 0; d < sizes.n; ++d) {
       index_t const n = sizes.numbers()[d];
@@ -186,7 +228,29 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
 }
+/// Short rows: column by column, some rows at a time, so that both memories stay in the first cache.
+VARVE_NOINLINE inline void copy_columns(walk& w) {
+  constexpr index_t some = 256;
+  int const inner = w.rank - 1, outer = inner - 1;
+  index_t const rows = w.size[outer], *const row = w.stride[outer], *const column = w.stride[inner];
+  w.size[outer] = 1; // the walk stays on the other dimensions
+  do
+    for (index_t r = 0; r < rows; r += some)
+      for (index_t c = 0; c < w.size[inner]; ++c)
+        detail::gather(w.data[0] + r * row[0] + c * column[0], row[0], w.data[1] + r * row[1] + c * column[1], row[1],
+                       rows - r < some ? rows - r : some, w.itemsize[1]);
+  while (w.next());
+}
 } // namespace detail
+
+/// Writes one element `n` times.
+VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int itemsize) {
+  auto const* const bytes = static_cast<unsigned char const*>(element);
+  bool same = n > 0;
+  for (int k = 1; k < itemsize; ++k) same = same && bytes[k] == bytes[0];
+  if (same) std::memset(to, bytes[0], static_cast<std::size_t>(n * itemsize)); // zeros, above all
+  else detail::gather(to, itemsize, element, 0, n, itemsize);
+}
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
@@ -201,6 +265,10 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
   for (int d = 0; d < inner; ++d)
     if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0 && inner > 0 && w.size[inner] <= 8 && w.size[inner - 1] > 4 * w.size[inner]) {
+    detail::copy_columns(w);
+    return;
+  }
   if (across < 0) {
     do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
     while (w.next());

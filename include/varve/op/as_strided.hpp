@@ -4,6 +4,7 @@
 #include <varve/op/clone.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/rule/linear.hpp>
+#include <varve/rule/moving.hpp>
 
 namespace varve {
 
@@ -87,9 +88,11 @@ struct rules<as_strided_backward_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
-    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = kernel::add<R>(part.at(i), g.at(i)); });
+    detail::clear(out);
+    if (numel(g.sizes))
+      for_each_row(
+          g.sizes, [](index_t n, auto to, auto from) { detail::add_row<R>(n, to, from); },
+          strided<R>{out.data + at[2][0], g.sizes, at[1]}, g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
@@ -114,13 +117,13 @@ struct rules<as_strided_scatter_t> {
     return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
   }
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
-    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
+    detail::assign(out, x);
+    if (numel(source.sizes)) detail::assign(strided<R>{out.data + at[1][0], source.sizes, at[0]}, source);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/slice.hpp>
+#include <varve/rule/moving.hpp>
 
+#include <array>
 #include <tuple>
 #include <vector>
 
@@ -20,6 +23,7 @@ template <>
 struct rules<cat_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -41,9 +45,8 @@ struct rules<cat_t> {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
     index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+    detail::assign(out, x);
+    if (numel(y.sizes)) detail::assign(strided<R>{out.data + shift, y.sizes, out.strides}, y);
   }
   /// {axis, start, stop, 1} of the first or second part.
   static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
@@ -79,6 +82,10 @@ struct rules<cat_t> {
 };
 
 namespace detail {
+/// Does nothing watch the joining of these tensors of one dtype? Then they are written into the result one by one,
+/// without the results of a tree.
+bool joins_at_once(tensor const* values, std::size_t count);
+tensor join_at_once(index_t axis, tensor const* values, std::size_t count);
 template <std::size_t From, std::size_t Count, class A, class T>
 constexpr auto join_range(A const& axis, T const& values) {
   if constexpr (Count == 1) {
@@ -109,6 +116,9 @@ constexpr auto joined_alone(A const& axis, X const& x) {
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>)
+    if (count > 2 && detail::joins_at_once(values.data() + from, count))
+      return detail::join_at_once(axis[0], values.data() + from, count);
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
@@ -138,6 +148,9 @@ constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K.
     return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
   } else {
     if constexpr (sizeof...(K) == 1) return joined_alone(axis, std::get<0>(values));
+    else if constexpr (sizeof...(K) > 2 &&
+                       (std::is_same_v<std::remove_cvref_t<std::tuple_element_t<K, T>>, tensor> && ...))
+      return join_sequence(to_dims(axis), std::array{std::get<K>(values)...}, 0, sizeof...(K));
     else return join_range<0, sizeof...(K)>(axis, values);
   }
 }
@@ -180,3 +193,32 @@ inline constexpr struct stack_t {
 } stack{};
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY bool joins_at_once(tensor const* values, std::size_t count) {
+  if (!are_built_in<cat_t>() || !are_unwatched(values, count)) return false;
+  for (std::size_t k = 1; k < count; ++k)
+    if (values[k].dtype() != values[0].dtype()) return false;
+  return true;
+}
+VARVE_LIBRARY tensor join_at_once(index_t axis, tensor const* values, std::size_t count) {
+  meta m = meta_of(values[0]);
+  require_an_axis(m.sizes.n > 0);
+  require_dtype("cat", dims{static_cast<index_t>(m.type)});
+  int const a = wrap_axis(axis, m.sizes.n);
+  for (std::size_t k = 1; k < count; ++k) {
+    meta const in[] = {m, meta_of(values[k])};
+    m = rules<cat_t>::shape(attributes(dims{a}), in, 2);
+  }
+  tensor out = tensor::empty(m.sizes, m.type);
+  int const bytes = itemsize(m.type);
+  index_t const step = out.strides()[a] * bytes;
+  auto* to = static_cast<unsigned char*>(out.raw());
+  for (std::size_t k = 0; k < count; to += values[k++].sizes()[a] * step)
+    kernel::copy_strided(values[k].sizes(), {static_cast<void*>(to), out.strides().numbers(), bytes},
+                         operand_of(values[k], values[k].strides().numbers()));
+  return out;
+}
+} // namespace varve::detail
+#endif

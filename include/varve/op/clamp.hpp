@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/composite.hpp>
+#include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/where.hpp>
+
+#include <limits>
 
 namespace varve {
 
@@ -20,6 +23,49 @@ constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
     return beyond(v, bound);
   }
 }
+/// What the composition below computes of floating numbers and bounds that are no NaN.
+struct limit_both {
+  template <class V>
+  VARVE_INLINE V operator()(V const& x, V const& low, V const& high) const {
+    V const raised = kernel::where(kernel::lt(x, low), low, x);
+    return kernel::where(kernel::gt(raised, high), high, raised);
+  }
+};
+template <class = void>
+inline constexpr pointwise_info limits_in_one_pass{
+    "clamp",
+    3,
+    0,
+    false,
+    false,
+    true,
+    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &kernel::contiguous<float, float, limit_both, 3>,
+     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr}};
+/// A bound that replaces nothing where there is none.
+template <class B>
+tensor bound_of(B const& b, double none) {
+  if constexpr (is_none<B>) return tensor::from_number(none);
+  else return tensor::from_number(b);
+}
+template <class B>
+constexpr bool is_plain_bound(B const& b) {
+  if constexpr (is_none<B>) return true;
+  else if constexpr (number<B>) return b == b;
+  else return false;
+}
+/// Is a tensor to be limited by numbers, and does nothing watch? Then one pass does it, without flags in memory.
+template <class X>
+bool limits_at_once(X const& x) {
+  return are_unwatched(&x, 1) && (x.dtype() == dtype::float32 || x.dtype() == dtype::float64) && !x.is_number() &&
+         are_built_in<lt_t, gt_t, where_t>();
+}
+template <class X, class Lo, class Hi>
+X limited(X const& x, Lo const& low, Hi const& high) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  X const from = detail::bound_of(low, -infinity), to = detail::bound_of(high, infinity);
+  X const* const all[] = {&x, &from, &to};
+  return detail::run_pointwise(detail::limits_in_one_pass<>, all);
+}
 } // namespace detail
 
 /// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; a bound that is NaN gives NaN;
@@ -30,6 +76,9 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
+    if constexpr (std::is_same_v<X, tensor> && (is_none<Lo> || number<Lo>) && (is_none<Hi> || number<Hi>))
+      if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x))
+        return detail::limited(x, low, high);
     auto raise = [](auto const& v, auto const& lo) {
       return where(detail::is_replaced(v, lo, lt), detail::within_range_of(op_name, v, lo), v);
     };

@@ -8,6 +8,7 @@
 #include <varve/op/slice.hpp>
 #include <varve/op/to.hpp>
 #include <varve/rule/linear.hpp>
+#include <varve/rule/moving.hpp>
 
 namespace varve {
 
@@ -18,9 +19,78 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
-constexpr void check_element(char const* op, index_t k,
-                             index_t size) { // of a value of rank 0 there is one, as in PyTorch
-  if (k < 0 || k >= size) refuse::index_out_of_range(op, k, size);
+/// Indices checked at a time, so that the processor reads the next of them while it moves elements.
+inline constexpr index_t indices_at_once = 64;
+/// Refuses the first of a few indices that is out of range.
+constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> index, index_t size) {
+  std::int64_t signs = 0; // of what is negative in range never
+  if (n == indices_at_once && index.step == 1)
+    for (index_t i = 0; i < indices_at_once; ++i) signs |= index.data[i] | (size - 1 - (index.data[i] & INT64_MAX));
+  else
+    for (index_t i = 0; i < n; ++i) signs |= index[i] | (size - 1 - (index[i] & INT64_MAX));
+  if (signs >= 0) return;
+  index_t i = 0;
+  while (index[i] >= 0 && index[i] < size) ++i;
+  refuse::index_out_of_range(op, index[i], size);
+}
+/// Calls `f(first, n)` for parts of a row, whose indices are in range; those of step 0 are one.
+template <class F>
+constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_t const> at, index_t size, F const& f) {
+  if (at.step == 0) {
+    detail::check_row(op, 1, at, size);
+    return f(index_t{0}, n);
+  }
+  for (index_t i = 0; i < n; i += indices_at_once) {
+    index_t const m = n - i < indices_at_once ? n - i : indices_at_once;
+    detail::check_row(op, m, at.from(i), size);
+    f(i, m);
+  }
+}
+/// How an operand is walked along with an index: where along the axis an element lies, the index says.
+template <class T>
+constexpr strided<T> without_axis(strided<T> x, int axis) {
+  if (x.sizes.n > 0) x.strides[axis] = 0;
+  return x;
+}
+/// A row of elements, chosen by a row of indices of elements `step` apart.
+template <class R>
+constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  bool const plain = to.step == 1 && at.step == 1;
+  if (at.step == 0) detail::assign_row<R>(n, to, {x + *k * step, from.step});
+  else if (plain && from.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[k[i]];
+  else if (plain && from.step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[i + k[i] * step];
+  else
+    for (index_t i = 0; i < n; ++i) out[i * to.step] = x[i * from.step + k[i * at.step] * step];
+}
+/// ... and added at places so chosen, one after the other.
+template <class R>
+constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  auto const add = [](R& sum, R const& v) { sum = kernel::add<R>(sum, v); };
+  bool const plain = from.step == 1 && at.step == 1;
+  if (at.step == 0) detail::add_row<R>(n, {out + *k * step, to.step}, from);
+  else if (plain && to.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[k[i]], x[i]);
+  else if (plain && to.step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[i + k[i] * step], x[i]);
+  else
+    for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
+}
+/// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
+template <class T>
+constexpr index_t size_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
+}
+template <class T>
+constexpr index_t step_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
 }
 } // namespace detail
 
@@ -36,6 +106,7 @@ struct rules<gather_t> {
     return attributes(detail::one_axis(at[0], in[0].sizes));
   }
   static constexpr op_kind kind = op_kind::indexing;
+  static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
@@ -46,12 +117,15 @@ struct rules<gather_t> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
                                 strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims from = i;
-      detail::check_element("gather", index.at(i), i.n ? x.sizes[a].number() : 1);
-      if (i.n) from[a] = index.at(i);
-      out.at(i) = x.at(from);
-    });
+    index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
+    for_each_row(
+        index.sizes,
+        [&](index_t n, auto to, auto from, auto at) {
+          detail::for_checked_indices("gather", n, at, size, [=](index_t i, index_t m) {
+            detail::gather_row<R>(m, to.from(i), from.from(i), at.from(i), step);
+          });
+        },
+        out, detail::without_axis(x, a), index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
@@ -92,13 +166,16 @@ struct rules<scatter_add_t> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
                                 strided<std::int64_t const> index, strided<T const> source) {
     int const a = static_cast<int>(at[0][0]);
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims to = i;
-      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a].number() : 1);
-      if (i.n) to[a] = index.at(i);
-      out.at(to) = kernel::add<R>(out.at(to), source.at(i));
-    });
+    detail::assign(out, x);
+    index_t const size = detail::size_along(x, a), step = detail::step_along(out, a);
+    for_each_row(
+        index.sizes,
+        [&](index_t n, auto to, auto at, auto from) {
+          detail::for_checked_indices("scatter_add", n, at, size, [=](index_t i, index_t m) {
+            detail::scatter_row<R>(m, to.from(i), from.from(i), at.from(i), step);
+          });
+        },
+        detail::without_axis(out, a), index, source);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {

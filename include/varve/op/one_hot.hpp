@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/rule/moving.hpp>
 #include <varve/rule/reduction.hpp>
 
 namespace varve {
@@ -16,6 +17,7 @@ struct rules<one_hot_t> {
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 1;
   static constexpr bool differentiable = false;
+  using only = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
     dims s = in[0].sizes;
@@ -23,13 +25,19 @@ struct rules<one_hot_t> {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
-    for_each_index(x.sizes, [&](dims const& i) {
-      auto const c = static_cast<index_t>(x.at(i));
-      if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
-      dims to = i;
-      out.at(to.push_back(c)) = R(1);
-    });
+    index_t const classes = at[0][0];
+    detail::clear(out);
+    R* to = out.data;
+    for_each_row(
+        x.sizes,
+        [&](index_t n, auto row) {
+          for (index_t i = 0; i < n; ++i, to += classes) {
+            auto const c = static_cast<index_t>(row[i]);
+            if (c < 0 || c >= classes) refuse::index_out_of_range("one_hot", c, classes);
+            to[c] = R(1);
+          }
+        },
+        x);
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {

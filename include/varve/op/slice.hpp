@@ -3,6 +3,7 @@
 #include <varve/dispatch/composite.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/op/reshape.hpp>
+#include <varve/rule/moving.hpp>
 #include <varve/rule/reduction.hpp>
 
 namespace varve {
@@ -86,13 +87,13 @@ struct rules<slice_backward_t> : rule::linear {
     return r;
   }
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
+    detail::clear(out);
     layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
-    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
+    if (numel(g.sizes)) detail::assign(strided<R>{out.data + l.offset, l.sizes, l.strides}, g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {

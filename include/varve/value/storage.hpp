@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/config.hpp>
 #include <varve/core/single_threaded.hpp>
+#include <varve/value/data_memory.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -154,10 +155,14 @@ struct storage {
   storage_observer* observer = nullptr;
 
   void allocate(std::size_t n) {
-    data = ::operator new(n, std::align_val_t{64});
+    data = detail::take_data(n);
     bytes = n;
   }
+  static constexpr std::size_t block = 64; // as blocks of nodes
+  static void* operator new(std::size_t) { return detail::take_block<block>(); }
+  static void operator delete(void* p) { detail::give_block<block>(p); }
 };
+static_assert(sizeof(storage) <= storage::block);
 
 namespace detail {
 inline void tell_allocated(storage* s) {

@@ -3,6 +3,9 @@
 #include <varve/core/dims.hpp>
 #include <varve/core/list.hpp>
 
+#include <cstddef>
+#include <utility>
+
 namespace varve {
 
 /// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on
@@ -74,6 +77,47 @@ constexpr void for_each_index(dims const& sizes, F&& f) {
       index[k] = 0;
     }
     if (k < 0) return;
+  }
+}
+
+/// Elements one step apart.
+template <class T>
+struct row_of {
+  T* data;
+  index_t step;
+  constexpr T& operator[](index_t i) const { return data[i * step]; }
+  constexpr row_of from(index_t i) const { return {data + i * step, step}; }
+};
+/// Calls `f(n, row...)` for the rows of `n` elements of a shape in row-major order: the same place of each operand,
+/// whose strides alone count. Neighbouring dimensions that are one to all operands are one.
+template <class F, class... T>
+constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
+  constexpr int count = sizeof...(T);
+  index_t size[max_rank]{1}, at[max_rank]{}, stride[max_rank][count]{}, offset[count]{};
+  int rank = 0;
+  for (int d = 0; d < sizes.n; ++d) {
+    index_t const n = sizes[d], step[count]{s.strides[d]...};
+    if (n == 0) return;
+    if (n == 1) continue;
+    bool joins = rank > 0;
+    for (int k = 0; k < count; ++k) joins = joins && stride[rank - 1][k] == step[k] * n;
+    if (joins) size[rank - 1] *= n;
+    else size[rank++] = n;
+    for (int k = 0; k < count; ++k) stride[rank - 1][k] = step[k];
+  }
+  int const inner = rank > 0 ? rank - 1 : 0;
+  if (rank == 0)
+    for (int k = 0; k < count; ++k) stride[0][k] = 1;
+  for (int d = 0; d >= 0;) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      f(static_cast<index_t>(size[inner]), row_of<T>{s.data + offset[K], stride[inner][K]}...);
+    }(std::index_sequence_for<T...>{});
+    for (d = inner - 1; d >= 0; --d) {
+      bool const wraps = ++at[d] == size[d];
+      for (int k = 0; k < count; ++k) offset[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
+      if (!wraps) break;
+      at[d] = 0;
+    }
   }
 }
 

@@ -236,7 +236,7 @@ VARVE_LIBRARY void drop_storage(storage* s) {
   tell_freed(s);
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
-    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    if (!s->borrowed && s->data) give_data(s->data, s->bytes);
     delete s;
   }
 }

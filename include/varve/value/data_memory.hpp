@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/config.hpp>
+
+#include <cstddef>
+#include <new>
+
+/// @file
+/// Memory for the elements of tensors, aligned to 64 bytes. A thread keeps what was freed on it and hands it out again:
+/// an aligned allocation takes longer than a small operator, and large ones are pages that the system takes back and
+/// clears anew.
+namespace varve {
+
+namespace detail {
+/// Memory freed by this thread by size: four classes for each power of two, from 80 bytes to `greatest`. Trivially
+/// destructible, so that reading it needs no guard.
+struct data_memory {
+  static constexpr std::size_t most = std::size_t{1} << 27;     // bytes kept in all
+  static constexpr std::size_t greatest = std::size_t{1} << 26; // bytes of one piece that is kept
+  static constexpr int classes = 80;
+  void* first[classes] = {};
+  std::size_t bytes = 0;
+  bool adopted = false, ended = false; // its end frees all
+  static constexpr int class_of(std::size_t n) {
+    std::size_t const last = n <= 65 ? 64 : n - 1;
+    int const power = 63 - __builtin_clzll(last);
+    return (power - 6) * 4 + static_cast<int>(last >> (power - 2) & 3);
+  }
+  static constexpr std::size_t bytes_of(int k) { return static_cast<std::size_t>(5 + k % 4) << (k / 4 + 4); }
+};
+static_assert(data_memory::bytes_of(data_memory::class_of(data_memory::greatest)) == data_memory::greatest &&
+              data_memory::class_of(data_memory::greatest) == data_memory::classes - 1);
+inline constinit thread_local data_memory this_thread_data{};
+
+/// Memory for `n` bytes of elements (`std::bad_alloc`); it goes back with the same `n`, on whatever thread.
+void* take_data(std::size_t n);
+void give_data(void* p, std::size_t n) noexcept;
+} // namespace detail
+
+/// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
+/// pieces of up to 64 MiB. It is freed anyway when the thread ends.
+void release_memory();
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+struct data_memory_owner {
+  ~data_memory_owner() {
+    release_memory();
+    this_thread_data.ended = true;
+  }
+};
+VARVE_COLD VARVE_LIBRARY void adopt_data_memory() {
+  thread_local data_memory_owner owner;
+  (void)owner;
+  this_thread_data.adopted = true;
+}
+/// Frees other pieces, the greatest first, until one of class `k` may be kept. False if there are none.
+VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
+  data_memory& m = this_thread_data;
+  for (int other = data_memory::classes - 1; other >= 0; --other)
+    while (other != k && m.first[other]) {
+      void* const p = m.first[other];
+      m.first[other] = *static_cast<void**>(p);
+      ::operator delete(p, std::align_val_t{64});
+      m.bytes -= data_memory::bytes_of(other);
+      if (m.bytes + data_memory::bytes_of(k) <= data_memory::most) return true;
+    }
+  return false;
+}
+VARVE_LIBRARY void* take_data(std::size_t n) {
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return ::operator new(n, std::align_val_t{64});
+  int const k = data_memory::class_of(n);
+  data_memory& m = this_thread_data;
+  if (void* const p = m.first[k]) [[likely]] {
+    m.first[k] = *static_cast<void**>(p);
+    m.bytes -= data_memory::bytes_of(k);
+    return p;
+  }
+  return ::operator new(data_memory::bytes_of(k), std::align_val_t{64});
+}
+VARVE_LIBRARY void give_data(void* p, std::size_t n) noexcept {
+  data_memory& m = this_thread_data;
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest || m.ended) [[unlikely]]
+    return ::operator delete(p, std::align_val_t{64});
+  if (!m.adopted) [[unlikely]]
+    adopt_data_memory();
+  int const k = data_memory::class_of(n);
+  if (m.bytes + data_memory::bytes_of(k) > data_memory::most && !make_room(k)) [[unlikely]]
+    return ::operator delete(p, std::align_val_t{64});
+  *static_cast<void**>(p) = m.first[k];
+  m.first[k] = p;
+  m.bytes += data_memory::bytes_of(k);
+}
+} // namespace varve::detail
+namespace varve {
+VARVE_LIBRARY void release_memory() {
+  detail::data_memory& m = detail::this_thread_data;
+  for (void*& first : m.first)
+    while (first) {
+      void* const next = *static_cast<void**>(first);
+      ::operator delete(first, std::align_val_t{64});
+      first = next;
+    }
+  m.bytes = 0;
+}
+} // namespace varve
+#endif
