@@ -36,6 +36,7 @@ struct lanes_layer : layer {
   T which;                                      // one truth value per lane
   boxed_args before;                            // what was there, operands first
   boxed_args seen_as;                           // ... and what the function sees of it
+  std::vector<dependent<std::uint64_t, On>> in; // ... in which function of a function
   bool differentiable;                          // may derivatives be taken of what the `vmap` computes?
   bool grad_mode = this_thread_state.grad_mode; // around the call
   static layer_kind const own_kind;
@@ -58,12 +59,21 @@ struct lanes_layer : layer {
     return tree_map([&](T const& t) { return open(t); }, x);
   }
   static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  /// A name for the layers below: what is computed while the body of a loop inside is traced is a value there alone.
+  static std::uint64_t function_at_work() {
+    std::uint64_t r = 0;
+    for (varve::layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      r = (r ^ l->id) * 0x9E3779B97F4A7C15u;
+    return r;
+  }
   /// What was there before, as the function sees it. The layer is off its stack.
   T seen(T const& t) {
     if (!t.defined() || t.is_number()) return t;
+    std::uint64_t const here = function_at_work();
     for (int k = 0; k < before.size(); ++k)
-      if (before[k].is(t)) return seen_as[k];
+      if (before[k].is(t) && in[static_cast<std::size_t>(k)] == here) return seen_as[k];
     before.push_back(t);
+    in.push_back(here);
     set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
     seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
     return seen_as[seen_as.size() - 1];
