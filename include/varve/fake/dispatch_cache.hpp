@@ -4,9 +4,7 @@
 #include <varve/value/tensor.hpp>
 
 #include <cstring>
-#include <map>
-#include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace varve {
@@ -15,7 +13,12 @@ namespace varve {
 /// calls that are never kept, by reason.
 struct dispatch_cache_info {
   std::size_t hits = 0, misses = 0, size = 0;
-  std::map<std::string, std::size_t> bypasses{};
+  std::vector<std::pair<char const*, std::size_t>> bypasses{}; // reason and number
+  std::size_t bypassed(char const* reason) const {
+    for (auto const& b : bypasses)
+      if (std::strcmp(b.first, reason) == 0) return b.second;
+    return 0;
+  }
 };
 
 namespace detail {
@@ -23,7 +26,6 @@ namespace detail {
 /// the value. Views and writes are not kept: their results are of the operands at hand.
 class dispatch_cache {
 public:
-  static constexpr std::size_t most = 4096;
   dispatch_cache_info info{};
 
   /// What is known of a call; null when it is not, or not kept: `keeps()` tells.
@@ -31,31 +33,29 @@ public:
     char const* const why = reason_against(op, x);
     kept_ = !why;
     if (why) {
-      ++info.bypasses[why];
+      bypass(why);
       return nullptr;
     }
     write_key(op, x, default_type);
-    auto const [from, to] = entries_.equal_range(hash_);
-    for (auto e = from; e != to; ++e)
-      if (e->second.key == key_) {
-        ++info.hits;
-        return &e->second.result;
-      }
+    if (entry const& e = slot(); !e.key.empty() && e.key == key_) {
+      ++info.hits;
+      return &e.result;
+    }
     ++info.misses;
     return nullptr;
   }
   bool keeps() const { return kept_; }
   /// The result of the call that was asked for last.
   void keep(meta const& result) {
-    if (entries_.size() == most) entries_.clear();
-    entries_.emplace(hash_, entry{key_, result});
-    info.size = entries_.size();
+    entry& e = slot();
+    info.size += e.key.empty();
+    e.key = key_, e.result = result;
   }
 
 private:
   struct entry {
-    std::vector<std::int64_t> key;
-    meta result;
+    std::vector<std::int64_t> key{};
+    meta result{};
   };
   static char const* reason_against(boxed_op const& op, boxed_args const& x) {
     if (op.table->kind == op_kind::mutation) return "mutation";
@@ -85,8 +85,14 @@ private:
     key_.push_back(d.n);
     for (int k = 0; k < d.n; ++k) key_.push_back(d[k].number());
   }
-  std::unordered_multimap<std::uint64_t, entry> entries_;
-  std::vector<std::int64_t> key_; // of the call that was asked for last
+  entry& slot() { return entries_[hash_ % entries_.size()]; }
+  void bypass(char const* why) {
+    for (auto& b : info.bypasses)
+      if (b.first == why) return void(++b.second);
+    info.bypasses.emplace_back(why, 1);
+  }
+  std::vector<entry> entries_ = std::vector<entry>(1021); // what falls on another takes its place
+  std::vector<std::int64_t> key_;                         // of the call that was asked for last
   std::uint64_t hash_ = 0;
   bool kept_ = false;
 };

@@ -31,6 +31,7 @@ struct fake_state {
   std::size_t live = 0, peak = 0; // bytes
   dispatch_cache cache;
   tensor (*zeros_like)(tensor const&) = nullptr; // a real one
+  tensor (*convert)(fake_mode&, tensor const&) = nullptr;
   /// A real tensor, kept while its fake is remembered, since addresses of tensors are used again.
   struct remembered {
     tensor real, fake;
@@ -96,6 +97,9 @@ public:
   explicit fake_mode(fake_mode_options const& o = {}) : state_(std::make_shared<detail::fake_state>()) {
     state_->options = o;
     state_->zeros_like = &detail::zeros_like_of<dependent<tensor, On>>;
+    state_->convert = [](fake_mode& mode, tensor const& t) {
+      return mode.from_tensor(static_cast<dependent<tensor, On> const&>(t));
+    };
     detail::register_fake_rules<dependent<fake_mode, On>>();
   }
 

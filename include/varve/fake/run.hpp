@@ -108,7 +108,7 @@ inline tensor fake_mode::operand(char const* op, int k, tensor const& t) {
     throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) +
                           " is a fake tensor of another fake_mode; convert all operands by one mode")
                              .c_str());
-  if (state_->options.allow_non_fake_inputs) return from_tensor(t);
+  if (state_->options.allow_non_fake_inputs) return state_->convert(*this, t);
   throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) + " is a real tensor (" +
                         name(t.dtype()) + to_string(t.sizes()) +
                         ") under a fake_mode; convert it by mode.from_tensor(t), or make the mode with "
