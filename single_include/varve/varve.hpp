@@ -103,6 +103,13 @@ places; include one of them"
 #define VARVE_PART
 #define VARVE_WHOLE
 #endif
+/// A plain loop over elements that is to become vector instructions at any level of optimization, as clang has it; g++
+/// 12 does so for conversions from -O3 on.
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+#define VARVE_VECTORIZED __attribute__((noinline, optimize("O3")))
+#else
+#define VARVE_VECTORIZED __attribute__((noinline))
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.
@@ -171,6 +178,15 @@ struct autograd_error : error {
 struct step_limit_error : error {
   using error::error;
 };
+/// A number, or a shape, was asked for that depends on data which are not there: those of a fake tensor (FK-7).
+struct data_dependent_error : error {
+  using error::error;
+};
+/// A symbolic size was asked for what only its environment knows, and has none: it is gone, or was never there, as for
+/// the sizes of a finished graph and the names in a spec; or sizes of two environments meet (`shape_recorder`).
+struct size_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;
@@ -185,6 +201,7 @@ namespace refuse {
 [[noreturn]] void axis_out_of_range(std::int64_t axis, int rank);
 [[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
+[[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
 [[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
@@ -197,46 +214,237 @@ namespace refuse {
 
 } // namespace varve
 
-// ---- varve/core/dims.hpp
+// ---- varve/core/extent.hpp
 #include <type_traits>
-#include <utility>
 
 namespace varve {
 
 /// A size, stride, axis or index.
 using index_t = std::int64_t;
 
+/// What is computed of sizes; quotients and remainders are those of division rounded down (Python's `//` and `%`).
+enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
+enum class relation : unsigned char { equal, unequal, less, less_equal };
+
+struct extent;
+namespace detail {
+constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
+constexpr bool holds(relation is, index_t a, index_t b) {
+  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
+}
+// Where an operand may be no number: its environment is asked (core/shape_recorder.hpp).
+extent combined_sizes(size_op op, extent a, extent b);
+bool decided_sizes(relation is, extent a, extent b);
+index_t specialized_size(extent a);
+
+/// Two extents, or one and an integer: the built-in operators on what an extent converts to are no better then.
+template <class A, class B>
+concept sizes = (std::is_same_v<A, extent> && (std::is_integral_v<B> || std::is_same_v<B, extent>)) ||
+                (std::is_integral_v<A> && std::is_same_v<B, extent>);
+} // namespace detail
+
+/// A size: a number, an expression of symbols, or the name of a symbol. An expression is named by its place, entry `k`
+/// of the table of an environment (environment 0: of the graph at hand); names stand in specs only. Eight bytes, so
+/// that it fits where a number does; the highest bits tell the three apart, 010 for an entry and 011 for a name.
+/// `INT64_MAX`, which `slice` takes for "the end", stays a number.
+///
+/// Numbers are computed with as `index_t` is, but for division, which is rounded down; in constant expressions too.
+/// With others the environment is asked (`shape_recorder`): an operation gives an expression, a comparison is decided
+/// and remembered there, and so is what a size is taken for where it becomes an `index_t`. Those of graphs and specs
+/// have none, and those of an environment that is gone no more: `size_error`, or no constant expression; but those of
+/// graphs and specs may be compared for equality, which is that of the expressions.
+struct extent {
+  index_t bits = 0; // public, so that lists of sizes can be template arguments; `number` tells what it means
+
+  constexpr extent() = default;
+  constexpr extent(index_t number) : bits(number) {}
+  static constexpr extent entry(index_t k, index_t environment = 0) {
+    return index_t{1} << 62 | (environment << entry_bits) | k;
+  }
+  constexpr bool is_number() const { return is_small() || bits == INT64_MAX; }
+  constexpr bool is_entry() const { return bits >> 61 == 2; }
+  constexpr bool is_name() const { return bits >> 61 == 3 && bits != INT64_MAX; }
+  /// The number; only where `is_number()`. Otherwise what stands for the expression or name in its place.
+  constexpr index_t number() const { return bits; }
+  /// The place of its expression, and whose table that is in; only where `is_entry()`.
+  constexpr index_t entry() const { return bits & ((index_t{1} << entry_bits) - 1); }
+  constexpr index_t environment() const { return bits >> entry_bits & most_environments; }
+  /// Is it a number, or is there an environment that knows it? Numbers of 2^62 and more are none.
+  constexpr bool is_size() const { return is_number() || (is_entry() && environment() != 0); }
+  /// The number that it is, or is taken for: what depends on that holds for that number only.
+  constexpr operator index_t() const {
+    if (is_small() || (std::is_constant_evaluated() && is_number())) [[likely]]
+      return bits;
+    return detail::specialized_size(*this);
+  }
+  /// Of attributes that are enumerators.
+  template <class E>
+    requires std::is_enum_v<E>
+  constexpr explicit operator E() const {
+    return static_cast<E>(static_cast<index_t>(*this));
+  }
+
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr extent operator+(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return extent(a).bits + extent(b).bits;
+    return detail::combined_sizes(size_op::sum, a, b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr extent operator-(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return extent(a).bits - extent(b).bits;
+    return a + -extent(b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr extent operator*(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return extent(a).bits * extent(b).bits;
+    return detail::combined_sizes(size_op::product, a, b);
+  }
+  /// Rounded down.
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr extent operator/(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return detail::floor_div(extent(a).bits, extent(b).bits);
+    return detail::combined_sizes(size_op::quotient, a, b);
+  }
+  /// Of the sign of `b`.
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr extent operator%(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return detail::floor_mod(extent(a).bits, extent(b).bits);
+    return detail::combined_sizes(size_op::remainder, a, b);
+  }
+  constexpr extent operator-() const { return is_small() ? extent(-bits) : *this * -1; }
+  constexpr extent& operator+=(extent b) { return *this = *this + b; }
+  constexpr extent& operator-=(extent b) { return *this = *this - b; }
+  constexpr extent& operator*=(extent b) { return *this = *this * b; }
+  constexpr extent& operator/=(extent b) { return *this = *this / b; }
+  constexpr extent& operator++() { return *this += 1; }
+  constexpr extent& operator--() { return *this -= 1; }
+  friend constexpr extent min(extent a, extent b) {
+    if (are_small(a, b)) [[likely]]
+      return b.bits < a.bits ? b : a;
+    return detail::combined_sizes(size_op::least, a, b);
+  }
+  friend constexpr extent max(extent a, extent b) {
+    if (are_small(a, b)) [[likely]]
+      return a.bits < b.bits ? b : a;
+    return detail::combined_sizes(size_op::greatest, a, b);
+  }
+
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator==(A a, B b) {
+    if (are_small(a, b) || std::is_constant_evaluated()) [[likely]]
+      return extent(a).bits == extent(b).bits;
+    return detail::decided_sizes(relation::equal, a, b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator!=(A a, B b) {
+    if (are_small(a, b) || std::is_constant_evaluated()) [[likely]]
+      return extent(a).bits != extent(b).bits;
+    return detail::decided_sizes(relation::unequal, a, b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator<(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return extent(a).bits < extent(b).bits;
+    return detail::decided_sizes(relation::less, a, b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator<=(A a, B b) {
+    if (are_small(a, b)) [[likely]]
+      return extent(a).bits <= extent(b).bits;
+    return detail::decided_sizes(relation::less_equal, a, b);
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator>(A a, B b) {
+    return b < a;
+  }
+  template <class A, class B>
+    requires detail::sizes<A, B>
+  friend constexpr bool operator>=(A a, B b) {
+    return b <= a;
+  }
+  /// May some of sizes be a symbol? Asked of all their bits together; said of numbers below 0 as well.
+  static constexpr bool any_symbol(index_t bits) { return (bits >> 62 & 1) != 0; }
+  /// A number, and not `INT64_MAX`: one compare.
+  constexpr bool is_small() const { return bits < index_t{1} << 62; }
+
+  static constexpr index_t most_environments = (index_t{1} << 21) - 1;
+
+private:
+  static constexpr int entry_bits = 40;
+  static constexpr bool are_small(extent a, extent b) {
+    if (std::is_constant_evaluated()) return a.is_number() && b.is_number(); // nobody is asked there
+    return a.is_small() && b.is_small();
+  }
+};
+
+/// The same number, name or entry: structural, and asks nobody. Two entries of one table are the same exactly if their
+/// normal forms are.
+constexpr bool known_equal(extent a, extent b) { return a.bits == b.bits; }
+
+} // namespace varve
+
+// ---- varve/core/dims.hpp
+#include <utility>
+
+namespace varve {
+
 /// Greatest rank of a value, batch dimensions of `vmap` included.
 inline constexpr int max_rank = 8;
 
-/// A short list of integers held in place: sizes, strides, axes or any other attribute of an operator, as data.
-/// Usable in constant expressions; more than `max_rank` entries are refused with `rank_error`.
+/// A short list of integers held in place: sizes, strides, axes or any other attribute of an operator, as data. Sizes
+/// and strides may be symbolic (`extent`); the other lists are numbers. Usable in constant expressions; more than
+/// `max_rank` entries are refused with `rank_error`.
 struct dims {
-  index_t v[max_rank]{};
+  extent v[max_rank]{};
   int n = 0;
 
   constexpr dims() = default;
   template <class... I>
     requires(sizeof...(I) > 0 && (std::is_convertible_v<I, index_t> && ...))
   constexpr dims(I... i) {
-    (push_back(static_cast<index_t>(i)), ...);
+    (push_back(static_cast<extent>(i)), ...);
   }
 
   constexpr int size() const { return n; }
   constexpr bool empty() const { return n == 0; }
-  constexpr index_t operator[](int i) const { return v[i]; }
-  constexpr index_t& operator[](int i) { return v[i]; }
-  constexpr index_t const* begin() const { return v; }
-  constexpr index_t const* end() const { return v + n; }
-  constexpr index_t back() const { return v[n - 1]; }
+  constexpr extent operator[](int i) const { return v[i]; }
+  constexpr extent& operator[](int i) { return v[i]; }
+  constexpr extent const* begin() const { return v; }
+  constexpr extent const* end() const { return v + n; }
+  constexpr extent back() const { return v[n - 1]; }
+  /// The entries as kernels read them, of a value with memory: all of them are numbers then. Not in constant
+  /// expressions, where an extent is asked for its `number()`.
+  index_t const* numbers() const { return reinterpret_cast<index_t const*>(v); }
+  /// The numbers that the entries are, or are taken for.
+  constexpr dims as_numbers() const {
+    dims r = *this;
+    for (int k = 0; k < n; ++k) r.v[k] = static_cast<index_t>(v[k]);
+    return r;
+  }
 
-  constexpr dims& push_back(index_t i) {
+  constexpr dims& push_back(extent i) {
     if (n == max_rank) refuse::rank_exceeds_eight_dimensions(n + 1);
     v[n++] = i;
     return *this;
   }
   /// Puts `i` before position `at`.
-  constexpr dims& insert(int at, index_t i) {
+  constexpr dims& insert(int at, extent i) {
     push_back(0);
     for (int k = n - 1; k > at; --k) v[k] = v[k - 1];
     v[at] = i;
@@ -254,30 +462,103 @@ struct dims {
     for (int k = from; k < to; ++k) r.push_back(v[k]);
     return r;
   }
+  /// Is a number among the entries? A symbolic size is none.
   constexpr bool contains(index_t i) const {
     for (int k = 0; k < n; ++k)
-      if (v[k] == i) return true;
+      if (v[k].number() == i) return true;
     return false;
   }
+  /// The same entries, whatever they stand for: asks nobody.
+  friend constexpr bool known_equal(dims const& a, dims const& b) {
+    if (a.n != b.n) return false;
+    for (int k = 0; k < a.n; ++k)
+      if (!known_equal(a.v[k], b.v[k])) return false;
+    return true;
+  }
+  /// Equal sizes; where symbols could be either, this decides it.
   friend constexpr bool operator==(dims const& a, dims const& b) {
     if (a.n != b.n) return false;
     for (int k = 0; k < a.n; ++k)
-      if (a.v[k] != b.v[k]) return false;
+      if (!known_equal(a.v[k], b.v[k]) && a.v[k] != b.v[k]) return false;
     return true;
   }
 };
 
-/// Product of the sizes: the number of elements (1 for rank 0). Products of symbolic sizes wrap around; equal products
-/// have equal numbers.
-constexpr index_t numel(dims const& s) {
-  std::uint64_t p = 1;
-  for (int k = 0; k < s.n; ++k) p *= static_cast<std::uint64_t>(s.v[k]);
-  return static_cast<index_t>(p);
+/// A list of sizes that are numbers, read as such (`on_sizes`).
+struct number_list {
+  extent const* v;
+  int n;
+  constexpr index_t operator[](int i) const { return v[i].bits; }
+};
+namespace detail {
+constexpr index_t all_bits(extent e) { return e.bits; }
+constexpr index_t all_bits(dims const& d) {
+  index_t r = 0;
+  for (int k = 0; k < d.n; ++k) r |= d.v[k].bits;
+  return r;
+}
+constexpr bool are_numbers(extent e) { return e.is_small(); }
+constexpr bool are_numbers(dims const& d) {
+  bool r = true;
+  for (int k = 0; k < d.n; ++k) r &= d.v[k].is_small();
+  return r;
+}
+template <class S>
+using size_argument = std::conditional_t<std::is_same_v<S, extent>, extent, S const&>;
+/// Out of line, so that who has numbers pays for no more than the question.
+template <class... S, class F>
+VARVE_COLD constexpr auto of_symbols(F f, size_argument<S>... s) {
+  return f(s...);
+}
+constexpr index_t as_numbers(extent e) { return e.bits; }
+constexpr number_list as_numbers(dims const& d) { return {d.v, d.n}; }
+} // namespace detail
+/// `f` of sizes and lists of sizes. It is compiled for numbers, too (`index_t`, `number_list`), and is given these
+/// where all are some: one question in the place of one for each operation. What `f` captures it has better as a copy,
+/// so that it need not lie in memory.
+template <class F, class... S>
+VARVE_INLINE constexpr auto on_sizes(F f, S const&... s) {
+  if (!extent::any_symbol((detail::all_bits(s) | ...)) || (detail::are_numbers(s) && ...)) [[likely]]
+    return f(detail::as_numbers(s)...);
+  return detail::of_symbols<S...>(f, s...);
+}
+
+namespace detail {
+/// A product of two sizes, of which numbers wrap around instead of overflowing: shapes that are too large are refused
+/// by others.
+constexpr index_t wrapping_product(index_t a, index_t b) {
+  return static_cast<index_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+constexpr extent wrapping_product(extent a, extent b) {
+  return a.is_number() && b.is_number() ? extent(wrapping_product(a.bits, b.bits)) : a * b;
+}
+VARVE_COLD constexpr extent product_of_symbols(dims const& s) {
+  extent p = 1;
+  for (int k = 0; k < s.n; ++k) p = wrapping_product(p, s.v[k]);
+  return p;
+}
+} // namespace detail
+/// Product of the sizes: the number of elements (1 for rank 0).
+constexpr extent numel(dims const& s) {
+  index_t p = 1, all = 0;
+  for (int k = 0; k < s.n; ++k) all |= s.v[k].bits, p = detail::wrapping_product(p, s.v[k].bits);
+  if (extent::any_symbol(all)) [[unlikely]]
+    return detail::product_of_symbols(s);
+  return p;
+}
+constexpr index_t numel(number_list const& s) {
+  index_t p = 1;
+  for (int k = 0; k < s.n; ++k) p = detail::wrapping_product(p, s[k]);
+  return p;
 }
 /// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the
 /// compiler need not divide by 0.
 constexpr double numel_per(dims const& from, dims const& to) {
-  return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1;
+  if (extent const all = numel(from), some = numel(to), each = all / (known_equal(some, 0) ? extent(1) : some);
+      each.is_number() && known_equal(some * each, all))
+    return static_cast<double>(each.number());
+  index_t const all = numel(from), some = numel(to);
+  return some ? static_cast<double>(all) / static_cast<double>(some) : 1;
 }
 
 /// The name of a symbolic size, as `dim<"n">` in a spec: up to 7 characters, which lie in the number itself
@@ -288,17 +569,21 @@ constexpr index_t symbol(char const* name) {
   return static_cast<index_t>((std::uint64_t{3} << 61) | r);
 }
 /// Is a size no number: the name of a symbol, or in a graph an expression of symbols (`extent`)? `INT64_MAX` is one.
-constexpr bool is_symbol(index_t size) { return size >= (index_t{1} << 62) && size != INT64_MAX; }
+constexpr bool is_symbol(extent size) { return !size.is_number(); }
 
-/// Row-major strides, in elements, of a shape.
+/// Row-major strides, in elements, of a shape. Symbolic sizes are taken for greater than 0.
 constexpr dims contiguous_strides(dims const& s) {
-  dims r = s;
-  std::uint64_t p = 1;
-  for (int k = s.n - 1; k >= 0; --k) {
-    r.v[k] = static_cast<index_t>(p);
-    p *= static_cast<std::uint64_t>(s.v[k] > 0 ? s.v[k] : 1);
-  }
-  return r;
+  auto const strides = [](auto const& sizes) {
+    dims r;
+    r.n = sizes.n;
+    std::remove_cvref_t<decltype(sizes[0])> p = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      r.v[k] = p;
+      if (is_symbol(sizes[k]) || sizes[k] > 0) p = detail::wrapping_product(p, sizes[k]);
+    }
+    return r;
+  };
+  return on_sizes(strides, s);
 }
 
 /// Wraps a negative axis of a value of rank `rank`; out of range is `index_error`. Rank 0 admits axes -1 and 0, as
@@ -312,7 +597,10 @@ constexpr int wrap_axis(index_t axis, int rank) {
 /// Does `from` broadcast to `to`, without changing that?
 constexpr bool is_expandable(dims const& from, dims const& to) {
   bool fits = from.n <= to.n;
-  for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == to[to.n - k];
+  for (int k = 1; fits && k <= from.n; ++k) {
+    extent const x = from[from.n - k], y = to[to.n - k];
+    fits = known_equal(x, 1) || x == y || x == 1;
+  }
   return fits;
 }
 /// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch:
@@ -323,9 +611,12 @@ constexpr dims broadcast(dims const& a, dims const& b) {
   dims r = longer;
   int const shift = longer.n - shorter.n;
   for (int k = 0; k < shorter.n; ++k) {
-    index_t const x = longer.v[k + shift], y = shorter.v[k];
-    if (x == y || y == 1) continue;
-    if (x != 1) refuse::shapes_do_not_broadcast(a, b);
+    extent const x = longer.v[k + shift], y = shorter.v[k];
+    if (known_equal(x, y) || known_equal(y, 1)) continue;
+    if (!known_equal(x, 1)) { // of numbers nothing is left to ask
+      if (x == y || y == 1) continue;
+      if (x != 1) refuse::shapes_do_not_broadcast(a, b);
+    }
     r.v[k + shift] = y;
   }
   return r;
@@ -372,7 +663,7 @@ constexpr dims to_dims(dims&& d) { return d; } // a temporary does not outlive t
 namespace detail {
 template <auto Compute, std::size_t... K>
 constexpr auto ints_from(std::index_sequence<K...>) {
-  return ints<Compute()[K]...>{};
+  return ints<Compute()[K].number()...>{};
 }
 template <class F, class... A>
 struct computed {
@@ -422,10 +713,24 @@ struct attributes {
   constexpr explicit attributes(F const&... f) : fact{dims(f)...}, count(sizeof...(F)) {}
 
   constexpr dims const& operator[](int i) const { return fact[i]; }
+  /// Is there a symbol among them?
+  constexpr bool any_symbol() const {
+    bool r = false;
+    for (int k = 0; k < count; ++k)
+      for (extent e : fact[k]) r = r || is_symbol(e);
+    return r;
+  }
+  /// The numbers that they are, or are taken for.
+  constexpr attributes as_numbers() const {
+    attributes r = *this;
+    for (int k = 0; k < count; ++k) r.fact[k] = fact[k].as_numbers();
+    return r;
+  }
+  /// The same entries: asks nobody (`known_equal`).
   friend constexpr bool operator==(attributes const& a, attributes const& b) {
     if (a.count != b.count) return false;
     for (int k = 0; k < a.count; ++k)
-      if (!(a.fact[k] == b.fact[k])) return false;
+      if (!known_equal(a.fact[k], b.fact[k])) return false;
     return true;
   }
 };
@@ -439,8 +744,11 @@ constexpr void require_sizes(char const* op, dims const& sizes) {
   index_t count = 16; // bytes of an element, at most
   bool fits = true;
   for (int k = 0; k < sizes.n; ++k) {
-    if (sizes[k] < 0) refuse::argument_is_invalid(op, "a size is negative");
-    if (sizes[k] > 0) fits = fits && !__builtin_mul_overflow(count, sizes[k], &count);
+    if (!sizes[k].is_size()) fits = false;
+    if (!sizes[k].is_number()) continue; // a symbol's environment says what it may be
+    index_t const size = sizes[k].number();
+    if (size < 0) refuse::argument_is_invalid(op, "a size is negative");
+    if (size > 0) fits = fits && !__builtin_mul_overflow(count, size, &count);
   }
   if (!fits) refuse::argument_is_invalid(op, "the sizes are greater than any memory");
 }
@@ -580,7 +888,9 @@ struct meta {
   dims sizes{};
   /// A plain C++ number: it raises a dtype only by category (PyTorch's wrapped numbers).
   bool number = false;
-  friend constexpr bool operator==(meta const& a, meta const& b) { return a.type == b.type && a.sizes == b.sizes; }
+  friend constexpr bool operator==(meta const& a, meta const& b) {
+    return a.type == b.type && known_equal(a.sizes, b.sizes);
+  }
 };
 
 namespace detail {
@@ -1087,15 +1397,26 @@ constexpr dtype promoted_number() {
 template <class V>
 concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
 /// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that
-/// value decides (PyTorch's wrapped numbers).
+/// value decides (PyTorch's wrapped numbers). A truth value stays one: it raises no dtype, and some operators refuse
+/// it.
 template <class... All, class X>
 constexpr decltype(auto) front(X const& x) {
-  if constexpr (number<X> && (static_varve_value<All> || ...) && ((number<All> || static_varve_value<All>) && ...))
+  if constexpr (number<X> && !std::is_same_v<X, bool> && (static_varve_value<All> || ...) &&
+                ((number<All> || static_varve_value<All>) && ...))
     return static_cast<type_of<promoted_number<All...>()>>(x);
   else return (x);
 }
 } // namespace detail
 
+namespace detail {
+template <class X>
+concept value_or_size = value<X> || std::is_same_v<X, extent>;
+template <class X>
+constexpr decltype(auto) taken_for_number(X const& x) {
+  if constexpr (std::is_same_v<X, extent>) return static_cast<index_t>(x);
+  else return (x);
+}
+} // namespace detail
 /// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
 /// `where`.
 template <class Tag>
@@ -1103,6 +1424,12 @@ struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
     return bound<Tag>{}(detail::front<X...>(x)...);
+  }
+  /// A size is a plain number here: what it is taken for.
+  template <detail::value_or_size... X>
+    requires(std::is_same_v<X, extent> || ...)
+  constexpr auto operator()(X const&... x) const {
+    return (*this)(detail::taken_for_number(x)...);
   }
 };
 
@@ -2182,12 +2509,30 @@ VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
 /// copy.
 namespace varve::kernel {
 
+/// An element that is only moved, whatever its type: of 1, 4 or 8 bytes.
+template <int Bytes>
+struct item {
+  unsigned char bytes[Bytes];
+};
+/// Calls `f.template operator()<item<B>>()` for elements of B bytes.
+template <class F>
+decltype(auto) on_item(int bytes, F&& f) {
+  if (bytes == 4) return f.template operator()<item<4>>();
+  if (bytes == 8) return f.template operator()<item<8>>();
+  return f.template operator()<item<1>>();
+}
+
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
+/// inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
+
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.
 struct operand {
   void* data;
   index_t const* strides;
   int itemsize;
+  loop convert = nullptr; ///< of an input of `pointwise`: what makes its elements those that the kernel takes
   operand() = default;
   operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
   /// An input: only read, though held as one kind of pointer with the output.
@@ -2200,12 +2545,23 @@ inline constexpr int max_operands = 9; // an output and eight inputs
 inline bool is_contiguous(dims const& sizes, index_t const* strides) {
   index_t expected = 1;
   for (int d = sizes.n - 1; d >= 0; --d) {
-    if (sizes.v[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes.v[d];
+    index_t const size = sizes.numbers()[d];
+    if (size != 1 && strides[d] != expected) return false;
+    expected *= size;
   }
   return true;
 }
 
+/// As many elements as a register has, of twice as many.
+template <class T, std::size_t... I>
+VARVE_INLINE void copy_evens(char* to, char const* from, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  native a, b;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + sizeof a, sizeof b);
+  native const r = __builtin_shufflevector(a, b, (2 * I)...);
+  std::memcpy(to, &r, sizeof r);
+}
 template <int Bytes>
 inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
   if (to_stride == Bytes && from_stride == Bytes) {
@@ -2213,6 +2569,11 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
     return;
   }
   index_t i = 0;
+  if constexpr (Bytes == 1)
+    if (to_stride == 1 && from_stride == 0 && n > 0) {
+      std::memset(to, static_cast<unsigned char>(*from), static_cast<std::size_t>(n));
+      return;
+    }
   if constexpr (Bytes >= 4)
     if (to_stride == Bytes && from_stride == 0) { // one element repeated
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
@@ -2222,6 +2583,12 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         batch<T> const v(x);
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
+    }
+  if constexpr (Bytes >= 4 && lanes<std::int32_t> > 1)
+    if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      for (constexpr index_t L = lanes<T>; i + L < n; i += L)
+        detail::copy_evens<T>(to + i * Bytes, from + i * 2 * Bytes, std::make_index_sequence<lanes<T>>{});
     }
   to += i * to_stride;
   from += i * from_stride;
@@ -2246,21 +2613,24 @@ struct walk {
   index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
   char* data[max_operands];               // the current row
   int itemsize[max_operands];
+  loop convert[max_operands];
 
   VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
     for (int k = 0; k < count; ++k) {
       operand const& o = k == 0 ? out : in[k - 1];
       data[k] = static_cast<char*>(o.data);
       itemsize[k] = o.itemsize;
+      convert[k] = o.convert;
     }
     for (int d = 0; d < sizes.n; ++d) {
-      if (sizes.v[d] == 1) continue;
+      index_t const n = sizes.numbers()[d];
+      if (n == 1) continue;
       index_t s[max_operands];
       for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
       int place = rank;
       while (place > 0 && is_outer(s, stride[place - 1])) --place;
       for (int e = rank; e > place; --e) move(e, e - 1);
-      size[place] = sizes.v[d];
+      size[place] = n;
       for (int k = 0; k < count; ++k) stride[place][k] = s[k];
       ++rank;
     }
@@ -2352,11 +2722,33 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
 }
+/// Short rows: column by column, some rows at a time, so that both memories stay in the first cache.
+VARVE_NOINLINE inline void copy_columns(walk& w) {
+  constexpr index_t some = 256;
+  int const inner = w.rank - 1, outer = inner - 1;
+  index_t const rows = w.size[outer], *const row = w.stride[outer], *const column = w.stride[inner];
+  w.size[outer] = 1; // the walk stays on the other dimensions
+  do
+    for (index_t r = 0; r < rows; r += some)
+      for (index_t c = 0; c < w.size[inner]; ++c)
+        detail::gather(w.data[0] + r * row[0] + c * column[0], row[0], w.data[1] + r * row[1] + c * column[1], row[1],
+                       rows - r < some ? rows - r : some, w.itemsize[1]);
+  while (w.next());
+}
 } // namespace detail
+
+/// Writes one element `n` times.
+VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int itemsize) {
+  auto const* const bytes = static_cast<unsigned char const*>(element);
+  bool same = n > 0;
+  for (int k = 1; k < itemsize; ++k) same = same && bytes[k] == bytes[0];
+  if (same) std::memset(to, bytes[0], static_cast<std::size_t>(n * itemsize)); // zeros, above all
+  else detail::gather(to, itemsize, element, 0, n, itemsize);
+}
 
 /// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
-  index_t const n = numel(sizes);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
     std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
@@ -2367,6 +2759,10 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
   for (int d = 0; d < inner; ++d)
     if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0 && inner > 0 && w.size[inner] <= 8 && w.size[inner - 1] > 4 * w.size[inner]) {
+    detail::copy_columns(w);
+    return;
+  }
   if (across < 0) {
     do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
     while (w.next());
@@ -2390,10 +2786,6 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
 /// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes,
 /// strides and broadcasting.
 namespace varve::kernel {
-
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
-/// inputs.
-using loop = void (*)(std::size_t n, void* out, void const* const* in);
 
 /// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
 template <class F>
@@ -2449,11 +2841,21 @@ inline constexpr bool masked = [] {
   else return false;
 }();
 
+/// Flags go as the bytes that they are: compilers know more of those.
+template <class T>
+using byte_for_flag = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+/// Elements whose batches F does not take, or whose results are of another type.
+template <class Out, class In, class F, class... P>
+VARVE_VECTORIZED void run_scalars(std::size_t n, byte_for_flag<Out>* out, P... in) {
+  F const f{};
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In>(in[i])...));
+}
+
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again
 // for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
+  [[maybe_unused]] F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
       std::size_t const left = n - i;
@@ -2466,7 +2868,8 @@ VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
   else
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+    detail::run_scalars<Out, In, F>(n, reinterpret_cast<byte_for_flag<Out>*>(out),
+                                    reinterpret_cast<byte_for_flag<In> const*>(in)...);
 }
 template <class Out, class In, class F, std::size_t... I>
 VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
@@ -2489,25 +2892,37 @@ __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* c
 namespace detail {
 inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
 
-/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
+/// Elements of an operand as the kernel takes them.
+inline void* as_taken(walk const& w, int k, index_t n, void* x, void* converted) {
+  if (!w.convert[k]) return x;
+  void const* const in = x;
+  w.convert[k](static_cast<std::size_t>(n), converted, &in);
+  return converted;
+}
+/// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
+/// through blocks.
 VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
   bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
+  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k] && !w.convert[k];
   do {
     for (index_t i = 0; i < n; i += direct ? n : block) {
       index_t const m = direct || n - i < block ? n - i : block;
       void* p[max_operands];
       for (int k = 0; k < w.count; ++k) {
         char* const source = w.data[k] + i * stride[k];
-        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
-        if (k == 0 || p[k] == source || repeated[k] == source) continue;
-        bool const broadcast = stride[k] == 0;
-        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m,
-                       w.itemsize[k]);
+        bool const adjacent = stride[k] == w.itemsize[k], broadcast = stride[k] == 0 && k > 0;
+        index_t const count = broadcast ? (n < block ? n : block) : m;
+        p[k] = adjacent ? static_cast<void*>(source) : packed[k];
+        if (broadcast && repeated[k] == source) {
+          if (w.convert[k]) p[k] = converted[k];
+          continue;
+        }
+        if (!adjacent && k > 0) detail::gather(packed[k], w.itemsize[k], source, stride[k], count, w.itemsize[k]);
+        if (k > 0) p[k] = detail::as_taken(w, k, count, p[k], converted[k]);
         repeated[k] = broadcast ? source : nullptr;
       }
       f(static_cast<std::size_t>(m), p[0], p + 1);
@@ -2519,7 +2934,7 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
 
 /// Short rows: as many as fit are packed together.
 VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char* target[block];
   index_t const n = w.size[w.rank - 1], rows = block / n;
   index_t const* stride = w.stride[w.rank - 1];
@@ -2543,6 +2958,7 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
     void* p[max_operands];
     for (int k = 0; k < w.count; ++k) {
       p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
+      if (k > 0) p[k] = detail::as_taken(w, k, r * n, p[k], converted[k]);
       start[k] += r * n * w.itemsize[k];
     }
     f(static_cast<std::size_t>(r * n), p[0], p + 1);
@@ -2553,14 +2969,16 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 }
 } // namespace detail
 
-/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are
+/// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
+/// are converted: 0 broadcasts an input, negative ones are
 /// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
 /// memory as an input; it may not overlap one otherwise, nor itself.
 VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
-  index_t const n = numel(sizes);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   bool contiguous = detail::is_contiguous(sizes, out.strides);
-  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
+  for (int k = 0; k < count && contiguous; ++k)
+    contiguous = !in[k].convert && detail::is_contiguous(sizes, in[k].strides);
   if (contiguous) {
     void const* p[detail::max_operands];
     for (int k = 0; k < count; ++k) p[k] = in[k].data;
@@ -2587,7 +3005,8 @@ constexpr To cast(From x) {
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
     constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
-    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
+    bool const fits = (x >= -bound) & (x < bound); // no branch: it would keep loops from becoming vectors
+    return static_cast<To>(static_cast<W>(fits ? x : -bound));
   } else return static_cast<To>(x);
 }
 
@@ -2617,14 +3036,18 @@ constexpr double converted(dtype to, double x, dtype from) {
 constexpr double converted(dtype t, double x) { return converted(t, x, t); }
 
 namespace detail {
+/// The contiguous kernel of a conversion.
 template <class To, class From>
-struct cast_element {
-  To operator()(From x) const { return kernel::cast<To>(x); }
-};
+VARVE_VECTORIZED void convert_elements(std::size_t n, void* out, void const* const* in) {
+  auto* const to = static_cast<byte_for_flag<To>*>(out);
+  auto const* const x = static_cast<From const*>(in[0]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = kernel::cast<To>(x[i]);
+}
+template <class To, class From>
+inline constexpr loop conversion = convert_elements<To, byte_for_flag<From>>;
 template <class To>
 loop convert_from(dtype from) {
-  return on_dtype(from, "convert",
-                  []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+  return on_dtype(from, "convert", []<class From>() -> loop { return conversion<To, From>; });
 }
 } // namespace detail
 
@@ -2775,15 +3198,33 @@ namespace varve {
 struct layout {
   dims sizes{};
   dims strides{};
-  index_t offset = 0;
+  extent offset = 0;
   /// False when no strides express the requested shape: the elements must be copied to row-major order first.
   bool expressible = true;
   /// Elements follow one another in row-major order.
   constexpr bool contiguous() const {
+    index_t all = 0;
+    bool const r = numbers_follow(all);
+    return extent::any_symbol(all) ? sizes_follow() : r;
+  }
+  /// ... as far as numbers are concerned. `all` gets the bits of all sizes and strides, which tell whether they are.
+  constexpr bool numbers_follow(index_t& all) const {
     index_t expected = 1;
+    bool r = true;
     for (int k = sizes.n - 1; k >= 0; --k) {
-      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
-      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+      index_t const size = sizes.v[k].bits, stride = strides.v[k].bits;
+      all |= size | stride;
+      if (size != 1 && stride != expected) r = false;
+      expected = detail::wrapping_product(expected, size);
+    }
+    return r || expected == 0;
+  }
+  /// ... of any sizes, as far as it is known: asks nobody.
+  VARVE_COLD constexpr bool sizes_follow() const {
+    extent expected = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      if (!known_equal(sizes[k], 1) && !known_equal(strides[k], expected)) return known_equal(numel(sizes), 0);
+      expected = detail::wrapping_product(expected, sizes[k]);
     }
     return true;
   }
@@ -2801,7 +3242,7 @@ struct strided {
 
   constexpr T& at(dims const& index) const {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
+    for (int k = 0; k < sizes.n; ++k) o += index[k].number() * strides[k].number();
     return data[o];
   }
 };
@@ -2810,17 +3251,58 @@ struct strided {
 template <class F>
 constexpr void for_each_index(dims const& sizes, F&& f) {
   for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k] == 0) return;
+    if (sizes[k].number() == 0) return;
   dims index = sizes;
   for (int k = 0; k < index.n; ++k) index[k] = 0;
   while (true) {
     f(static_cast<dims const&>(index));
     int k = sizes.n - 1;
     for (; k >= 0; --k) {
-      if (++index[k] < sizes[k]) break;
+      if (++index[k].bits < sizes[k].number()) break;
       index[k] = 0;
     }
     if (k < 0) return;
+  }
+}
+
+/// Elements one step apart.
+template <class T>
+struct row_of {
+  T* data;
+  index_t step;
+  constexpr T& operator[](index_t i) const { return data[i * step]; }
+  constexpr row_of from(index_t i) const { return {data + i * step, step}; }
+};
+/// Calls `f(n, row...)` for the rows of `n` elements of a shape in row-major order: the same place of each operand,
+/// whose strides alone count. Neighbouring dimensions that are one to all operands are one.
+template <class F, class... T>
+constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
+  constexpr int count = sizeof...(T);
+  index_t size[max_rank]{1}, at[max_rank]{}, stride[max_rank][count]{}, offset[count]{};
+  int rank = 0;
+  for (int d = 0; d < sizes.n; ++d) {
+    index_t const n = sizes[d], step[count]{s.strides[d]...};
+    if (n == 0) return;
+    if (n == 1) continue;
+    bool joins = rank > 0;
+    for (int k = 0; k < count; ++k) joins = joins && stride[rank - 1][k] == step[k] * n;
+    if (joins) size[rank - 1] *= n;
+    else size[rank++] = n;
+    for (int k = 0; k < count; ++k) stride[rank - 1][k] = step[k];
+  }
+  int const inner = rank > 0 ? rank - 1 : 0;
+  if (rank == 0)
+    for (int k = 0; k < count; ++k) stride[0][k] = 1;
+  for (int d = 0; d >= 0;) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      f(static_cast<index_t>(size[inner]), row_of<T>{s.data + offset[K], stride[inner][K]}...);
+    }(std::index_sequence_for<T...>{});
+    for (d = inner - 1; d >= 0; --d) {
+      bool const wraps = ++at[d] == size[d];
+      for (int k = 0; k < count; ++k) offset[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
+      if (!wraps) break;
+      at[d] = 0;
+    }
   }
 }
 
@@ -2832,7 +3314,7 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   bool met = false;
   for_each_index(sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += i[k] * strides[k];
+    for (int k = 0; k < sizes.n; ++k) o += i[k].number() * strides[k].number();
     char& there = taken[static_cast<std::size_t>(o)];
     met = met || there;
     there = 1;
@@ -2845,10 +3327,10 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
 constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   if (numel(sizes) == 0) return false;
   bool done[max_rank]{};
-  for (index_t reach = 0;;) {
+  for (extent reach = 0;;) {
     int shortest = -1;
     for (int k = 0; k < sizes.n; ++k)
-      if (!done[k] && sizes[k] > 1 && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
+      if (!done[k] && !known_equal(sizes[k], 1) && (shortest < 0 || strides[k] < strides[shortest])) shortest = k;
     if (shortest < 0) return false;
     if (strides[shortest] == 0) return true;
     if (strides[shortest] <= reach) break;
@@ -2864,7 +3346,11 @@ constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
 constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
   dims r = to;
   int const shift = to.n - sizes.n;
-  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
+  for (int k = 0; k < to.n; ++k) {
+    extent const size = k < shift ? extent(1) : sizes[k - shift];
+    bool const repeated = known_equal(size, 1) || (!known_equal(size, to[k]) && size == 1);
+    r[k] = repeated ? extent(0) : strides[k - shift];
+  }
   return r;
 }
 
@@ -2951,14 +3437,15 @@ constexpr auto evaluate_pointwise(X const&... x) {
   constexpr bool flat =
       ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
   if constexpr (flat) {
-    for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
+    constexpr index_t all = numel(result::value.sizes);
+    for (index_t i = 0; i < all; ++i) out[i] = kernel(flat_element(x, i)...);
   } else {
     index_t k = 0;
     for_each_index(result::value.sizes, [&](dims const& i) {
       auto element = [&](auto const& s) {
         auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
         index_t o = 0;
-        for (int d = 0; d < i.n; ++d) o += i[d] * at[d];
+        for (int d = 0; d < i.n; ++d) o += i[d].number() * at[d].number();
         return s.data[o];
       };
       out[k++] = kernel(element(strided_of(x))...);
@@ -2988,16 +3475,18 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
       auto const& v = nth<0>(x...);
       constexpr layout l =
           R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
-      auto const* in = data_of(v) + l.offset;
+      auto const* in = data_of(v) + l.offset.number();
       auto* out = data_of(r);
       if constexpr (l.contiguous()) {
-        for (index_t i = 0; i < numel(l.sizes); ++i) out[i] = in[i];
+        constexpr index_t all = numel(l.sizes);
+        for (index_t i = 0; i < all; ++i) out[i] = in[i];
       } else {
         strided<element_of<std::remove_cvref_t<decltype(v)>> const> const s{in, l.sizes, l.strides};
         for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
       }
     } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i)
+      constexpr index_t all = numel(result::value.sizes);
+      for (index_t i = 0; i < all; ++i)
         data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
     } else {
       R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
@@ -3051,11 +3540,15 @@ template <class... X>
 using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
 
 namespace detail {
+/// Are two interpreters of one transform? They are one; or one is that of some of the lanes (`hop/some_lanes.hpp`).
+template <class I, class J>
+inline constexpr bool same_transform = std::is_base_of_v<I, J> || std::is_base_of_v<J, I>;
 /// Do all values of the top level belong to one transform?
 template <class... X>
 inline constexpr bool one_transform = ([] {
-  if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
-  else return true;
+  if constexpr (!at_level<X, top_level<X...>>) return true;
+  else if constexpr (std::is_same_v<typename X::interpreter, innermost_t<X...>>) return true;
+  else return same_transform<typename X::interpreter, innermost_t<X...>>;
 }() && ...);
 template <class... X>
 constexpr void refuse_confusion() {
@@ -3071,7 +3564,8 @@ namespace detail {
 template <int Level, class I, class X, class... Rest>
 VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
   if constexpr (at_level<X, Level>)
-    if (!found || !found->alive()) found = &x.in;
+    if constexpr (std::is_same_v<typename X::interpreter, I>)
+      if (!found || !found->alive()) found = &x.in;
   if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
 }
 } // namespace detail
@@ -3184,7 +3678,8 @@ struct backend<detail::static_base> {
   static constexpr auto full(S const&, T const&, N v) {
     using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
     static_value<E, S> r{};
-    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = kernel::cast<E>(v);
+    constexpr index_t all = numel(S::to_dims());
+    for (index_t k = 0; k < all; ++k) data_of(r)[k] = kernel::cast<E>(v);
     return r;
   }
   template <class Op, class... X>
@@ -3198,50 +3693,199 @@ struct backend<detail::static_base> {
 
 } // namespace varve
 
-// ---- varve/core/extent.hpp
-namespace varve {
+// ---- varve/core/spin_lock.hpp
+#include <atomic>
+namespace varve::detail {
 
-/// A size: a number, an expression of symbols, or the name of a symbol. An expression is named by its place, entry `k`
-/// of the table of an environment (environment 0: of the graph at hand); names stand in specs only. Eight bytes, so
-/// that it fits where a number does; the highest bits tell the three apart, 010 for an entry and 011 for a name.
-/// `INT64_MAX`, which `slice` takes for "the end", stays a number.
-class extent {
+/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in
+/// every unit. A copy is a lock of its own, so that what holds one can be copied. In constant expressions nothing is
+/// done.
+class spin_lock {
 public:
-  constexpr extent() = default;
-  constexpr extent(index_t number) : n_(number) {}
-  static constexpr extent entry(index_t k, index_t environment = 0) { return mark | (environment << entry_bits) | k; }
-  constexpr bool is_number() const { return (n_ & highest) != mark || n_ == all_but_sign; }
-  constexpr bool is_entry() const { return (n_ & highest_of_names) == mark; }
-  constexpr bool is_name() const { return (n_ & highest_of_names) == mark_of_names && n_ != all_but_sign; }
-  /// The number; only where `is_number()`. Otherwise what stands for the expression or name in its place.
-  constexpr index_t number() const { return n_; }
-  /// The place of its expression, and whose table that is in; only where `is_entry()`.
-  constexpr index_t entry() const { return n_ & ((index_t{1} << entry_bits) - 1); }
-  constexpr index_t environment() const { return (n_ & ~highest) >> entry_bits; }
-  /// The same number, name or entry: structural, and asks nobody. Two entries of one table are the same exactly if
-  /// their normal forms are.
-  friend constexpr bool known_equal(extent a, extent b) { return a.n_ == b.n_; }
+  constexpr spin_lock() = default;
+  constexpr spin_lock(spin_lock const&) noexcept {}
+  constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    constexpr explicit held(spin_lock& l) : lock_(l) {
+      if (!std::is_constant_evaluated()) lock_.acquire();
+    }
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    constexpr ~held() {
+      if (!std::is_constant_evaluated()) lock_.busy_.clear(std::memory_order_release);
+    }
+
+  private:
+    spin_lock& lock_;
+  };
+  /// Runs `f` with the lock held.
+  template <class F>
+  constexpr void operator()(F const& f) {
+    held const on(*this);
+    f();
+  }
 
 private:
-  static constexpr int entry_bits = 40;
-  static constexpr index_t all_but_sign = ~(index_t{1} << 63), mark = index_t{1} << 62,
-                           highest = static_cast<index_t>(3ull << 62), mark_of_names = index_t{3} << 61,
-                           highest_of_names = static_cast<index_t>(7ull << 61);
-  index_t n_ = 0;
+  void acquire() {
+    while (busy_.test_and_set(std::memory_order_acquire))
+      while (busy_.test(std::memory_order_relaxed)) {
+      } // waiting threads read only, which leaves the line to the one that holds it
+  }
+  std::atomic_flag busy_{};
 };
+
+} // namespace varve::detail
+
+// ---- varve/core/shape_recorder.hpp
+#include <string>
+
+namespace varve {
+
+/// The environment of symbolic sizes at run time: what it makes by `here` are entries of its own, and whatever is
+/// computed of them, or asked of them, comes to it. On which thread does not matter, but that it is one at a time. It
+/// has a number of its own while it lives, by which its sizes find it: they may outlive it, and are refused then
+/// (`size_error`). A number is given again after two million others.
+class shape_recorder {
+public:
+  shape_recorder();
+  shape_recorder(shape_recorder const&) = delete;
+  shape_recorder& operator=(shape_recorder const&) = delete;
+  virtual ~shape_recorder();
+
+  /// An operation on numbers and entries of this environment, of which one at least is an entry.
+  virtual extent combine(size_op op, extent a, extent b) = 0;
+  /// Is a relation true? Two that are known to be equal are not asked about.
+  virtual bool decide(relation is, extent a, extent b) = 0;
+  /// The number that an entry is taken for from now on.
+  virtual index_t specialize(extent a) = 0;
+  /// As people read it.
+  virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
+
+  /// Number of this environment: from 1.
+  index_t environment() const { return number_; }
+  /// Entry `k` of this environment.
+  extent here(index_t k) const { return extent::entry(k, number_); }
+  /// The environment of that number; null if it is gone.
+  static shape_recorder* find(index_t number);
+
+private:
+  index_t number_ = 0;
+  shape_recorder* next_ = nullptr;
+};
+
+#if VARVE_DEFINES
+namespace detail {
+struct recorder_list {
+  spin_lock lock{};
+  shape_recorder* first = nullptr;
+  index_t last = 0; // number that was given last
+};
+inline constinit recorder_list recorders;
+
+/// Whom an operation on two sizes is for.
+VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
+  extent const e = a.is_number() ? b : a;
+  if (a.is_name() || b.is_name())
+    throw size_error("varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
+                     "more); trace or fuse the function, where names become sizes");
+  if (e.environment() == 0)
+    throw size_error("varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
+                     "of 2^62 and more was); give the graph operands, which tell what its sizes are");
+  if (a.is_entry() && b.is_entry() && a.environment() != b.environment())
+    throw size_error("varve: symbolic sizes of two environments meet; trace with one of them");
+  shape_recorder* const r = shape_recorder::find(e.environment());
+  if (!r)
+    throw size_error("varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
+                     "was traced in it");
+  return *r;
+}
+
+VARVE_COLD VARVE_LIBRARY extent combined_sizes(size_op op, extent a, extent b) {
+  if (!a.is_number() || !b.is_number()) {
+    if (op == size_op::least && a.number() == INT64_MAX) return b; // "the end" of `slice`: no size is greater
+    if (op == size_op::least && b.number() == INT64_MAX) return a;
+    if (op == size_op::product && (known_equal(a, 1) || known_equal(b, 0))) return b;
+    if (op == size_op::product && (known_equal(b, 1) || known_equal(a, 0))) return a;
+    if (op == size_op::sum && known_equal(a, 0)) return b;
+    if ((op == size_op::sum && known_equal(b, 0)) || (op == size_op::quotient && known_equal(b, 1))) return a;
+    return recorder_of(a, b).combine(op, a, b);
+  }
+  std::uint64_t const x = static_cast<std::uint64_t>(a.number()), y = static_cast<std::uint64_t>(b.number());
+  switch (op) {
+  case size_op::sum:
+    return static_cast<index_t>(x + y);
+  case size_op::product:
+    return static_cast<index_t>(x * y);
+  case size_op::quotient:
+    return floor_div(a.number(), b.number());
+  case size_op::remainder:
+    return floor_mod(a.number(), b.number());
+  case size_op::least:
+    return a.number() < b.number() ? a : b;
+  default:
+    return a.number() < b.number() ? b : a;
+  }
+}
+VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
+  if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
+  if ((a.is_number() && b.is_number()) || a.number() == INT64_MAX || b.number() == INT64_MAX)
+    return holds(is, a.number(), b.number()); // an entry is the lesser one beside "the end" also as the number it has
+  bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
+  if (nobody && (is == relation::equal || is == relation::unequal))
+    return is == relation::unequal; // as they stand in a finished graph
+  return recorder_of(a, b).decide(is, a, b);
+}
+VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
+  return a.is_number() ? a.number() : recorder_of(a).specialize(a);
+}
+} // namespace detail
+
+VARVE_LIBRARY shape_recorder::shape_recorder() {
+  auto& all = detail::recorders;
+  all.lock([&] {
+    auto const taken = [&](index_t n) {
+      for (shape_recorder const* r = all.first; r; r = r->next_)
+        if (r->number_ == n) return true;
+      return false;
+    };
+    do all.last = all.last % extent::most_environments + 1;
+    while (taken(all.last));
+    number_ = all.last;
+    next_ = all.first;
+    all.first = this;
+  });
+}
+VARVE_LIBRARY shape_recorder::~shape_recorder() {
+  detail::recorders.lock([&] {
+    shape_recorder** at = &detail::recorders.first;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+  });
+}
+VARVE_LIBRARY shape_recorder* shape_recorder::find(index_t number) {
+  shape_recorder* found = nullptr;
+  detail::recorders.lock([&] {
+    found = detail::recorders.first;
+    while (found && found->number_ != number) found = found->next_;
+  });
+  return found;
+}
+#endif
 
 } // namespace varve
 
 // ---- varve/core/message.hpp
 #include <cstdlib>
-#include <string>
-
 /// @file
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
 
-/// A size, or the name of a symbolic one. An expression is known to the table that has it, not here: its number.
-std::string text_of_size(index_t size);
+/// A size, the name of a symbolic one, or an expression as its environment writes it. Of a finished graph or of an
+/// environment that is gone: the expression's number.
+std::string text_of_size(extent size);
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 std::string to_string(dims const& d);
 
@@ -3268,13 +3912,15 @@ VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
 }
 VARVE_LIBRARY error::~error() { std::free(text_); }
 
-VARVE_COLD VARVE_LIBRARY std::string text_of_size(index_t size) {
-  extent const e = size;
-  if (e.is_number()) return std::to_string(size);
-  if (e.is_entry()) return "expression " + std::to_string(e.entry());
+VARVE_COLD VARVE_LIBRARY std::string text_of_size(extent size) {
+  if (size.is_number()) return std::to_string(size.number());
+  if (size.is_entry()) {
+    shape_recorder const* const r = shape_recorder::find(size.environment());
+    return r ? r->text(size) : "expression " + std::to_string(size.entry());
+  }
   std::string s;
   for (int k = 48; k >= 0; k -= 8)
-    if (char const c = static_cast<char>(size >> k & 255)) s += c;
+    if (char const c = static_cast<char>(size.number() >> k & 255)) s += c;
   return s;
 }
 VARVE_COLD VARVE_LIBRARY std::string to_string(dims const& d) {
@@ -3316,6 +3962,11 @@ VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t in
 }
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+}
+VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
+  argument_is_invalid(op,
+                      "a bound lies beyond all that a symbolic size is while it is traced, so that the program could "
+                      "not tell whether it is inside; use end, or a size that is a number");
 }
 VARVE_COLD VARVE_LIBRARY void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +
@@ -3374,10 +4025,113 @@ inline bool single_threaded() {
 
 } // namespace varve::detail
 
-// ---- varve/value/storage.hpp
-#include <atomic>
+// ---- varve/value/data_memory.hpp
 #include <new>
 
+/// @file
+/// Memory for the elements of tensors, aligned to 64 bytes. A thread keeps what was freed on it and hands it out again:
+/// an aligned allocation takes longer than a small operator, and large ones are pages that the system takes back and
+/// clears anew.
+namespace varve {
+
+namespace detail {
+/// Memory freed by this thread by size: four classes for each power of two, from 80 bytes to `greatest`. Trivially
+/// destructible, so that reading it needs no guard.
+struct data_memory {
+  static constexpr std::size_t most = std::size_t{1} << 27;     // bytes kept in all
+  static constexpr std::size_t greatest = std::size_t{1} << 26; // bytes of one piece that is kept
+  static constexpr int classes = 80;
+  void* first[classes] = {};
+  std::size_t bytes = 0;
+  bool adopted = false, ended = false; // its end frees all
+  static constexpr int class_of(std::size_t n) {
+    std::size_t const last = n <= 65 ? 64 : n - 1;
+    int const power = 63 - __builtin_clzll(last);
+    return (power - 6) * 4 + static_cast<int>(last >> (power - 2) & 3);
+  }
+  static constexpr std::size_t bytes_of(int k) { return static_cast<std::size_t>(5 + k % 4) << (k / 4 + 4); }
+};
+static_assert(data_memory::bytes_of(data_memory::class_of(data_memory::greatest)) == data_memory::greatest &&
+              data_memory::class_of(data_memory::greatest) == data_memory::classes - 1);
+inline constinit thread_local data_memory this_thread_data{};
+
+/// Memory for `n` bytes of elements (`std::bad_alloc`); it goes back with the same `n`, on whatever thread.
+void* take_data(std::size_t n);
+void give_data(void* p, std::size_t n) noexcept;
+} // namespace detail
+
+/// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
+/// pieces of up to 64 MiB. It is freed anyway when the thread ends.
+void release_memory();
+
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+struct data_memory_owner {
+  ~data_memory_owner() {
+    release_memory();
+    this_thread_data.ended = true;
+  }
+};
+VARVE_COLD VARVE_LIBRARY void adopt_data_memory() {
+  thread_local data_memory_owner owner;
+  (void)owner;
+  this_thread_data.adopted = true;
+}
+/// Frees other pieces, the greatest first, until one of class `k` may be kept. False if there are none.
+VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
+  data_memory& m = this_thread_data;
+  for (int other = data_memory::classes - 1; other >= 0; --other)
+    while (other != k && m.first[other]) {
+      void* const p = m.first[other];
+      m.first[other] = *static_cast<void**>(p);
+      ::operator delete(p, std::align_val_t{64});
+      m.bytes -= data_memory::bytes_of(other);
+      if (m.bytes + data_memory::bytes_of(k) <= data_memory::most) return true;
+    }
+  return false;
+}
+VARVE_LIBRARY void* take_data(std::size_t n) {
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return ::operator new(n, std::align_val_t{64});
+  int const k = data_memory::class_of(n);
+  data_memory& m = this_thread_data;
+  if (void* const p = m.first[k]) [[likely]] {
+    m.first[k] = *static_cast<void**>(p);
+    m.bytes -= data_memory::bytes_of(k);
+    return p;
+  }
+  return ::operator new(data_memory::bytes_of(k), std::align_val_t{64});
+}
+VARVE_LIBRARY void give_data(void* p, std::size_t n) noexcept {
+  data_memory& m = this_thread_data;
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest || m.ended) [[unlikely]]
+    return ::operator delete(p, std::align_val_t{64});
+  if (!m.adopted) [[unlikely]]
+    adopt_data_memory();
+  int const k = data_memory::class_of(n);
+  if (m.bytes + data_memory::bytes_of(k) > data_memory::most && !make_room(k)) [[unlikely]]
+    return ::operator delete(p, std::align_val_t{64});
+  *static_cast<void**>(p) = m.first[k];
+  m.first[k] = p;
+  m.bytes += data_memory::bytes_of(k);
+}
+} // namespace varve::detail
+namespace varve {
+VARVE_LIBRARY void release_memory() {
+  detail::data_memory& m = detail::this_thread_data;
+  for (void*& first : m.first)
+    while (first) {
+      void* const next = *static_cast<void**>(first);
+      ::operator delete(first, std::align_val_t{64});
+      first = next;
+    }
+  m.bytes = 0;
+}
+} // namespace varve
+#endif
+
+// ---- varve/value/storage.hpp
 namespace varve {
 
 namespace detail {
@@ -3524,10 +4278,14 @@ struct storage {
   storage_observer* observer = nullptr;
 
   void allocate(std::size_t n) {
-    data = ::operator new(n, std::align_val_t{64});
+    data = detail::take_data(n);
     bytes = n;
   }
+  static constexpr std::size_t block = 64; // as blocks of nodes
+  static void* operator new(std::size_t) { return detail::take_block<block>(); }
+  static void operator delete(void* p) { detail::give_block<block>(p); }
 };
+static_assert(sizeof(storage) <= storage::block);
 
 namespace detail {
 inline void tell_allocated(storage* s) {
@@ -3735,6 +4493,14 @@ protected:
   ~read_watcher() = default;
 };
 inline constinit thread_local read_watcher* watches_reads = nullptr;
+/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
+struct literal_lifter {
+  virtual tensor lifted(tensor const& t) = 0;
+
+protected:
+  ~literal_lifter() = default;
+};
+inline constinit thread_local literal_lifter* lifts_literals = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -3834,6 +4600,8 @@ public:
   tensor with_keys(dispatch_key_set keys) const;
   /// A shape and a dtype without data (`device='meta'`).
   static tensor meta(dims const& sizes, varve::dtype type);
+  /// Its shape, dtype and layout without data, on the same storage: what is written into it raises one version counter.
+  tensor as_meta() const;
   bool has_data() const noexcept;
   /// Does no other tensor share its memory?
   bool has_own_memory() const noexcept;
@@ -3934,7 +4702,12 @@ private:
   }
   explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
   static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  /// The same memory and version counter, of a shape.
+  tensor shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const;
+  tensor with_any_layout(layout const& l, bool is_view) const;
+  tensor as_view(tensor r, bool is_view) const;
   static tensor allocated(detail::tensor_block* b, std::size_t bytes);
+  static tensor empty_of_numbers(detail::tensor_block* b, dims const& sizes);
   static tensor empty_of_new_block(dims const& sizes, varve::dtype type);
   detail::tensor_block* block_ = nullptr;
 };
@@ -4024,6 +4797,11 @@ public:
   /// none (MD-20).
   virtual dims const* sizes() const { return nullptr; }
   virtual dims const* strides() const { return nullptr; }
+  /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
+  /// (`transform_error`).
+  virtual tensor constant(tensor const& of) const;
+  /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
+  virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.
   virtual tensor rebuilt(tensor const* inner) const = 0;
 
@@ -4077,7 +4855,7 @@ struct alignas(64) tensor_block {
   bool custom = false; // the object computes sizes or strides
   view_origin origin = view_origin::usual;
   bool inference = false; // made in inference mode: no version counter, no history
-  index_t offset = 0;
+  extent offset = 0;
   varve::storage* store = nullptr;
   varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
   edge history;
@@ -4091,6 +4869,7 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  tensor_block(dims const& s, dims const& steps, varve::dtype t) : type(t), sizes(s), strides(steps) {}
   /// Its memory is the bytes inside of it.
   void embed(std::size_t n) {
     store = &own;
@@ -4101,6 +4880,9 @@ struct alignas(64) tensor_block {
   ~tensor_block() {}
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
+
+inline constexpr dispatch_key_set meta_keys{dispatch_key::meta, dispatch_key::inplace_or_view,
+                                            dispatch_key::autograd_meta};
 
 void drop_storage(storage* s);
 /// The last share of a block has gone.
@@ -4133,14 +4915,19 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
     return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
-  index_t step = 1, count = 1;
+  std::size_t step = 1, count = 1;
+  index_t all = 0;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
-    b->strides.v[k] = step;
-    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
-    count *= sizes.v[k];
+    b->strides.v[k] = static_cast<index_t>(step);
+    index_t const size = sizes.v[k].number();
+    all |= size;
+    step *= size > 0 ? static_cast<std::size_t>(size) : 1;
+    count *= static_cast<std::size_t>(size);
   }
-  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
+  if (extent::any_symbol(all)) [[unlikely]]
+    return empty_of_numbers(b, sizes);
+  std::size_t const bytes = count * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
   if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
     b->embed(bytes);
@@ -4185,7 +4972,7 @@ inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset.number() * item;
 }
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
@@ -4209,6 +4996,8 @@ template <class T>
 tensor tensor::from_data(T const* data, dims const& sizes) {
   tensor r = empty(sizes, dtype_of_type<T>());
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
+  if (detail::lifts_literals) [[unlikely]]
+    return detail::lifts_literals->lifted(r);
   return r;
 }
 template <class T>
@@ -4219,6 +5008,8 @@ T tensor::item() const {
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->number(*this);
+  if (block_->kind == detail::payload::subclass) [[unlikely]]
+    return block_->object->constant(*this).item<T>();
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
@@ -4380,13 +5171,17 @@ inline layout memory_layout(tensor const& t) {
 
 // ---- varve/value/tensor_block.hpp
 #if VARVE_DEFINES
+namespace varve {
+VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
+} // namespace varve
 namespace varve::detail {
 VARVE_LIBRARY void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
   tell_freed(s);
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
-    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    if (!s->borrowed && s->data) give_data(s->data, s->bytes);
     delete s;
   }
 }
@@ -4429,6 +5224,15 @@ VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, s
   detail::tell_allocated(b->store);
   return r;
 }
+/// Memory has a number of elements: what symbolic sizes are taken for.
+VARVE_COLD VARVE_LIBRARY tensor tensor::empty_of_numbers(detail::tensor_block* b, dims const& sizes) {
+  tensor const unfinished(b); // keeps the block
+  dims numbers = sizes;
+  for (int k = 0; k < numbers.n; ++k)
+    if ((numbers[k] = static_cast<index_t>(sizes[k])) < 0)
+      refuse::argument_is_invalid("tensor", "a size is negative, or greater than any memory");
+  return empty(numbers, unfinished.dtype());
+}
 VARVE_NOINLINE VARVE_LIBRARY tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
   return detail::provide_block(), empty(sizes, type);
 }
@@ -4450,33 +5254,16 @@ VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const
   auto* s = b->store = new storage;
   s->data = data;
   s->borrowed = true;
-  layout const l{sizes, strides, 0, true};
-  b->strides = strides;
-  b->contiguous = l.contiguous();
+  b->sizes = sizes.as_numbers(), b->strides = strides.as_numbers();
+  b->contiguous = layout{b->sizes, b->strides, 0, true}.contiguous();
   return r;
 }
-VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
-  tensor r = alias();
-  auto* b = r.block_;
-  b->sizes = l.sizes;
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
-    b->base = block_->base.defined() ? block_->base : *this;
-    b->origin = block_->origin;
-    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version.store(version(), std::memory_order_relaxed);
-  }
-  return r;
-}
-VARVE_LIBRARY tensor tensor::alias() const {
+VARVE_INLINE tensor tensor::shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("alias");
-  auto* b = make(block_->sizes, block_->type);
-  b->strides = block_->strides;
-  b->offset = block_->offset;
-  b->contiguous = block_->contiguous;
+  auto* const b = new (detail::take_block()) detail::tensor_block(sizes, strides, block_->type);
+  b->offset = offset;
+  b->contiguous = contiguous;
   b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
   b->inference = block_->inference;
   if ((b->counter = block_->counter)) b->counter->refs.add();
@@ -4486,10 +5273,46 @@ VARVE_LIBRARY tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
+VARVE_INLINE tensor tensor::as_view(tensor r, bool is_view) const {
+  auto* const b = r.block_;
+  if (is_view && !block_->inference) {
+    new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // there was none
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version.store(version(), std::memory_order_relaxed);
+  }
+  return r;
+}
+VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
+  index_t all = l.offset.bits;
+  bool const contiguous = l.numbers_follow(all);
+  if (extent::any_symbol(all)) [[unlikely]]
+    return with_any_layout(l, is_view);
+  return as_view(shared(l.sizes, l.strides, l.offset, contiguous), is_view);
+}
+/// Memory has numbers for sizes, strides and offset: what symbols among them are taken for.
+VARVE_COLD VARVE_LIBRARY tensor tensor::with_any_layout(layout const& l, bool is_view) const {
+  if (!has_data()) return as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), is_view);
+  layout const numbers{l.sizes.as_numbers(), l.strides.as_numbers(), static_cast<index_t>(l.offset), true};
+  return as_view(shared(numbers.sizes, numbers.strides, numbers.offset, numbers.contiguous()), is_view);
+}
+VARVE_LIBRARY tensor tensor::alias() const {
+  if (!block_) [[unlikely]]
+    detail::refuse_undefined("alias");
+  return shared(block_->sizes, block_->strides, block_->offset, block_->contiguous);
+}
 VARVE_LIBRARY tensor tensor::meta(dims const& sizes, varve::dtype type) {
-  tensor r = of_object(nullptr, sizes, {}, type,
-                       {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  tensor r = of_object(nullptr, sizes, {}, type, detail::meta_keys);
   r.block_->kind = detail::payload::nothing;
+  return r;
+}
+VARVE_LIBRARY tensor tensor::as_meta() const {
+  tensor r = alias();
+  auto* const b = r.block_;
+  if (b->kind == detail::payload::subclass) detail::drop_object(b->object);
+  b->object = nullptr;
+  b->kind = detail::payload::nothing;
+  b->keys = detail::meta_keys;
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
@@ -4632,7 +5455,7 @@ struct op_table {
   tensor (*eval)(attributes const& at, boxed_args const& x);
   tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
   tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
+  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched);
   op_handle const* (*handle)();
   /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
   tensor (*meta)(attributes const& at, boxed_args const& x);
@@ -5058,51 +5881,6 @@ VARVE_LIBRARY tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed
 } // namespace varve
 #endif
 
-// ---- varve/core/spin_lock.hpp
-namespace varve::detail {
-
-/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in
-/// every unit. A copy is a lock of its own, so that what holds one can be copied. In constant expressions nothing is
-/// done.
-class spin_lock {
-public:
-  constexpr spin_lock() = default;
-  constexpr spin_lock(spin_lock const&) noexcept {}
-  constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
-
-  /// Holds the lock for the life of the object.
-  class held {
-  public:
-    constexpr explicit held(spin_lock& l) : lock_(l) {
-      if (!std::is_constant_evaluated()) lock_.acquire();
-    }
-    held(held const&) = delete;
-    held& operator=(held const&) = delete;
-    constexpr ~held() {
-      if (!std::is_constant_evaluated()) lock_.busy_.clear(std::memory_order_release);
-    }
-
-  private:
-    spin_lock& lock_;
-  };
-  /// Runs `f` with the lock held.
-  template <class F>
-  constexpr void operator()(F const& f) {
-    held const on(*this);
-    f();
-  }
-
-private:
-  void acquire() {
-    while (busy_.test_and_set(std::memory_order_acquire))
-      while (busy_.test(std::memory_order_relaxed)) {
-      } // waiting threads read only, which leaves the line to the one that holds it
-  }
-  std::atomic_flag busy_{};
-};
-
-} // namespace varve::detail
-
 // ---- varve/dispatch/form.hpp
 /// @file
 /// Varve has two forms: headers only, and declarations in headers with the compiled library beside them. A program has
@@ -5325,7 +6103,8 @@ private:
 namespace detail {
 template <class N, class R>
 constexpr auto between(N const& n, R const& range) {
-  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0]), to_dims(range)[1]);
+  return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0].number()),
+                                   to_dims(range)[1].number());
 }
 /// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
 template <class N, class V>
@@ -5385,11 +6164,19 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
-  kernel::convert<>(t.sizes(), operand_of(r, r.strides().v), type, operand_of(t, t.strides().v), t.dtype());
+  kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()),
+                    t.dtype());
   return r;
 }
 /// The tensor itself when its elements follow one another, else a copy.
 tensor contiguous_copy(tensor const& t);
+
+/// What a view shows of a tensor whose strides cannot say it: of a copy.
+template <class R>
+VARVE_NOINLINE tensor shown_of_copy(attributes const& at, tensor const& t) {
+  tensor const copy = contiguous_copy(t);
+  return copy.with_layout(R::layout_of(at, copy.where()), false);
+}
 
 /// What the driver of elementwise operators needs to know of one, so that it exists once for all.
 struct pointwise_info {
@@ -5433,10 +6220,23 @@ inline constexpr pointwise_info info_of{Tag::op_name,
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
+/// Is a large tensor stored by columns, so that gathering its rows would read a line of the cache for each element?
+inline bool is_turned(tensor const& t) {
+  constexpr index_t large = 4096;
+  if (t.is_contiguous() || t.numel() < large) return false;
+  dims const &sizes = t.sizes(), &strides = t.strides();
+  int last = sizes.n - 1;
+  while (last > 0 && sizes[last] == 1) --last;
+  bool adjacent = false; // along another dimension
+  for (int d = 0; d < last; ++d) adjacent = adjacent || (sizes[d] > 1 && strides[d] == 1);
+  return adjacent && strides[last] != 0 && strides[last] != 1;
+}
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
+  constexpr index_t many = 64; // from as many on elements are converted block by block, not into a copy
+  kernel::loop convert[most]{};
   tensor const* in[most];
   tensor copies[most];
   dtype const t = pointwise_type(f, x);
@@ -5447,10 +6247,12 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     number = number && x[k]->is_number();
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (x[k]->dtype() != t) {
-      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k],
-                            t); // a condition of 0.5 holds among integers as well
-      in[k] = &copies[k];
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // one of 0.5 holds among integers as well
+        copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
+      if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
+      else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
     }
+    if (is_turned(*in[k])) copies[k] = contiguous_copy(*in[k]), in[k] = &copies[k]; // in tiles
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
   kernel::loop const loop = f.loops[static_cast<int>(t)];
@@ -5460,9 +6262,10 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   kernel::operand o[most];
   for (int k = 0; k < f.arity; ++k) {
     strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
-    o[k] = operand_of(*in[k], strides[k].v);
+    o[k] = operand_of(*in[k], strides[k].numbers());
+    o[k].convert = convert[k];
   }
-  kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
+  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop);
   if (number) out.mark_number();
   return out;
 }
@@ -5524,18 +6327,29 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   bool flat = loop && !f.conditions;
   for (int k = 0; flat && k < f.arity; ++k) {
     tensor const& in = *x[k];
-    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || in.sizes() == sizes);
+    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || known_equal(in.sizes(), sizes));
     if (flat) p[k] = in.raw(item);
   }
   if (!flat) return run_pointwise_apart<>(f, x);
   tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
+  if (index_t const n = numel(sizes).number()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 
 template <class T>
 strided<T> strided_of(tensor const& t) {
   return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
+}
+/// Does an operator only move elements of its first operand, so that their size is all it must know?
+template <class R>
+inline constexpr bool moves_elements = requires { requires R::moves_elements; };
+/// Calls `f` with the types that `compute` is instantiated for.
+template <class R, class F>
+void on_elements(dtype t, char const* op, F&& f) {
+  if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
+  else if constexpr (moves_elements<R>)
+    require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
+  else on_dtype(t, op, f);
 }
 template <class R, class T, std::size_t K>
 struct operand_element {
@@ -5558,12 +6372,14 @@ struct result_element<R, T> {
 
 template <class Tag, class... X>
 VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
+  if (at.any_symbol()) [[unlikely]] // memory has numbers only
+    return compute_tensor<Tag>(at.as_numbers(), x...);
   using R = rules<Tag>;
   meta const in[] = {meta_of(x)..., meta{}};
   meta const m = R::shape(at, in, sizeof...(X));
   tensor out = tensor::empty(m.sizes, m.type);
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
+    on_elements<R>(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
       R::compute(at, strided_of<typename result_element<R, T>::type>(out),
                  strided_of<typename operand_element<R, T, K>::type const>(x)...);
     });
@@ -5588,9 +6404,9 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
     auto const& v = nth<0>(x...);
     layout l = R::layout_of(at, v.where());
     constexpr bool is_view = !constant_to_derivatives<tag>; // `detach` gives none
-    if (l.expressible) return v.with_layout(l, is_view);
-    tensor const copy = detail::contiguous_copy(v);
-    return copy.with_layout(R::layout_of(at, copy.where()), false);
+    if (l.expressible) [[likely]]
+      return v.with_layout(l, is_view);
+    return detail::shown_of_copy<R>(at, v);
   } else if constexpr (R::kind == op_kind::convert) {
     return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
   } else {
@@ -5604,7 +6420,7 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 namespace varve::detail {
 VARVE_NOINLINE VARVE_LIBRARY tensor contiguous_copy(tensor const& t) {
   tensor r = tensor::empty(t.sizes(), t.dtype());
-  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
+  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().numbers()), operand_of(t, t.strides().numbers()));
   return r;
 }
 VARVE_NOINLINE VARVE_LIBRARY dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
@@ -5716,7 +6532,7 @@ struct erased {
       no_rule(Tag::op_name, "grad");
     }
   }
-  VARVE_COLD static tensor batch(attributes const& at, index_t n, boxed_args const& x, bool const* batched) {
+  VARVE_COLD static tensor batch(attributes const& at, extent n, boxed_args const& x, bool const* batched) {
     if constexpr (has_batch<Tag>) {
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         return R::batch(rebound<Tag, Facts>(at), dims{n}, operand<tensor, bool>{x[static_cast<int>(K)], batched[K]}...);
@@ -6397,6 +7213,15 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
   l.kind->record(l, op, y, of, below, n);
 }
 
+/// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
+/// operators? Then a composition of them may be one pass over memory.
+bool are_unwatched(tensor const* x, std::size_t n);
+/// Is nothing registered for the operators?
+template <class... Tag>
+bool are_built_in() {
+  return (!registered<Tag>.load(std::memory_order_relaxed) && ...);
+}
+
 /// The kernel proper.
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
@@ -6439,6 +7264,10 @@ struct backend<detail::tensor_base> {
   static tensor full_on(tensor const& like, dims const& sizes, N v) {
     tensor const* base = &like;
     while (base->is_wrapped()) base = &base->inner();
+    if (subclass_object const* const o = base->object()) [[unlikely]] {
+      auto const make = [&] { return full(sizes, dims{static_cast<index_t>(like.dtype())}, v); };
+      return o->in_its_mode([](void const* f) { return (*static_cast<decltype(make) const*>(f))(); }, &make);
+    }
     constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
     if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
       return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
@@ -6532,6 +7361,15 @@ VARVE_LIBRARY dispatch_key_set keys_of_call(boxed_args const& x) {
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
   return keys - s.excluded;
+}
+VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
+  if (!this_thread_state.quiet()) return false;
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
+    if ((x[k].keys().bits & history) && x[k].requires_grad()) return false;
+  }
+  return true;
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   // What nothing watches goes straight to its kernel: the last step of every lowered call.
@@ -6783,7 +7621,7 @@ struct operator_node : grad_node {
     for (int k = 0; k < facts; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
-      for (index_t i : d) *w++ = i;
+      for (extent i : d) *w++ = i.number();
     }
     return r;
   }
@@ -7278,91 +8116,22 @@ struct defined_operator {
 template <class T = void>
 class registry {
 public:
-  static registry& instance() {
-    static registry* const r = new registry; // outlives every library, whatever the order of destruction
-    return *r;
-  }
+  static registry& instance();
   /// How much is kept: for tests.
   struct counts {
     std::size_t tables, functions, operators;
     bool operator==(counts const&) const = default;
   };
-  counts kept() {
-    spin_lock::held const on(lock_of_tables);
-    return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
-  }
+  counts kept();
 
   /// Defines an operator; null when there is one of that name. Nobody else can define it in between.
-  op_table const* define(void const* library, std::string const& name, operator_schema const& s) {
-    std::string schema = to_string(s);
-    schema.erase(0, schema.find('('));
-    spin_lock::held const on(lock_of_tables);
-    if (table_named(name.c_str())) return nullptr;
-    defined_operator* d = nullptr;
-    for (auto const& o : definitions_)
-      if (!o->library && o->name == name && o->schema == schema) d = o.get();
-    if (!d) {
-      definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
-      d = definitions_.back().get();
-      of(&d->registered).defined = true;
-    }
-    d->library = library;
-    rebuild(of(&d->registered));
-    d->entry.next = first_table();
-    first_table() = &d->entry;
-    return &d->table;
-  }
+  op_table const* define(void const* library, std::string const& name, operator_schema const& s);
   /// Registers a kernel, fallthrough or rule of an operator.
-  void add(op_table const* op, registration_record r, function_owner f = nullptr) {
-    spin_lock::held const on(lock_of_tables);
-    entry& e = of(op->registered);
-    int rules = 0;
-    for (auto const& o : e.records) {
-      rules += o.rule.call != nullptr;
-      if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
-        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " +
-                              (r.rule.call ? "rule" : "kernel") + " registered for " +
-                              (r.rule.call ? r.rule.kind : name(r.key)) +
-                              " already; the library that registered it must end first")
-                                 .c_str());
-    }
-    if (r.rule.call && rules == dispatch_table::most_rules)
-      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
-                            " kinds of transform, and no room for " + r.rule.kind +
-                            "; process it by a kernel for dispatch_key::transform")
-                               .c_str());
-    keep(r, f);
-    e.records.push_back(r);
-    rebuild(e);
-  }
-  void add_fallback(registration_record r, function_owner f = nullptr) {
-    spin_lock::held const on(lock_of_tables);
-    for (auto const& f : fallbacks_)
-      if (f.key == r.key)
-        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
-                              " is registered already; the library that registered it must end first")
-                                 .c_str());
-    keep(r, f);
-    fallbacks_.push_back(r);
-    rebuild_all();
-  }
+  void add(op_table const* op, registration_record r, function_owner f = nullptr);
+  void add_fallback(registration_record r, function_owner f = nullptr);
   /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and
   /// is told that it has no kernel.
-  void remove(void const* library) {
-    spin_lock::held const on(lock_of_tables);
-    for (table_entry** t = &first_table(); *t;) {
-      defined_operator* const d = definition((*t)->table);
-      if (d && d->library == library) *t = (*t)->next;
-      else t = &(*t)->next;
-    }
-    for (auto const& d : definitions_)
-      if (d->library == library) d->library = nullptr;
-    auto const mine = [&](registration_record const& r) { return r.library == library; };
-    bool const all = std::erase_if(fallbacks_, mine);
-    for (auto const& e : entries_)
-      if (std::erase_if(e->records, mine) && !all) rebuild(*e);
-    if (all) rebuild_all();
-  }
+  void remove(void const* library);
 
 private:
   template <class X>
@@ -7375,112 +8144,20 @@ private:
     many<registration_record> records;
   };
 
-  entry& of(slot s) {
-    for (auto const& e : entries_)
-      if (e->table == s) return *e;
-    entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
-    return *entries_.back();
-  }
-  defined_operator* definition(op_table const* t) {
-    for (auto const& d : definitions_)
-      if (&d->table == t) return d.get();
-    return nullptr;
-  }
+  entry& of(slot s);
+  defined_operator* definition(op_table const* t);
   /// Keeps the function of a record: the one given, or an equal one that is there already.
-  void keep(registration_record& r, function_owner& f) {
-    if (!f) return;
-    void*& self = r.rule.call ? r.rule.self : r.kernel.self;
-    if (f->equals)
-      for (auto const& k : functions_)
-        if (k->type == f->type && k->equals(k.get(), f.get())) {
-          self = k.get();
-          return;
-        }
-    self = f.get();
-    (f->equals ? functions_ : single_functions_).push_back(std::move(f));
-  }
+  void keep(registration_record& r, function_owner& f);
   /// The table of that content, for ever.
-  dispatch_table const* shared(dispatch_table const& t) {
-    for (auto const& k : tables_)
-      if (*k == t) return k.get();
-    tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
-    return tables_.back().get();
-  }
-  void rebuild_all() {
-    for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
-    for (auto const& e : entries_) rebuild(*e);
-  }
-  void rebuild(entry& e) {
-    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
-    e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
-  }
-  dispatch_table table_of_records(entry const& e) const {
-    dispatch_table t;
-    int rules = 0;
-    for (auto const& r : e.records)
-      if (r.rule.call) t.rules[rules++] = r.rule;
-    t.kernels = kernels_of_records(e);
-    kernel_inventory const fallbacks = fallbacks_of_all();
-    for (int i = 1; i < dispatch_key_count; ++i) {
-      auto const k = static_cast<dispatch_key>(i);
-      t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
-    }
-    t.at[0] = {&no_kernel};
-    t.stops = stops_of(t.kernels, fallbacks);
-    if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
-    return t;
-  }
-  static kernel_inventory kernels_of_records(entry const& e) {
-    kernel_inventory kernels;
-    if (!e.defined) kernels = built_in_kernels;
-    for (auto const& r : e.records) {
-      if (r.rule.call) continue;
-      r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
-    }
-    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
-    if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
-      for (int i = 1; i < dispatch_key_count; ++i)
-        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
-    return kernels;
-  }
-  kernel_inventory fallbacks_of_all() const {
-    kernel_inventory fallbacks = built_in_fallbacks;
-    for (auto const& f : fallbacks_) {
-      fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
-      fallbacks.direct &= ~kernel_inventory::bit(f.key);
-      f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
-    }
-    return fallbacks;
-  }
-  static boxed_kernel const* registered(entry const& e, dispatch_key k) {
-    for (auto const& r : e.records)
-      if (r.key == k && r.kernel.call) return &r.kernel;
-    return nullptr;
-  }
+  dispatch_table const* shared(dispatch_table const& t);
+  void rebuild_all();
+  void rebuild(entry& e);
+  dispatch_table table_of_records(entry const& e) const;
+  static kernel_inventory kernels_of_records(entry const& e);
+  kernel_inventory fallbacks_of_all() const;
+  static boxed_kernel const* registered(entry const& e, dispatch_key k);
   /// What stands at a key for which `resolve` decided so.
-  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const {
-    switch (where) {
-    case resolution::direct:
-      if (boxed_kernel const* own = registered(e, k)) return *own;
-      return unregistered.at[static_cast<int>(k)];
-    case resolution::composite_explicit_non_functional:
-      return *registered(e, dispatch_key::composite_explicit_non_functional);
-    case resolution::composite_explicit:
-      return *registered(e, dispatch_key::composite_explicit);
-    case resolution::composite_implicit:
-      return *registered(e, dispatch_key::composite_implicit);
-    case resolution::autograd:
-      return *registered(e, dispatch_key::autograd);
-    case resolution::fallback:
-      for (auto const& f : fallbacks_)
-        if (f.key == k) return f.kernel;
-      return unregistered.at[static_cast<int>(k)];
-    case resolution::fallthrough:
-      return {};
-    default:
-      return {&no_kernel};
-    }
-  }
+  boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const;
 
   many<std::unique_ptr<entry>> entries_;
   many<std::unique_ptr<dependent<defined_operator, T>>> definitions_;
@@ -7490,6 +8167,205 @@ private:
 };
 
 } // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+template <class T>
+registry<T>& registry<T>::instance() {
+  static registry* const r = new registry; // outlives every library, whatever the order of destruction
+  return *r;
+}
+template <class T>
+auto registry<T>::kept() -> counts {
+  spin_lock::held const on(lock_of_tables);
+  return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
+}
+template <class T>
+op_table const* registry<T>::define(void const* library, std::string const& name, operator_schema const& s) {
+  std::string schema = to_string(s);
+  schema.erase(0, schema.find('('));
+  spin_lock::held const on(lock_of_tables);
+  if (table_named(name.c_str())) return nullptr;
+  defined_operator* d = nullptr;
+  for (auto const& o : definitions_)
+    if (!o->library && o->name == name && o->schema == schema) d = o.get();
+  if (!d) {
+    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
+    d = definitions_.back().get();
+    of(&d->registered).defined = true;
+  }
+  d->library = library;
+  rebuild(of(&d->registered));
+  d->entry.next = first_table();
+  first_table() = &d->entry;
+  return &d->table;
+}
+template <class T>
+void registry<T>::add(op_table const* op, registration_record r, function_owner f) {
+  spin_lock::held const on(lock_of_tables);
+  entry& e = of(op->registered);
+  int rules = 0;
+  for (auto const& o : e.records) {
+    rules += o.rule.call != nullptr;
+    if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
+      throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") +
+                            " registered for " + (r.rule.call ? r.rule.kind : name(r.key)) +
+                            " already; the library that registered it must end first")
+                               .c_str());
+  }
+  if (r.rule.call && rules == dispatch_table::most_rules)
+    throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
+                          " kinds of transform, and no room for " + r.rule.kind +
+                          "; process it by a kernel for dispatch_key::transform")
+                             .c_str());
+  keep(r, f);
+  e.records.push_back(r);
+  rebuild(e);
+}
+template <class T>
+void registry<T>::add_fallback(registration_record r, function_owner f) {
+  spin_lock::held const on(lock_of_tables);
+  for (auto const& f : fallbacks_)
+    if (f.key == r.key)
+      throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
+                            " is registered already; the library that registered it must end first")
+                               .c_str());
+  keep(r, f);
+  fallbacks_.push_back(r);
+  rebuild_all();
+}
+template <class T>
+void registry<T>::remove(void const* library) {
+  spin_lock::held const on(lock_of_tables);
+  for (table_entry** t = &first_table(); *t;) {
+    defined_operator* const d = definition((*t)->table);
+    if (d && d->library == library) *t = (*t)->next;
+    else t = &(*t)->next;
+  }
+  for (auto const& d : definitions_)
+    if (d->library == library) d->library = nullptr;
+  auto const mine = [&](registration_record const& r) { return r.library == library; };
+  bool const all = std::erase_if(fallbacks_, mine);
+  for (auto const& e : entries_)
+    if (std::erase_if(e->records, mine) && !all) rebuild(*e);
+  if (all) rebuild_all();
+}
+template <class T>
+auto registry<T>::of(slot s) -> entry& {
+  for (auto const& e : entries_)
+    if (e->table == s) return *e;
+  entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
+  return *entries_.back();
+}
+template <class T>
+defined_operator* registry<T>::definition(op_table const* t) {
+  for (auto const& d : definitions_)
+    if (&d->table == t) return d.get();
+  return nullptr;
+}
+template <class T>
+void registry<T>::keep(registration_record& r, function_owner& f) {
+  if (!f) return;
+  void*& self = r.rule.call ? r.rule.self : r.kernel.self;
+  if (f->equals)
+    for (auto const& k : functions_)
+      if (k->type == f->type && k->equals(k.get(), f.get())) {
+        self = k.get();
+        return;
+      }
+  self = f.get();
+  (f->equals ? functions_ : single_functions_).push_back(std::move(f));
+}
+template <class T>
+dispatch_table const* registry<T>::shared(dispatch_table const& t) {
+  for (auto const& k : tables_)
+    if (*k == t) return k.get();
+  tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
+  return tables_.back().get();
+}
+template <class T>
+void registry<T>::rebuild_all() {
+  for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
+  for (auto const& e : entries_) rebuild(*e);
+}
+template <class T>
+void registry<T>::rebuild(entry& e) {
+  bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
+  e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
+}
+template <class T>
+dispatch_table registry<T>::table_of_records(entry const& e) const {
+  dispatch_table t;
+  int rules = 0;
+  for (auto const& r : e.records)
+    if (r.rule.call) t.rules[rules++] = r.rule;
+  t.kernels = kernels_of_records(e);
+  kernel_inventory const fallbacks = fallbacks_of_all();
+  for (int i = 1; i < dispatch_key_count; ++i) {
+    auto const k = static_cast<dispatch_key>(i);
+    t.at[i] = kernel_of(e, k, resolve(t.kernels, fallbacks, k));
+  }
+  t.at[0] = {&no_kernel};
+  t.stops = stops_of(t.kernels, fallbacks);
+  if (boxed_kernel const* c = registered(e, dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+  return t;
+}
+template <class T>
+kernel_inventory registry<T>::kernels_of_records(entry const& e) {
+  kernel_inventory kernels;
+  if (!e.defined) kernels = built_in_kernels;
+  for (auto const& r : e.records) {
+    if (r.rule.call) continue;
+    r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
+  }
+  // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+  if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
+    for (int i = 1; i < dispatch_key_count; ++i)
+      if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);
+  return kernels;
+}
+template <class T>
+kernel_inventory registry<T>::fallbacks_of_all() const {
+  kernel_inventory fallbacks = built_in_fallbacks;
+  for (auto const& f : fallbacks_) {
+    fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
+    fallbacks.direct &= ~kernel_inventory::bit(f.key);
+    f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
+  }
+  return fallbacks;
+}
+template <class T>
+boxed_kernel const* registry<T>::registered(entry const& e, dispatch_key k) {
+  for (auto const& r : e.records)
+    if (r.key == k && r.kernel.call) return &r.kernel;
+  return nullptr;
+}
+template <class T>
+boxed_kernel registry<T>::kernel_of(entry const& e, dispatch_key k, resolution where) const {
+  switch (where) {
+  case resolution::direct:
+    if (boxed_kernel const* own = registered(e, k)) return *own;
+    return unregistered.at[static_cast<int>(k)];
+  case resolution::composite_explicit_non_functional:
+    return *registered(e, dispatch_key::composite_explicit_non_functional);
+  case resolution::composite_explicit:
+    return *registered(e, dispatch_key::composite_explicit);
+  case resolution::composite_implicit:
+    return *registered(e, dispatch_key::composite_implicit);
+  case resolution::autograd:
+    return *registered(e, dispatch_key::autograd);
+  case resolution::fallback:
+    for (auto const& f : fallbacks_)
+      if (f.key == k) return f.kernel;
+    return unregistered.at[static_cast<int>(k)];
+  case resolution::fallthrough:
+    return {};
+  default:
+    return {&no_kernel};
+  }
+}
+} // namespace varve::detail
+#endif
 
 // ---- varve/dispatch/library.hpp
 namespace varve {
@@ -8162,7 +9038,7 @@ VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    if constexpr (floating<T>) return kernel::select<T>(a == a, m, a);
     else return m;
   } else return a > b || a != a ? a : b;
 }
@@ -8172,7 +9048,7 @@ VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a < b, a, b);
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    if constexpr (floating<T>) return kernel::select<T>(a == a, m, a);
     else return m;
   } else return a < b || a != a ? a : b;
 }
@@ -8544,7 +9420,7 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
   dims r;
   int const shift = from.n - to.n;
   for (int k = 0; k < from.n; ++k)
-    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
+    if (k < shift || (!known_equal(to[k - shift], from[k]) && to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
   return r;
 };
 } // namespace detail
@@ -8610,7 +9486,7 @@ constexpr int logical_rank(operand<V, F> const& o) {
 }
 inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
   dims r{sizes[0]};
-  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
+  for (int k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
   for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
   return r;
 };
@@ -9030,9 +9906,9 @@ namespace detail {
 constexpr layout reshaped(layout const& from, dims const& sizes) {
   layout r = contiguous_layout(sizes);
   r.offset = from.offset;
-  if (numel(sizes) == 0 || from.contiguous()) return r;
+  if (from.contiguous() || numel(sizes) == 0) return r;
   int t = sizes.n - 1;
-  index_t chunk = 1, filled = 1, step = from.strides.back();
+  extent chunk = 1, filled = 1, step = from.strides.back();
   for (int f = from.sizes.n - 1; f >= 0; --f) {
     chunk *= from.sizes[f];
     if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
@@ -9052,21 +9928,23 @@ constexpr layout reshaped(layout const& from, dims const& sizes) {
 
 /// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
 inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int unknown = -1;
-  index_t known = 1;
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
-    if (r[k] != -1) known *= r[k];
-    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
-    else unknown = k;
-  }
-  if (unknown >= 0) {
-    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
-    r[unknown] = numel(from) / known;
-  }
-  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
-  return r;
+  auto const resolved = [&](auto const& wanted, auto const& present) {
+    auto const all = numel(present);
+    std::remove_const_t<decltype(all)> known = 1;
+    int unknown = -1;
+    for (int k = 0; k < wanted.n; ++k) {
+      if (wanted[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
+      if (!known_equal(wanted[k], -1)) known = wrapping_product(known, wanted[k]);
+      else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
+      else unknown = k;
+    }
+    bool const fits = unknown < 0 ? known == all : known != 0 && all % known == 0;
+    if (!fits) refuse::shapes_do_not_match("reshape", from, sizes);
+    dims r = sizes;
+    if (unknown >= 0) r[unknown] = all / known;
+    return r;
+  };
+  return on_sizes(resolved, sizes, from);
 };
 } // namespace detail
 
@@ -9487,13 +10365,13 @@ struct axis_set {
 
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
-  index_t const results = numel(kept.sizes);
+  index_t const results = numel(varve::detail::as_numbers(kept.sizes));
   r.clear(results, out);
-  if (numel(sizes) == 0) return;
+  if (numel(varve::detail::as_numbers(sizes)) == 0) return;
   dims const out_strides = contiguous_strides(kept.sizes);
-  operand const source(in.data, kept.strides.v, in.itemsize);
-  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
-  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
+  operand const source(in.data, kept.strides.numbers(), in.itemsize);
+  walk to(kept.sizes, {out, out_strides.numbers(), r.itemsize}, &source, 1);
+  walk from(reduced.sizes, {in.data, reduced.strides.numbers(), in.itemsize}, nullptr, 0);
   index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
   index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
   bool const rows = step == in.itemsize || n == 1;
@@ -9532,7 +10410,7 @@ template <class = void>
 VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
   if (r == reduction::max || r == reduction::min)
     for (int d = 0; d < sizes.n; ++d)
-      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0)
+      if ((axes >> d & 1u) != 0 && sizes.numbers()[d] == 0)
         refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
   detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes,
                         out);
@@ -9575,7 +10453,7 @@ auto extreme_finder(bool greatest) {
 /// `torch.argmin`)
 template <class = void>
 VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
-  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
+  if (axis < 0 ? numel(varve::detail::as_numbers(sizes)) == 0 : sizes.n > 0 && sizes.numbers()[axis] == 0)
     refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
   auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
   constexpr index_t block = 256;
@@ -9592,15 +10470,15 @@ VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, ope
   // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
   bool const whole = axis < 0 || sizes.n == 0;
   if (whole && detail::is_contiguous(sizes, in.strides))
-    return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+    return scan(static_cast<char const*>(in.data), numel(varve::detail::as_numbers(sizes)), in.itemsize, 0, out);
   int const scanned = whole ? sizes.n - 1 : axis;
   detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
-  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
+  index_t const n = sizes.numbers()[scanned], positions = numel(varve::detail::as_numbers(outer.sizes));
   for (index_t k = 0; k < positions; ++k) {
     auto const* p = static_cast<char const*>(in.data);
     index_t rest = k;
-    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--])
-      p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.numbers()[d--])
+      p += rest % outer.sizes.numbers()[d] * outer.strides.numbers()[d] * in.itemsize;
     scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
   }
 }
@@ -9617,10 +10495,10 @@ inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
   if (axes.n == 0)
     for (int k = 0; k < sizes.n; ++k) r.push_back(k);
   for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k], sizes.n);
+    int const a = wrap_axis(axes[k].number(), sizes.n);
     if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
     int at = r.n;
-    while (at > 0 && r[at - 1] > a) --at;
+    while (at > 0 && r[at - 1].number() > a) --at;
     if (sizes.n > 0) r.insert(at, a);
   }
   return r;
@@ -9641,8 +10519,8 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   meta const m = rules<Tag>::shape(at, in, 1);
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
-  for (index_t a : at[0]) axes |= 1u << a;
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
+  for (extent a : at[0]) axes |= 1u << a.number();
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().numbers()), axes, r.raw());
   return r;
 }
 template <class Fold>
@@ -9687,12 +10565,12 @@ constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T 
   int k_out = 0;
   for (int k = 0; k < x.sizes.n; ++k) {
     bool const gone = at[0].contains(k);
-    step[k] = gone ? 0 : out.strides[k_out];
+    step[k] = gone ? extent(0) : out.strides[k_out];
     if (!gone || at[1][0]) ++k_out;
   }
   for_each_index(x.sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
+    for (int k = 0; k < i.n; ++k) o += i[k].number() * step[k].number();
     f(out.data[o], static_cast<T const&>(x.at(i)));
   });
 }
@@ -9722,7 +10600,7 @@ struct rules<sum_t> : rule::reduction {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = R(0);
     detail::for_each_reduced(at, out, x, [](R& r, T v) {
       if constexpr (std::is_integral_v<R>) r = kernel::add<R>(r, v);
       else r += static_cast<R>(v);
@@ -10260,7 +11138,7 @@ void dynamic_level::record_done(layer& l, boxed_op const& op, Y& y, tensor const
 /// ... of `vmap`: what only that needs.
 struct batch_level : dynamic_level {
   /// Size of the mapped dimension, and what random operators do.
-  index_t batch_size = 0;
+  extent batch_size = 0;
   random_policy random = random_policy::error;
   /// That of a layer which is one of `vmap`.
   static batch_level const& of(layer const& l) {
@@ -10733,6 +11611,174 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 }
 
 } // namespace varve::detail
+
+// ---- varve/kernel/convert_batch.hpp
+/// @file
+/// Elements of any type in batches of floats: how they come there from memory, stay what their type holds, and go back.
+namespace varve::kernel {
+
+namespace detail {
+/// As many elements of `E` as a batch of `T` has lanes.
+template <class E, class T>
+struct beside {
+  typedef E type __attribute__((vector_size(sizeof(E) * lanes<T>)));
+};
+template <class E, class T>
+using beside_t = typename beside<E, T>::type;
+template <lane T, class X>
+VARVE_INLINE batch<T> lanes_of(X const& x) {
+  return std::bit_cast<batch<T>>(__builtin_convertvector(x, beside_t<T, T>));
+}
+/// As many bytes as `T` has lanes: g++ 12 converts so short vectors one by one.
+template <class T>
+VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
+  unsigned char bytes[lanes<T>];
+  std::memcpy(bytes, p, sizeof bytes);
+#if VARVE_USE_XSIMD && defined(__AVX2__)
+#ifdef __AVX512F__
+  if constexpr (lanes<T> == 16)
+    return std::bit_cast<beside_t<std::int32_t, T>>(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(bytes))));
+  else
+#endif
+      if constexpr (lanes<T> == 8)
+    return std::bit_cast<beside_t<std::int32_t, T>>(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(bytes))));
+  else if constexpr (lanes<T> == 4)
+    return std::bit_cast<beside_t<std::int32_t, T>>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(std::bit_cast<int>(bytes))));
+  else
+#endif
+    return __builtin_convertvector(std::bit_cast<beside_t<unsigned char, T>>(bytes), beside_t<std::int32_t, T>);
+}
+template <class T>
+VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
+#if VARVE_USE_XSIMD && defined(__AVX2__)
+#ifdef __AVX512F__
+  if constexpr (lanes<T> == 16)
+    return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
+#endif
+  [[maybe_unused]] __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  if constexpr (lanes<T> == 4) {
+    int const bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(std::bit_cast<__m128i>(x), low));
+    std::memcpy(p, &bytes, sizeof bytes);
+  } else if constexpr (lanes<T> == 8) {
+    __m256i const bytes = _mm256_shuffle_epi8(std::bit_cast<__m256i>(x), _mm256_broadcastsi128_si256(low));
+    _mm_storel_epi64(static_cast<__m128i*>(p),
+                     _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+  } else
+#endif
+  {
+    auto const bytes = __builtin_convertvector(x, beside_t<unsigned char, T>);
+    std::memcpy(p, &bytes, sizeof bytes);
+  }
+}
+/// `v` where it is in [-bound, bound), else -bound.
+template <lane T>
+VARVE_INLINE batch<T> bounded(batch<T> const& v, T bound) {
+  batch<T> const least(-bound);
+  return kernel::select<T>(v < batch<T>(bound), kernel::select<T>(v >= least, v, least), least); // NaN too
+}
+} // namespace detail
+
+/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around;
+/// infinities and NaN become 0. `V` is a batch or a scalar.
+template <class E, class V>
+VARVE_INLINE V wrapped_any(V const& v) {
+  using T = element_t<V>;
+  auto const f = [](T x) { return static_cast<T>(kernel::wrapped<E>(x)); };
+  if constexpr (is_batch<V>) return kernel::lanewise<T>(f, v);
+  else return f(v);
+}
+/// ... faster, none beyond 2^51.
+template <class E, lane T>
+VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
+  if constexpr (std::is_same_v<E, bool>) {
+    return kernel::from_mask<T>(kernel::to_mask<T>(v));
+  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
+    return v;
+  } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
+    return kernel::wrapped_any<E>(v);
+  } else if constexpr (std::is_integral_v<T> && sizeof(E) == 1) {
+    return v & batch<T>(T(255));
+  } else if constexpr (std::is_integral_v<T>) {
+    batch<T> const sign(T(2147483648));
+    return ((v & batch<T>(T(4294967295))) ^ sign) - sign;
+  } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
+    using bits = detail::beside_t<std::uint64_t, T>;
+    constexpr bool byte = sizeof(E) == 1;
+    bits const low = std::bit_cast<bits>(v + batch<T>(6755399441055744.0)) & (byte ? 0xffu : 0xffffffffu);
+    bits const number = (byte ? low : low ^ 0x80000000u) | 0x4330000000000000u;
+    return std::bit_cast<batch<T>>(number) - batch<T>(byte ? 4503599627370496.0 : 4503599627370496.0 + 2147483648.0);
+  }
+}
+/// Floats as the integers or flags that `cast<E>` makes of them, or as `E` rounds them.
+template <class E, lane T>
+VARVE_INLINE batch<T> through(batch<T> const& v) {
+  if constexpr (std::is_same_v<E, bool>) return kernel::wrapped<bool>(v);
+  else if constexpr (std::is_floating_point_v<E> && sizeof(E) >= sizeof(T)) return v;
+  else if constexpr (sizeof(v) <= 16 || sizeof(E) == 1)
+    return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
+  else if constexpr (std::is_floating_point_v<E>)
+    return detail::lanes_of<T>(
+        __builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
+  else return detail::bounded(kernel::trunc(v), sizeof(E) == 4 ? T(2147483648.0) : T(9223372036854775808.0));
+}
+/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch
+/// or a scalar.
+template <class E, class V>
+VARVE_INLINE V wrapped_product(V const& x, V const& y) {
+  using T = element_t<V>;
+  if constexpr (std::is_same_v<E, bool>) {
+    return kernel::mul(x, y);
+  } else if constexpr (is_batch<V> && lanes<T> > 1) {
+    using whole = detail::beside_t<std::uint32_t, T>;
+    using integers = detail::beside_t<std::int32_t, T>;
+    auto const bits = [](V const& v) {
+      return std::bit_cast<whole>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), integers));
+    };
+    return detail::lanes_of<T>(std::bit_cast<integers>(bits(x) * bits(y) & (sizeof(E) == 1 ? 255u : ~0u)));
+  } else {
+    auto const f = [](T a, T b) {
+      return static_cast<T>(kernel::wrapped<E>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b)));
+    };
+    if constexpr (is_batch<V>) return kernel::lanewise<T>(f, x, y);
+    else return f(x, y);
+  }
+}
+
+/// As many elements from `p` on as there are lanes of `T`.
+template <lane T, class E>
+VARVE_INLINE batch<T> load_converted(E const* p) {
+  if constexpr (lanes<T> == 1) {
+    return batch<T>(static_cast<T>(*p));
+  } else if constexpr (sizeof(E) == 1) {
+    return detail::lanes_of<T>(detail::load_bytes<T>(p));
+  } else {
+    detail::beside_t<E, T> x;
+    std::memcpy(&x, p, sizeof x);
+    return detail::lanes_of<T>(x);
+  }
+}
+/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none
+/// (`Fits`).
+template <bool Fits = false, class E, lane T>
+VARVE_INLINE void store_converted(E* p, batch<T> const& v) {
+  if constexpr (lanes<T> == 1 || (!Fits && std::is_integral_v<E> && sizeof(E) < 8)) {
+    T x[lanes<T>];
+    kernel::store(x, v);
+    for (std::size_t l = 0; l < lanes<T>; ++l) p[l] = kernel::wrapped<E>(x[l]);
+  } else {
+    auto const x = std::bit_cast<detail::beside_t<T, T>>(v);
+    if constexpr (sizeof(E) == 1) {
+      detail::store_bytes<T>(p, __builtin_convertvector(x, detail::beside_t<std::int32_t, T>));
+    } else {
+      auto const y = __builtin_convertvector(x, detail::beside_t<E, T>);
+      std::memcpy(p, &y, sizeof y);
+    }
+  }
+}
+
+} // namespace varve::kernel
 
 // ---- varve/kernel/nearest.hpp
 namespace varve::kernel {
@@ -11271,8 +12317,27 @@ constexpr T pow(T x, T y) {
     return static_cast<T>(r);
   }
 }
+namespace detail {
+/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves about half an ulp of
+/// float.
+VARVE_INLINE void pow_of_half(float* x, float const* y) {
+  auto const power = kernel::load_converted<double>(y) * logarithm::log<double>(kernel::load_converted<double>(x));
+  kernel::store_converted<true>(x, exponential::exp(power));
+}
+} // namespace detail
 template <lane T>
 VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
+  if constexpr (std::is_same_v<T, float> && lanes<T> > 1 && lanes<T> == 2 * lanes<double>) {
+    batch<T> const zero(T(0)), infinity(std::numeric_limits<T>::infinity());
+    batch<T> const usual = kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
+                           kernel::from_mask<T>(kernel::abs(y) < infinity);
+    if (!kernel::any<T>(usual == zero)) [[likely]] {
+      T a[lanes<T>], b[lanes<T>];
+      kernel::store(a, x), kernel::store(b, y);
+      detail::pow_of_half(a, b), detail::pow_of_half(a + lanes<double>, b + lanes<double>);
+      return kernel::load(a);
+    }
+  }
   return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
 }
 
@@ -11466,6 +12531,49 @@ constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
     return beyond(v, bound);
   }
 }
+/// What the composition below computes of floating numbers and bounds that are no NaN.
+struct limit_both {
+  template <class V>
+  VARVE_INLINE V operator()(V const& x, V const& low, V const& high) const {
+    V const raised = kernel::where(kernel::lt(x, low), low, x);
+    return kernel::where(kernel::gt(raised, high), high, raised);
+  }
+};
+template <class = void>
+inline constexpr pointwise_info limits_in_one_pass{
+    "clamp",
+    3,
+    0,
+    false,
+    false,
+    true,
+    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &kernel::contiguous<float, float, limit_both, 3>,
+     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr}};
+/// A bound that replaces nothing where there is none.
+template <class B>
+tensor bound_of(B const& b, double none) {
+  if constexpr (is_none<B>) return tensor::from_number(none);
+  else return tensor::from_number(b);
+}
+template <class B>
+constexpr bool is_plain_bound(B const& b) {
+  if constexpr (is_none<B>) return true;
+  else if constexpr (number<B>) return b == b;
+  else return false;
+}
+/// Is a tensor to be limited by numbers, and does nothing watch? Then one pass does it, without flags in memory.
+template <class X>
+bool limits_at_once(X const& x) {
+  return are_unwatched(&x, 1) && (x.dtype() == dtype::float32 || x.dtype() == dtype::float64) && !x.is_number() &&
+         are_built_in<lt_t, gt_t, where_t>();
+}
+template <class X, class Lo, class Hi>
+X limited(X const& x, Lo const& low, Hi const& high) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  X const from = detail::bound_of(low, -infinity), to = detail::bound_of(high, infinity);
+  X const* const all[] = {&x, &from, &to};
+  return detail::run_pointwise(detail::limits_in_one_pass<>, all);
+}
 } // namespace detail
 
 /// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; a bound that is NaN gives NaN;
@@ -11476,6 +12584,9 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
+    if constexpr (std::is_same_v<X, tensor> && (is_none<Lo> || number<Lo>) && (is_none<Hi> || number<Hi>))
+      if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x))
+        return detail::limited(x, low, high);
     auto raise = [](auto const& v, auto const& lo) {
       return where(detail::is_replaced(v, lo, lt), detail::within_range_of(op_name, v, lo), v);
     };
@@ -11704,7 +12815,7 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
   tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
   dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
-  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
+  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().numbers()), operand_of(source, strides.numbers()));
   x.bump_version();
   return x;
 }
@@ -11900,6 +13011,208 @@ inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return 
 
 } // namespace varve
 
+// ---- varve/rule/moving.hpp
+/// @file
+/// What operators that put elements somewhere are made of, in either world.
+namespace varve::detail {
+
+/// Zeros for all elements of a fresh result.
+template <class R>
+constexpr void clear(strided<R> const& out) {
+  index_t const n = numel(out.sizes);
+  if (std::is_constant_evaluated())
+    for (index_t k = 0; k < n; ++k) out.data[k] = R{};
+  else if (n > 0) std::memset(static_cast<void*>(out.data), 0, static_cast<std::size_t>(n) * sizeof(R));
+}
+template <class R>
+constexpr void assign_row(index_t n, row_of<R> out, row_of<R const> x) {
+  if (!std::is_constant_evaluated() && out.step == 1 && x.step == 1)
+    std::memcpy(static_cast<void*>(out.data), x.data, static_cast<std::size_t>(n) * sizeof(R));
+  else
+    for (index_t i = 0; i < n; ++i) out[i] = x[i];
+}
+/// The elements of `x` written to those of `out`, which has its sizes; they may not overlap.
+template <class R>
+constexpr void assign(strided<R> const& out, strided<R const> const& x) {
+  for_each_row(x.sizes, [](index_t n, auto to, auto from) { detail::assign_row<R>(n, to, from); }, out, x);
+}
+/// ... of tensors.
+template <int Bytes>
+void assign(strided<kernel::item<Bytes>> const& out, strided<kernel::item<Bytes> const> const& x) {
+  index_t to[max_rank], from[max_rank];
+  for (int d = 0; d < x.sizes.n; ++d) to[d] = out.strides[d], from[d] = x.strides[d];
+  kernel::copy_strided(x.sizes, {static_cast<void*>(out.data), to, Bytes},
+                       {static_cast<void const*>(x.data), from, Bytes});
+}
+/// The elements of `x` added to those of `out`, one after the other.
+template <class R>
+constexpr void add_row(index_t n, row_of<R> out, row_of<R const> x) {
+  index_t i = 0;
+  if constexpr (kernel::lane<R>)
+    if (!std::is_constant_evaluated() && out.step == 1 && x.step == 1)
+      for (constexpr index_t L = kernel::lanes<R>; i + L <= n; i += L)
+        kernel::store(out.data + i, kernel::batch<R>(kernel::load(out.data + i) + kernel::load(x.data + i)));
+  for (; i < n; ++i) out[i] = kernel::add<R>(out[i], x[i]);
+}
+} // namespace varve::detail
+
+// ---- varve/op/slice.hpp
+namespace varve {
+
+/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+template <index_t... I>
+inline constexpr ints<I...> range{};
+/// "To the end of the axis", whatever its size.
+inline constexpr index_t end = INT64_MAX;
+
+namespace detail {
+/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
+                                           dims const& sizes) __attribute__((always_inline)) {
+  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
+  int const a = wrap_axis(axis[0].number(), sizes.n);
+  auto const bounds = [a](auto n, auto from, auto to, index_t step) {
+    if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+    auto const bound = [n](auto i) { return i < 0 ? (i + n < 0 ? decltype(n)(0) : i + n) : i > n ? n : i; };
+    auto const start = bound(from), stop = bound(to);
+    return dims{a, start, stop < start ? start : stop, step};
+  };
+  extent const n = sizes[a];
+  return on_sizes(bounds, n, range.n > 0 ? range[0] : extent(0),
+                  range.n > 1 && !known_equal(range[1], end) ? range[1] : n, range.n > 2 ? range[2] : extent(1));
+};
+inline constexpr auto count_of_slice = [](auto start, auto stop, auto step) {
+  return (stop - start + step - 1) / step;
+};
+constexpr extent slice_count(dims const& r) { return count_of_slice(r[1], r[2], r[3]); }
+inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
+} // namespace detail
+
+/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
+template <>
+struct rules<slice_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
+    return attributes(detail::normalize_slice(dims{at[0][0]}, at[0].sub(1, at[0].n), in[0].sizes));
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    dims const& r = at[0];
+    int const a = static_cast<int>(r[0].number());
+    struct placed {
+      extent count, stride, offset;
+    };
+    auto const part = [](auto start, auto stop, auto step, auto stride, auto offset) {
+      return placed{detail::count_of_slice(start, stop, step), stride * step, offset + start * stride};
+    };
+    placed const p = on_sizes(part, r[1], r[2], r[3], in.strides[a], in.offset);
+    layout l = in;
+    l.sizes[a] = p.count;
+    l.strides[a] = p.stride;
+    l.offset = p.offset;
+    return l;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return slice_backward(g, shape_of(x), op.a);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
+  }
+};
+
+/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+template <>
+struct rules<slice_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    detail::require_sizes("slice_backward", at[0]);
+    meta const whole{in[0].type, at[0]};
+    attributes const r(at[0], rules<slice_t>::checked(attributes(at[1]), &whole)[0]);
+    dims part = r[0];
+    part[static_cast<int>(r[1][0])] = detail::slice_count(r[1]);
+    if (!(part == in[0].sizes)) refuse::shapes_do_not_match("slice_backward", in[0].sizes, part);
+    return r;
+  }
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    detail::clear(out);
+    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
+    if (numel(g.sizes)) detail::assign(strided<R>{out.data + l.offset, l.sizes, l.strides}, g);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return bind<slice_t>(op.b)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
+  }
+};
+
+namespace detail {
+/// {start, stop, step} of a call, as far as it has them.
+template <class... R>
+constexpr dims bounds_of(R const&... r) {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
+  else return dims(r...);
+}
+/// Would a trace clamp bounds to what stands for a symbolic size?
+template <class X>
+constexpr bool is_beyond_a_symbol(X const& x, dims const& axis, dims const& range) {
+  dims const sizes = to_dims(shape_of(x));
+  if (sizes.n == 0) return false;
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  bool beyond = false;
+  for (int k = 0; k < range.n && k < 2; ++k) beyond |= range[k] != end && (range[k] > n || range[k] < -n);
+  return beyond && backend<typename decltype(base_tag<X>())::type>::may_be_symbolic(base_value(x), n);
+}
+} // namespace detail
+
+template <value X, class A, class... R>
+constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (traced_value<X>)
+    if (detail::is_beyond_a_symbol(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...)))
+      refuse::bound_lies_beyond_what_a_symbolic_size_is_while_traced("slice");
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
+    return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+}
+template <value G, class S, class R>
+constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
+  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
+}
+
+/// The values at one index of an axis; the axis goes.
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
+  template <value X, class A, class I>
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
+    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      int const a = wrap_axis(axis[0], sizes.n);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
+        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : extent(0));
+      extent const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+      return dims{a, k, k + 1, 1};
+    };
+    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
+    auto without = [](dims const& s, dims const& r) {
+      dims d = s;
+      return d.erase(static_cast<int>(r[0]));
+    };
+    auto part = bind<slice_t>(r)(x);
+    return reshape(part, on_dims(without, shape_of(part), r));
+  }
+} select{};
+
+} // namespace varve
+
 // ---- varve/interpreter/engine.hpp
 /// @file
 /// A run counts for each node what must come before it, then runs nodes whose count is zero. A chain of a million nodes
@@ -12058,6 +13371,27 @@ private:
     else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  /// Adds the cotangent of a slice, which is zero elsewhere, to what others gave its operand: so n slices of one value
+  /// cost what they show, not n times the whole. False where somebody could tell the difference.
+  VARVE_NOINLINE bool adds_part(grad_node& n, boxed_args const& g) {
+    if (n.type != &operator_node::type_ || n.extra || n.next[0].nr() != 0 || !g[0].defined()) return false;
+    op_table const& t = *static_cast<operator_node&>(n).table;
+    T const &sum = tasks_[place(n.next[0].to())].first, &part = g[0];
+    if (!sum.defined() || !t.handle || t.handle() != &handle<dependent<slice_t, T>> ||
+        t.registered->load(std::memory_order_relaxed))
+      return false;
+    if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
+        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())
+      return false;
+    T const here = sum.with_layout(
+        rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
+    if (!(here.sizes() == part.sizes())) return false;
+    kernel::operand const in[] = {operand_of(here, here.strides().numbers()),
+                                  operand_of(part, part.strides().numbers())};
+    kernel::pointwise(here.sizes(), in[0], in, 2, info_of<dependent<add_t, T>>.loops[static_cast<int>(sum.dtype())]);
+    if (!keep_) n.type->release(n);
+    return true;
+  }
   static void take_rest(task& t, boxed_args& g) {
     int const n = t.at->results - 1;
     for (int i = 0; i < n; ++i)
@@ -12147,7 +13481,8 @@ void backward_run<T>::run() {
     if (n.results > 1) take_rest(tasks[k], g);
     if (n.extra) n.extra->arrived(n, g);
     if (tasks[k].is_captured) hand_out(n, g);
-    boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+    bool const added = n.count == 1 && tasks[k].needed && n.next[0] && adds_part(n, g);
+    boxed_args out = tasks[k].needed && !added ? cotangents_of_operands(n, g) : boxed_args();
     for (int i = 0; i < n.count; ++i) {
       if (!n.next[i]) continue;
       std::uint32_t const to = place(n.next[i].to());
@@ -12609,6 +13944,26 @@ grad_node* record_function(F pullback, std::vector<edge> edges, int results, cha
 
 } // namespace varve::detail
 
+// ---- varve/interpreter/mirror_autograd_meta.hpp
+namespace varve {
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
+/// ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  if (!from.requires_grad()) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
+    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+  };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
+}
+
+} // namespace varve
+
 // ---- varve/interpreter/eager.hpp
 namespace varve {
 
@@ -12918,16 +14273,18 @@ inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes)
 };
 inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
   dims r = strides;
-  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
+  return r.insert(0, numel(batched_sizes) / (known_equal(batched_sizes[0], 0) ? extent(1) : batched_sizes[0]));
 };
 inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
-  index_t last = offset[0];
-  bool fits = sizes.n == strides.n && offset[0] >= 0;
+  extent last = offset[0];
+  bool fits = sizes.n == strides.n && last.is_size() && last >= 0;
   for (int k = 0; fits && k < sizes.n; ++k) {
-    fits = sizes[k] >= 0 && strides[k] >= 0;
-    index_t step = 0; // what overflows lies outside
-    fits =
-        fits && !__builtin_mul_overflow(sizes[k] - 1, strides[k], &step) && !__builtin_add_overflow(last, step, &last);
+    extent const size = sizes[k], stride = strides[k];
+    fits = size.is_size() && stride.is_size() && size >= 0 && stride >= 0;
+    if (index_t step = 0; fits && are_numbers(dims{last, size, stride})) // what overflows lies outside
+      fits = !__builtin_mul_overflow(size.number() - 1, stride.number(), &step) &&
+             !__builtin_add_overflow(last.number(), step, &last.bits) && last.is_number();
+    else if (fits) last += (size - 1) * stride;
   }
   if (fits) require_sizes("as_strided", sizes);
   if (!fits || (numel(sizes) > 0 && last >= numel(from)))
@@ -12989,9 +14346,11 @@ struct rules<as_strided_backward_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = kernel::add<R>(part.at(i), g.at(i)); });
+    detail::clear(out);
+    if (numel(g.sizes))
+      for_each_row(
+          g.sizes, [](index_t n, auto to, auto from) { detail::add_row<R>(n, to, from); },
+          strided<R>{out.data + at[2][0], g.sizes, at[1]}, g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
@@ -13016,13 +14375,13 @@ struct rules<as_strided_scatter_t> {
     return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
   }
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
-    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
+    detail::assign(out, x);
+    if (numel(source.sizes)) detail::assign(strided<R>{out.data + at[1][0], source.sizes, at[0]}, source);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
@@ -13422,21 +14781,6 @@ inline void tensor::set_data(tensor const& y) const {
   }
 }
 
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
-/// ask for; nothing when `from` requires none (FN-35).
-template <class T = tensor>
-void mirror_autograd_meta(T const& from, T const& to) {
-  if (!from.requires_grad()) return;
-  if (from.is_leaf()) {
-    to.requires_grad_();
-    return;
-  }
-  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
-  };
-  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
-}
-
 #if VARVE_DEFINES
 template <class On>
 void detail::require_grad(tensor const& t, bool on) {
@@ -13509,6 +14853,18 @@ void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
   refuse_write_at_level(op, in.self->kind->name,
                         "a captured tensor is written into; pass it as an argument, or use the functional operator");
 }
+/// A trace that began after a level, and runs below it, runs the function of a higher-order operator for its graph: a
+/// branch that is not taken, a step that a loop may not make. The level may not take its writes for done.
+inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor const& x) {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below) {
+    if (!l->kind->is_trace()) continue;
+    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !x.is_made_since(l->epoch))
+      refuse_write_at_level(op, level.kind->name,
+                            "the function of a higher-order operator writes into its operand, or into what it "
+                            "captures; return the new value instead");
+    return;
+  }
+}
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
@@ -13537,6 +14893,7 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
   if (!in.mine(self)) return op(t.primal), self;
+  refuse_before_trace(*in.self, op, self);
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
       throw autograd_error((std::string("varve: ") + op.name() +
@@ -13558,6 +14915,15 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
          edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
   return self;
 }
+/// What was just written, for rules that read the result: with the history that it has now, and none that comes later
+/// (which could lead to what the rules made of it).
+template <class T = tensor>
+T as_written(T const& y) {
+  if (y.is_wrapped()) return y;
+  T const r = y.alias();
+  if (edge e = eager_history(y)) r.set_history(static_cast<edge&&>(e));
+  return r;
+}
 /// Of pairs: the tangent changes with the value.
 template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
@@ -13567,10 +14933,11 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   if (!any && !in.mine(x[0])) return refuse_captured(in, op, x[0]), op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
   if (!in.mine(x[0])) return op(d.primal), x[0];
+  refuse_before_trace(*in.self, op, x[0]);
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);
-  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, y.is_wrapped() ? y : y.alias(), before));
+  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, as_written(y), before));
   return x[0];
 }
 /// Of slices: the memory of all is written at once.
@@ -14254,7 +15621,7 @@ private:
 template <class On = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n, random_policy random)
+  explicit dynamic_batch_scope(extent n, random_policy random)
       : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};
     layer_.interpreter.batch_size = n;
@@ -14324,7 +15691,7 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
       refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is "
                            "made of, outside of no_grad");
     if (!g.defined()) {
-      if (!y.defined() || y.numel() != 1)
+      if (!y.defined() || numel(y.sizes()) != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " +
                               (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one")
                                  .c_str());
@@ -14488,11 +15855,11 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
                                     Options o, Unused allow) {
   if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0)
     throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
-  index_t const n = grad_outputs[0].size(0);
+  extent const n = grad_outputs[0].sizes()[0];
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
-    if (!g.defined() || g.dim() == 0 || g.size(0) != n)
+    if (!g.defined() || g.dim() == 0 || g.sizes()[0] != n)
       throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
@@ -15332,9 +16699,7 @@ struct static_batch {
 /// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
 namespace varve {
 
-enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
-/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one; quotients and remainders are
-/// those of division rounded down (Python's `//` and `%`).
+/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one.
 struct size_expression {
   size_op op;
   extent a, b;
@@ -15347,7 +16712,6 @@ struct size_range {
   friend constexpr bool operator==(size_range const&, size_range const&) = default;
 };
 
-enum class relation : unsigned char { equal, unequal, less, less_equal };
 enum class truth : unsigned char { no, yes, unknown };
 /// A condition on symbols that a program was made under.
 struct size_guard {
@@ -15371,11 +16735,6 @@ constexpr index_t limited_product(index_t a, index_t b) {
   index_t r = 0;
   if (__builtin_mul_overflow(a, b, &r) || r > most || r < -most) return (a > 0) == (b > 0) ? most : -most;
   return r;
-}
-constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
-constexpr bool holds(relation is, index_t a, index_t b) {
-  return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
 }
 
 /// A number times a product of entries that are no sums and no products, in their order.
@@ -16019,7 +17378,7 @@ constexpr double held(T v) {
 constexpr void take_constants(graph& into, graph const& from, node& n) {
   auto const first = static_cast<std::ptrdiff_t>(n.value);
   n.value = static_cast<double>(into.constants.size());
-  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
+  for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) into.constants.push_back(from.constants[first + e]);
 }
 /// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
 /// keeps all numbers.
@@ -16099,7 +17458,7 @@ public:
     n.op = &constant_handle;
     n.out = {type, sizes};
     n.value = static_cast<double>(constants_.size());
-    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
+    for (index_t e = 0, all = numel(sizes); e < all; ++e) constants_.push_back(detail::held(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -16315,6 +17674,10 @@ inline tensor fresh(dims const& sizes, dtype type) {
   require_sizes("factory", sizes);
   return tensor::empty(sizes, type);
 }
+template <class T>
+VARVE_VECTORIZED void count_up(index_t n, T* to) {
+  for (index_t k = 0; k < n; ++k) to[k] = static_cast<T>(k);
+}
 struct factory {
   static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -16342,9 +17705,7 @@ template <>
 struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "arange", [&]<class T>() {
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
-    });
+    on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
     return r;
   }
 };
@@ -16356,7 +17717,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   /// Static values, made by a `scope`.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k)
+    for (index_t k = 0, n = numel(out.sizes); k < n; ++k)
       out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
   }
   template <std::same_as<tensor> T>
@@ -16364,7 +17725,7 @@ struct rules<full_t> : rule::linear {
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
+      kernel::fill(r.raw(), &e, r.numel(), sizeof e);
     });
     return r;
   }
@@ -16425,6 +17786,9 @@ tensor arange(index_t n, dtype type = dtype::int64) {
 /// The n x n identity.
 template <class T = tensor>
 T eye(index_t n, dtype type = get_default_dtype()) {
+  if (detail::are_unwatched(nullptr, 0) &&
+      detail::are_built_in<full_t, arange_t, reshape_t, eq_t, to_t, as_strided_backward_t>())
+    return as_strided_backward(T(full(dims{n}, 1, type)), dims{n, n}, dims{n + 1}, dims{0}); // without n^2 comparisons
   T const i = arange(n);
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }
@@ -16474,8 +17838,8 @@ constexpr bool is_sample(index_t size) {
 
 /// In a finished plan: the number that stands for entry `k` of its table of sizes.
 constexpr index_t run_time_size(int k) { return extent::entry(k).number(); }
-constexpr bool is_run_time(index_t size) { return extent(size).is_entry(); }
-constexpr int entry_of(index_t size) { return static_cast<int>(extent(size).entry()); }
+constexpr bool is_run_time(extent size) { return size.is_entry(); }
+constexpr int entry_of(extent size) { return static_cast<int>(size.entry()); }
 
 /// The names of the symbols of some arguments, in the order in which they are met; one more than there may be at most.
 struct symbol_names {
@@ -16484,8 +17848,8 @@ struct symbol_names {
   int count = 0;
 
   constexpr void add(dims const& s) {
-    for (index_t d : s)
-      if (extent(d).is_name() && count < most && find(d) == count) names[count++] = d;
+    for (extent d : s)
+      if (d.is_name() && count < most && find(d.number()) == count) names[count++] = d.number();
   }
   constexpr int find(index_t name) const {
     int k = 0;
@@ -16495,7 +17859,7 @@ struct symbol_names {
   /// Sizes with the samples in the place of names.
   constexpr dims sampled(dims s, int point) const {
     for (int k = 0; k < s.n; ++k)
-      if (extent(s[k]).is_name()) s[k] = samples[point][find(s[k])];
+      if (s[k].is_name()) s[k] = samples[point][find(s[k].number())];
     return s;
   }
 };
@@ -16514,9 +17878,9 @@ struct size_reader {
     for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
-  constexpr index_t read(index_t first, index_t second) {
-    if (first == second && !is_run_time(first)) return first;
-    index_t const found = expression(first, second, 0);
+  constexpr index_t read(extent first, extent second) {
+    if (known_equal(first, second) && !is_run_time(first)) return first.number();
+    index_t const found = expression(first.number(), second.number(), 0);
     failed = failed || found == none;
     return found;
   }
@@ -16599,9 +17963,11 @@ private:
 
 /// Refuses sizes for which what was made for samples does not hold.
 [[noreturn]] VARVE_COLD inline void refuse_sizes(char const* what, size_view all, size_guard const& g, index_t size) {
-  throw shape_error((std::string("varve: ") + what + ": what the function does along a symbolic axis needs " +
-                     all.text(g.right) + " >= 0; it is " + std::to_string(size))
-                        .c_str());
+  std::string const needs = known_equal(g.left, 0) && g.is == relation::less_equal
+                                ? all.text(g.right) + " >= 0; it is " + std::to_string(size)
+                                : all.text(g) + "; for these arguments it is not so";
+  throw shape_error(
+      (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 
 } // namespace varve::loop
@@ -16753,13 +18119,10 @@ struct backend<detail::traced_base> {
     return detail::as_proxy(numel_per(from, to), b);
   }
 
-  /// Refuses a number beyond a size, where that may be a symbolic one: other calls would find it within.
-  static constexpr void refuse_bound_beyond_symbolic_size(char const* op, proxy const& of, index_t size) {
+  /// May a size be symbolic? Other calls would find within it what is beyond it now.
+  static constexpr bool may_be_symbolic(proxy const& of, index_t size) {
     graph_builder const* const b = detail::trace_of(of);
-    if (b && b->least_sample() > 0 && size >= b->least_sample())
-      refuse::argument_is_invalid(op,
-                                  "a bound lies beyond all that a symbolic size is while it is traced, so that the "
-                                  "program could not tell whether it is inside; use end, or a size that is a number");
+    return b && b->least_sample() > 0 && size >= b->least_sample();
   }
 
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
@@ -17399,17 +18762,15 @@ public:
   /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
   constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
     for (; from != to; ++from)
-      value_.push_back(from->op == size_op::symbol
-                           ? symbols[from->a.number()]
-                           : size_view::combine(from->op, of(from->a.number()), of(from->b.number())));
+      value_.push_back(from->op == size_op::symbol ? symbols[from->a.number()]
+                                                   : size_view::combine(from->op, of(from->a), of(from->b)));
   }
   constexpr bool empty() const { return value_.empty(); }
   /// Is a size a number, or an entry of the table?
-  constexpr bool knows(index_t size) const {
-    extent const e = size;
+  constexpr bool knows(extent e) const {
     return e.is_number() || (e.is_entry() && e.environment() == 0 && e.entry() < static_cast<index_t>(value_.size()));
   }
-  constexpr index_t of(index_t size) const { return extent(size).is_entry() ? value_[extent(size).entry()] : size; }
+  constexpr index_t of(extent size) const { return size.is_entry() ? value_[size.entry()] : size.number(); }
   constexpr dims of(dims s) const {
     for (int k = 0; k < s.n; ++k) s[k] = of(s[k]);
     return s;
@@ -17419,7 +18780,7 @@ public:
     return at;
   }
   constexpr bool holds(size_guard const& g) const {
-    return of(g.unless.number()) == 0 || detail::holds(g.is, of(g.left.number()), of(g.right.number()));
+    return of(g.unless) == 0 || detail::holds(g.is, of(g.left), of(g.right));
   }
 
 private:
@@ -17648,7 +19009,7 @@ std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args con
                             .c_str());
   auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
   for (size_guard const& asked : g.guards)
-    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right.number()));
+    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right));
   return sizes;
 }
 /// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
@@ -17779,7 +19140,7 @@ public:
   /// Position in the stack, from 1; inner transforms have higher levels.
   int level() const { return layer_->level; }
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
-  index_t batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : 0; }
+  extent batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : extent(0); }
   random_policy randomness() const { return maps() ? batch_level::of(*layer_).random : random_policy::error; }
   /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
   /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
@@ -17787,8 +19148,8 @@ public:
   dispatch_key_set keys() const { return layer_->kind->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
-    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() && a.batch_size() == b.batch_size() &&
-           a.randomness() == b.randomness();
+    return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() &&
+           known_equal(a.batch_size(), b.batch_size()) && a.randomness() == b.randomness();
   }
 
   /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put
@@ -17894,6 +19255,113 @@ public:
 private:
   layer* saved_;
 };
+
+} // namespace varve
+
+// ---- varve/pass/rewriter.hpp
+namespace varve {
+
+/// What a pass makes a graph for: to be differentiated too (`interpret` under `grad`), or for its values alone, as what
+/// is planned and fused.
+enum class purpose : unsigned char { derivatives, values };
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
+/// node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+  int* numbers = nullptr;
+  int const* edges = nullptr;
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    numbers = now.data(), edges = g.edges.data();
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
+        to.regions.reserve(g.regions.size());
+    to.expressions = g.expressions, to.guards = g.guards, to.names = g.names, to.functions = g.functions;
+  }
+  rewriter(rewriter const&) = delete;
+  rewriter& operator=(rewriter const&) = delete;
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node const& n, int const* in) {
+    to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(in[k]);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node const& n) {
+    to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    int const* const in = edges + mine.first;
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
+    if (is_array_constant(mine)) detail::take_constants(to, from, mine);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
+  /// beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/pass/dce.hpp
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such, and so does what `marks` says already.
+constexpr list<char> live_nodes(graph const& g, list<char> marks) {
+  char* const live = marks.data();
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
+
+/// The program without what was written on the way for shapes alone.
+constexpr graph without_scaffolds(graph const& g) {
+  list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) part[n] = !g.nodes[n].scaffold;
+  list<char> const live = live_nodes(g, part);
+  rewriter w(g);
+  return w.run(
+      [&](int n) {
+        if (!live[n]) return -1;
+        int const mine = w.copy(g.nodes[n]);
+        w.to.nodes.back().scaffold = false;
+        return mine;
+      },
+      [] {});
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
 
 } // namespace varve
 
@@ -18093,131 +19561,12 @@ tensor get_rng_state_t::operator()() const {
 
 } // namespace varve
 
-// ---- varve/pass/rewriter.hpp
-namespace varve {
-
-/// What a pass makes a graph for: to be differentiated too (`interpret` under `grad`), or for its values alone, as what
-/// is planned and fused.
-enum class purpose : unsigned char { derivatives, values };
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
-/// node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-  int* numbers = nullptr;
-  int const* edges = nullptr;
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    numbers = now.data(), edges = g.edges.data();
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()),
-        to.regions.reserve(g.regions.size());
-    to.expressions = g.expressions, to.guards = g.guards, to.names = g.names, to.functions = g.functions;
-  }
-  rewriter(rewriter const&) = delete;
-  rewriter& operator=(rewriter const&) = delete;
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node const& n, int const* in) {
-    to.nodes.push_back(n);
-    node& mine = to.nodes.back();
-    mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(in[k]);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node const& n) {
-    to.nodes.push_back(n);
-    node& mine = to.nodes.back();
-    int const* const in = edges + mine.first;
-    mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
-    if (is_array_constant(mine)) detail::take_constants(to, from, mine);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
-  /// beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/pass/dce.hpp
-namespace varve {
-
-/// Which nodes a result depends on; placeholders and mutations count as such.
-constexpr list<char> live_nodes(graph const& g) {
-  list<char> marks(g.nodes.size(), 0);
-  char* const live = marks.data();
-  int const* const edges = g.edges.data();
-  node const* const nodes = g.nodes.data();
-  for (int r : g.results) live[r] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
-  }
-  return marks;
-}
-
-/// The program without what was written on the way for shapes alone.
-constexpr graph without_scaffolds(graph const& g) {
-  list<char> const live = live_nodes(g);
-  rewriter w(g);
-  return w.run(
-      [&](int n) {
-        if (!live[n] && g.nodes[n].scaffold) return -1;
-        int const mine = w.copy(g.nodes[n]);
-        w.to.nodes.back().scaffold = false;
-        return mine;
-      },
-      [] {});
-}
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> const live = live_nodes(g);
-  rewriter w(g);
-  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/trace/make_fx.hpp
-/// @file
-/// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
-/// tensors.
+// ---- varve/trace/trace_layer.hpp
 namespace varve {
 
 namespace detail {
 /// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
-VARVE_COLD inline index_t span_of(dims const& sizes, dims const& strides) {
-  index_t span = 1, count = 1;
-  for (int k = 0; k < sizes.n; ++k) {
-    index_t inside = 0; // of the dimensions with smaller strides
-    for (int q = 0; q < sizes.n; ++q)
-      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
-        inside += (sizes[q] - 1) * strides[q];
-    if (sizes[k] > 1 && strides[k] <= inside) return 0;
-    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
-  }
-  return span > 2 * count ? 0 : span;
-}
+index_t span_of(dims const& sizes, dims const& strides);
 /// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
 template <class T>
 T copy_as_laid_out(T const& t) {
@@ -18250,6 +19599,14 @@ struct trace_layer : layer {
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
+  /// ... and how often each of these constants was written when it was captured: it must stay as it is.
+  std::vector<std::uint32_t> writes_before{};
+  void require_unwritten() const {
+    for (std::size_t k = 0; k < writes_before.size(); ++k)
+      if ((*captures)[static_cast<int>(k)].writes() != writes_before[k])
+        refuse::argument_is_invalid("linearize", "a value that the derivative needs was written into in place; use the "
+                                                 "functional operator");
+  }
 
   /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
   /// drawn where no other layer sees it. The caller puts the generator back.
@@ -18258,7 +19615,8 @@ struct trace_layer : layer {
   /// would throws `write_met`, and is to be traced again on copies.
   bool copies = true;
   struct write_met {};
-  /// How copies are made: `detail::copy_as_laid_out`. (A pointer, so that the header alone instantiates no operator.)
+  /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
+  /// alone instantiates no operator.)
   tensor (*copy)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
@@ -18288,79 +19646,21 @@ struct trace_layer : layer {
     return body();
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
-  tensor value_of(tensor const& t) const {
-    if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-    return below([&] { return copy(t); });
-  }
+  tensor value_of(tensor const& t) const;
   /// What a thread's trace cannot keep: refused by name.
-  void require_kept() const {
-    if (this_thread_state.modes.top != modes_)
-      refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
-                                           "know of it; switch it on around the call of what was traced");
-    if (builder.writes_scaffolds()) return; // the generator will be put back
-    if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
-        default_generator.offset != drawn_.offset)
-      refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
-                                           "set_rng_state, generator_guard): the graph would not know of it; set it "
-                                           "around the call of what was traced");
-  }
+  void require_kept() const;
   /// Is a call on these written down, or does it fold?
-  bool records(boxed_args const& x, bool random = false) const {
-    bool traced = !folds || random;
-    for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
-    return traced;
-  }
+  bool records(boxed_args const& x, bool random = false) const;
   /// Says how a node was called, which this thread has just done.
-  void called(int node, bool grad_mode) {
-    settle();
-    if (detail::runs_text) builder.is_text(node);
-    bool const now = grad_mode && !this_thread_inference;
-    if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
-  }
+  void called(int node, bool grad_mode);
   /// A value of the trace: the real tensor with its node number.
-  tensor wrap(tensor const& v, int node) const {
-    return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
-  }
-  int node_of(tensor const& t) {
-    if (!t.defined())
-      refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
-                                           "traced; return only tensors that hold something");
-    if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number())
-      return builder.constant(t.dtype(),
-                              is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
-    if (custom && t.is_wrapped() && outer->owns(t))
-      refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
-                                          "arguments (hidden in another one, or captured); pass it to apply");
-    if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
-    if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
-    if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
-    for (std::size_t k = 0; k < captured_.size(); k += 2)
-      if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
-    int at = 0;
-    while (at < captures->size() && !(*captures)[at].is(t)) ++at;
-    if (at == captures->size()) captures->push_back(t);
-    captured_.push_back(at);
-    captured_.push_back(builder.input({t.dtype(), t.sizes()}));
-    return captured_.back();
-  }
+  tensor wrap(tensor const& v, int node) const;
+  int node_of(tensor const& t);
   /// Is it a value of this trace or one around it?
-  bool owns(tensor const& t) const {
-    for (trace_layer const* l = this; l; l = l->outer)
-      if (t.layer() == l->id) return true;
-    return false;
-  }
+  bool owns(tensor const& t) const;
   /// The real tensor behind a value of this trace or one around it.
-  tensor real(tensor const& t) const {
-    for (trace_layer const* l = this; l; l = l->outer)
-      if (t.is_wrapped() && t.layer() == l->id) return t.inner();
-    return t;
-  }
-  boxed_args reals(boxed_args const& x) const {
-    boxed_args r;
-    for (auto const& t : x) r.push_back(real(t));
-    return r;
-  }
+  tensor real(tensor const& t) const;
+  boxed_args reals(boxed_args const& x) const;
   /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
   /// operands. `choose` makes one of the real results of both, `prepare` is given both traces.
   template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
@@ -18401,10 +19701,7 @@ struct trace_layer : layer {
   }
 
   /// A further argument of the function.
-  tensor input(tensor const& t) {
-    if (!copies) outside_.push_back(t);
-    return wrap(value_of(t), builder.input({t.dtype(), t.sizes()}));
-  }
+  tensor input(tensor const& t);
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
@@ -18420,11 +19717,7 @@ struct trace_layer : layer {
   }
 
   /// Indices in `captures` of the inputs behind the arguments, in their order.
-  std::vector<int> captured() const {
-    std::vector<int> r;
-    for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
-    return r;
-  }
+  std::vector<int> captured() const;
 
 private:
   /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
@@ -18448,59 +19741,14 @@ private:
   bool ambient_ = is_grad_enabled();    // as the trace began
 
   /// What an operator is run on.
-  tensor run_on(tensor const& t) {
-    if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
-    if (!copies) {
-      tensor const value = real(t);
-      if (!is_outside(value)) outside_.push_back(value);
-      return value;
-    }
-    for (int k = 0; k < copied_.size(); k += 2)
-      if (copied_[k].is(t)) return copied_[k + 1];
-    tensor const copy = value_of(real(t));
-    copied_.push_back(t);
-    copied_.push_back(copy);
-    return copy;
-  }
-  static bool is_random(boxed_op const& op) { return op.table->handle && op.table->handle()->kind == op_kind::random; }
+  tensor run_on(tensor const& t);
+  static bool is_random(boxed_op const& op);
   /// What was drawn until now was drawn by what is traced.
-  void settle() {
-    if (!builder.writes_scaffolds()) drawn_ = default_generator;
-  }
+  void settle();
   /// Is it memory that was there before the trace?
-  bool is_outside(tensor const& t) const {
-    for (trace_layer const* l = this; l; l = l->outer)
-      for (auto const& o : l->outside_)
-        if (t.shares_storage(o)) return true;
-    return false;
-  }
-  tensor run(boxed_op const& op, boxed_args const& x) const {
-    if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
-    if (apart && is_random(op)) {
-      emptied const alone(this_thread_state.transforms);
-      return op(x);
-    }
-    return below([&] { return op(x); });
-  }
-  tensor record(boxed_op const& op, boxed_args const& x) {
-    require_kept();
-    if (!records(x, is_random(op))) {
-      tensor const y = run(op, x);
-      settle();
-      return y;
-    }
-    boxed_args inner;
-    std::vector<int> ids;
-    for (auto const& t : x) {
-      ids.push_back(node_of(t));
-      inner.push_back(run_on(t));
-    }
-    tensor const y = run(op, inner);
-    int const node =
-        builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
-    called(node, grad_mode);
-    return wrap(y, node);
-  }
+  bool is_outside(tensor const& t) const;
+  tensor run(boxed_op const& op, boxed_args const& x) const;
+  tensor record(boxed_op const& op, boxed_args const& x);
 };
 inline constexpr layer_kind trace_layer::own_kind{
     .name = "trace",
@@ -18510,37 +19758,217 @@ inline constexpr layer_kind trace_layer::own_kind{
     },
     .records = true};
 
+} // namespace varve
+
+#if VARVE_DEFINES
+namespace varve {
+namespace detail {
+VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides) {
+  index_t span = 1, count = 1;
+  for (int k = 0; k < sizes.n; ++k) {
+    index_t inside = 0; // of the dimensions with smaller strides
+    for (int q = 0; q < sizes.n; ++q)
+      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+        inside += (sizes[q] - 1) * strides[q];
+    if (sizes[k] > 1 && strides[k] <= inside) return 0;
+    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+  }
+  return span > 2 * count ? 0 : span;
+}
+} // namespace detail
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return below([&] { return copy(t); });
+}
+VARVE_LIBRARY void trace_layer::require_kept() const {
+  if (this_thread_state.modes.top != modes_)
+    refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
+                                         "know of it; switch it on around the call of what was traced");
+  if (builder.writes_scaffolds()) return; // the generator will be put back
+  if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
+      default_generator.offset != drawn_.offset)
+    refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
+                                         "set_rng_state, generator_guard): the graph would not know of it; set it "
+                                         "around the call of what was traced");
+}
+VARVE_LIBRARY bool trace_layer::records(boxed_args const& x, bool random) const {
+  bool traced = !folds || random;
+  for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+  return traced;
+}
+VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
+  settle();
+  if (detail::runs_text) builder.is_text(node);
+  bool const now = grad_mode && !this_thread_inference;
+  if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
+}
+VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) const {
+  return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
+}
+VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
+  if (!t.defined())
+    refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
+                                         "traced; return only tensors that hold something");
+  if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
+  if (t.is_number())
+    return builder.constant(t.dtype(),
+                            is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
+  if (custom && t.is_wrapped() && outer->owns(t))
+    refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
+                                        "arguments (hidden in another one, or captured); pass it to apply");
+  if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+  if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
+  if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+  for (std::size_t k = 0; k < captured_.size(); k += 2)
+    if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+  int at = 0;
+  while (at < captures->size() && !(*captures)[at].is(t)) ++at;
+  if (at == captures->size()) {
+    captures->push_back(t);
+    if (folds) writes_before.push_back(t.writes());
+  }
+  captured_.push_back(at);
+  captured_.push_back(builder.input({t.dtype(), t.sizes()}));
+  return captured_.back();
+}
+VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (t.layer() == l->id) return true;
+  return false;
+}
+VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+  return t;
+}
+VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
+  boxed_args r;
+  for (auto const& t : x) r.push_back(real(t));
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
+  if (!copies) outside_.push_back(t);
+  tensor const value = value_of(t);
+  return wrap(value, builder.input({t.dtype(), value.sizes()}));
+}
+VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
+  std::vector<int> r;
+  for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
+  if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+  if (!copies) {
+    tensor const value = real(t);
+    if (!is_outside(value)) outside_.push_back(value);
+    return value;
+  }
+  for (int k = 0; k < copied_.size(); k += 2)
+    if (copied_[k].is(t)) return copied_[k + 1];
+  tensor const copy = value_of(real(t));
+  copied_.push_back(t);
+  copied_.push_back(copy);
+  return copy;
+}
+VARVE_LIBRARY void trace_layer::settle() {
+  if (!builder.writes_scaffolds()) drawn_ = default_generator;
+}
+VARVE_LIBRARY bool trace_layer::is_random(boxed_op const& op) {
+  return op.table->handle && op.table->handle()->kind == op_kind::random;
+}
+VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (auto const& o : l->outside_)
+      if (t.shares_storage(o)) return true;
+  return false;
+}
+VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
+  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
+  if (apart && is_random(op)) {
+    emptied const alone(this_thread_state.transforms);
+    return op(x);
+  }
+  return below([&] { return op(x); });
+}
+VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
+  require_kept();
+  if (!records(x, is_random(op))) {
+    tensor const y = run(op, x);
+    settle();
+    return y;
+  }
+  boxed_args inner;
+  std::vector<int> ids;
+  for (auto const& t : x) {
+    ids.push_back(node_of(t));
+    inner.push_back(run_on(t));
+  }
+  tensor const y = run(op, inner);
+  int const node =
+      builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  called(node, grad_mode);
+  return wrap(y, node);
+}
+} // namespace varve
+#endif
+
+// ---- varve/trace/make_fx.hpp
+/// @file
+/// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
+/// tensors.
+namespace varve {
+
+namespace detail {
+/// What a trace runs operators on: the values it is given, and of those that must not be written copies.
+struct on_real_values {
+  struct options {};
+  static constexpr bool apart = false;
+  constexpr explicit on_real_values(options const&) {}
+  /// What becomes of the graph at the end.
+  template <class G>
+  static void finish(G&) {}
+  template <class T>
+  static T value(T const& t) {
+    return copy_as_laid_out(t);
+  }
+};
+} // namespace detail
+
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
 /// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
 /// (`value_error`): what a graph could not keep, namely tensors that the function captures, undefined tensors, modes
 /// that it switches on, and setting the random generator.
-template <class F>
+template <class F, class On = detail::on_real_values>
 struct make_fx_function {
   [[no_unique_address]] F f;
-  constexpr explicit make_fx_function(F f_) : f(f_) {}
+  [[no_unique_address]] typename On::options how{};
+  constexpr explicit make_fx_function(F f_, typename On::options h = {}) : f(f_), how(h) {}
 
   template <class... X>
   graph operator()(X const&... x) const {
+    On const values(how);
     trace_layer l;
-    return trace(l, [](auto const&...) {}, x...);
+    l.apart = On::apart;
+    return trace(values, l, [](auto const&...) {}, x...);
   }
   /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
   /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
   /// the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    On const values(how);
     trace_layer l;
     l.captures = &captured;
     l.apart = true;
     generator_guard const as_before(default_generator);
-    return trace(l, returned, x...);
+    return trace(values, l, returned, x...);
   }
 
 private:
   template <class R, class... X>
-  graph trace(trace_layer& l, R const& returned, X const&... x) const {
-    l.copy = &detail::copy_as_laid_out<dependent<tensor, R>>;
+  graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
+    l.copy = &On::template value<dependent<tensor, R>>;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;
@@ -18565,7 +19993,8 @@ private:
       return results;
     });
     if (l.captures) l.builder.inputs_first();
-    dependent<graph, F> const g = l.builder.finish();
+    dependent<graph, F> g = l.builder.finish();
+    values.finish(g);
     return without_scaffolds(g);
   }
 };
@@ -18595,8 +20024,15 @@ struct boxed_dual_fn {
     reentered const on(this_thread_state.transforms, *self);
     auto const& in = *static_cast<dynamic_level*>(self->object);
     int const n = x.size() / 2;
+    std::vector<std::uint32_t> writes;
+    for (int k = 0; k < n; ++k) writes.push_back(x[k].writes());
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    for (int k = 0; k < n; ++k)
+      if (x[k].writes() != writes[static_cast<std::size_t>(k)])
+        throw transform_error(
+            "varve: jvp: the function of a higher-order operator writes into its operand, whose tangent "
+            "would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }
@@ -18755,11 +20191,25 @@ struct pullback_scope {
   ~pullback_scope() { --pullbacks; }
 };
 
-/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
+/// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
+/// it was.
 template <class Op, class T = tensor>
 struct boxed_hop_pull {
   Op op;
   boxed_args pred, y, operands;
+  std::vector<std::uint32_t> versions;
+
+  boxed_hop_pull(Op const& o, boxed_args const& p, boxed_args const& results, boxed_args const& x)
+      : op(o), pred(p), y(results), operands(x) {
+    for (boxed_args const* saved : {&pred, &operands})
+      for (auto const& t : *saved) versions.push_back(t.defined() ? t.writes() : 0);
+  }
+  void require_unchanged() const {
+    std::size_t k = 0;
+    for (boxed_args const* saved : {&pred, &operands})
+      for (auto const& t : *saved)
+        if (std::uint32_t const v = versions[k++]; t.defined() && t.writes() != v) refuse_stale(t, Op::tag::op_name, v);
+  }
 
   boxed_args operator()(boxed_args const& out, bool const*) const {
     boxed_args g;
@@ -18769,6 +20219,7 @@ struct boxed_hop_pull {
       g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
+    require_unchanged();
     pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
@@ -18788,7 +20239,7 @@ struct recording_level : dynamic_level {
     for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
     op.self = nullptr; // the pull runs when the layer is gone
     edge const n =
-        edge_to(record_function(boxed_hop_pull<Op>{op, p, y, t.primal}, std::move(edges), y.size(), Op::backward_name));
+        edge_to(record_function(boxed_hop_pull<Op>(op, p, y, t.primal), std::move(edges), y.size(), Op::backward_name));
     std::uint32_t k = 0;
     return tree_map(
         [&](tensor const& v) {
@@ -18823,6 +20274,54 @@ inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V
 template <class Lv, class N, class V, class Extra>
 inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
 
+/// The interpreter of a static `vmap`, in a function that only some of its lanes run: loops do not wait for the others.
+template <class I, class P>
+struct some_lanes_of : I {
+  [[no_unique_address]] P which; // one truth value for each lane, as seen below the `vmap`
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (requires { Op::end_is_open; }) {
+      if constexpr (Op::end_is_open)
+        return rules<typename Op::tag>::vmap(*this, op.for_lanes(), x..., this->close(*this, which));
+      else return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      return in_these_lanes(I::process(op, x...));
+    }
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return in_these_lanes(I::lift(v));
+  }
+  /// A value of the `vmap` as the function sees it; any other as it is.
+  template <class V>
+  constexpr auto in_these_lanes(V const& v) const {
+    if constexpr (at_level<V, I::level>) return this->close(*this, v.value);
+    else return v;
+  }
+  /// A result of the function, for all lanes.
+  template <class V>
+  static constexpr auto in_all_lanes(V const& v) {
+    if constexpr (at_level<V, I::level>) return I::close(static_cast<I const&>(v.in), v.value);
+    else return v;
+  }
+};
+template <class I, class P, class V, class Extra>
+inline constexpr bool only_mapped<seen<some_lanes_of<I, P>, V, Extra>> = only_mapped<V>;
+
+/// The lanes for which `which` holds, of those that run what is running.
+template <class I, class P>
+constexpr auto lanes_for(seen<I, P> const& which) {
+  return some_lanes_of<I, P>{which.in, which.value};
+}
+template <class I, class Q, class P>
+constexpr auto lanes_for(seen<some_lanes_of<I, Q>, P> const& which) {
+  auto const both = where(which.in.which, which.value, false);
+  return some_lanes_of<I, std::remove_const_t<decltype(both)>>{which.in, both};
+}
+
 /// What only some lanes read: a constant to derivatives elsewhere.
 template <class P, class X>
 constexpr auto cut_elsewhere(P const& which, X const& x) {
@@ -18833,7 +20332,10 @@ constexpr auto cut_elsewhere(P const& which, X const& x) {
 /// operands.
 template <class F, class P, class... X>
 constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
-  return spread(f, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x));
+  auto const lanes = lanes_for(which);
+  auto const run = [&](auto const&... v) { return f(lanes.in_these_lanes(v)...); };
+  return tree_map([&](auto const& y) { return lanes.in_all_lanes(y); },
+                  spread(run, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x)));
 }
 /// ... on tensors, whatever it captures: `boxed_some_lanes.hpp`.
 template <class F, class P>
@@ -18870,10 +20372,12 @@ boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
 template <class On = void>
 struct lanes_layer : layer {
   using T = dependent<tensor, On>;
-  T which;             // one truth value per lane
-  boxed_args before;   // what was there, operands first
-  boxed_args seen_as;  // ... and what the function sees of it
-  bool differentiable; // may derivatives be taken of what the `vmap` computes?
+  T which;                                      // one truth value per lane
+  boxed_args before;                            // what was there, operands first
+  boxed_args seen_as;                           // ... and what the function sees of it
+  std::vector<dependent<std::uint64_t, On>> in; // ... in which function of a function
+  bool differentiable;                          // may derivatives be taken of what the `vmap` computes?
+  bool grad_mode = this_thread_state.grad_mode; // around the call
   static layer_kind const own_kind;
 
   explicit lanes_layer(T const& lanes)
@@ -18894,12 +20398,22 @@ struct lanes_layer : layer {
     return tree_map([&](T const& t) { return open(t); }, x);
   }
   static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  /// A name for the layers below: what is computed while the body of a loop inside is traced is a value there alone.
+  static std::uint64_t function_at_work() {
+    std::uint64_t r = 0;
+    for (varve::layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      r = (r ^ l->id) * 0x9E3779B97F4A7C15u;
+    return r;
+  }
   /// What was there before, as the function sees it. The layer is off its stack.
   T seen(T const& t) {
     if (!t.defined() || t.is_number()) return t;
+    std::uint64_t const here = function_at_work();
     for (int k = 0; k < before.size(); ++k)
-      if (before[k].is(t)) return seen_as[k];
+      if (before[k].is(t) && in[static_cast<std::size_t>(k)] == here) return seen_as[k];
     before.push_back(t);
+    in.push_back(here);
+    set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
     seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
     return seen_as[seen_as.size() - 1];
   }
@@ -18947,7 +20461,7 @@ struct lanes_layer : layer {
   boxed_args below(boxed_args const& x, char const* name, Call const& call) {
     lowered const off;
     boxed_args in;
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, On>> versions;
     for (auto const& t : x) {
       in.push_back(mine(t) ? t.inner() : seen(t));
       versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);
@@ -19177,147 +20691,6 @@ struct batched_fn {
 
 } // namespace varve::detail
 
-// ---- varve/op/slice.hpp
-namespace varve {
-
-/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
-template <index_t... I>
-inline constexpr ints<I...> range{};
-/// "To the end of the axis", whatever its size.
-inline constexpr index_t end = INT64_MAX;
-
-namespace detail {
-/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
-inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0], sizes.n);
-  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
-  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
-  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  index_t const start = bound(range.n > 0 ? range[0] : 0);
-  index_t const stop = bound(range.n > 1 ? range[1] : end);
-  return dims{a, start, stop < start ? start : stop, step};
-};
-constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
-inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
-} // namespace detail
-
-/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
-template <>
-struct rules<slice_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
-    return attributes(detail::normalize_slice(dims{at[0][0]}, at[0].sub(1, at[0].n), in[0].sizes));
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    dims const& r = at[0];
-    layout l = in;
-    int const a = static_cast<int>(r[0]);
-    l.sizes[a] = detail::slice_count(r);
-    l.strides[a] = in.strides[a] * r[3];
-    l.offset = in.offset + r[1] * in.strides[a];
-    return l;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return slice_backward(g, shape_of(x), op.a);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
-  }
-};
-
-/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
-template <>
-struct rules<slice_backward_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    detail::require_sizes("slice_backward", at[0]);
-    meta const whole{in[0].type, at[0]};
-    attributes const r(at[0], rules<slice_t>::checked(attributes(at[1]), &whole)[0]);
-    dims part = r[0];
-    part[static_cast<int>(r[1][0])] = detail::slice_count(r[1]);
-    if (!(part == in[0].sizes)) refuse::shapes_do_not_match("slice_backward", in[0].sizes, part);
-    return r;
-  }
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
-    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return bind<slice_t>(op.b)(g);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
-  }
-};
-
-namespace detail {
-/// {start, stop, step} of a call, as far as it has them.
-template <class... R>
-constexpr dims bounds_of(R const&... r) {
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
-  else return dims(r...);
-}
-/// Refuses bounds that a trace would clamp to what stands for a symbolic size.
-template <class X>
-constexpr void require_within(X const& x, dims const& axis, dims const& range) {
-  dims const sizes = to_dims(shape_of(x));
-  if (sizes.n == 0) return;
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  for (int k = 0; k < range.n && k < 2; ++k)
-    if (range[k] != end && (range[k] > n || range[k] < -n))
-      backend<typename decltype(base_tag<X>())::type>::refuse_bound_beyond_symbolic_size("slice", base_value(x), n);
-}
-} // namespace detail
-
-template <value X, class A, class... R>
-constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (traced_value<X>) detail::require_within(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...));
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
-    return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
-  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
-}
-template <value G, class S, class R>
-constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
-  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
-}
-
-/// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr auto op_name = "select";
-  template <value X, class A, class I>
-  static constexpr auto body(X const& x, A const& axis, I const& index) {
-    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
-      int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
-        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
-      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
-      return dims{a, k, k + 1, 1};
-    };
-    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
-    auto without = [](dims const& s, dims const& r) {
-      dims d = s;
-      return d.erase(static_cast<int>(r[0]));
-    };
-    auto part = bind<slice_t>(r)(x);
-    return reshape(part, on_dims(without, shape_of(part), r));
-  }
-} select{};
-
-} // namespace varve
-
 // ---- varve/op/cat.hpp
 namespace varve {
 
@@ -19332,12 +20705,13 @@ template <>
 struct rules<cat_t> {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
+  static constexpr bool moves_elements = true;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
     detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
-    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : 0, in[0].sizes.n)});
+    return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : extent(0), in[0].sizes.n)});
   }
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -19353,9 +20727,8 @@ struct rules<cat_t> {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
     index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+    detail::assign(out, x);
+    if (numel(y.sizes)) detail::assign(strided<R>{out.data + shift, y.sizes, out.strides}, y);
   }
   /// {axis, start, stop, 1} of the first or second part.
   static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
@@ -19391,6 +20764,10 @@ struct rules<cat_t> {
 };
 
 namespace detail {
+/// Does nothing watch the joining of these tensors of one dtype? Then they are written into the result one by one,
+/// without the results of a tree.
+bool joins_at_once(tensor const* values, std::size_t count);
+tensor join_at_once(index_t axis, tensor const* values, std::size_t count);
 template <std::size_t From, std::size_t Count, class A, class T>
 constexpr auto join_range(A const& axis, T const& values) {
   if constexpr (Count == 1) {
@@ -19421,6 +20798,9 @@ constexpr auto joined_alone(A const& axis, X const& x) {
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>)
+    if (count > 2 && detail::joins_at_once(values.data() + from, count))
+      return detail::join_at_once(axis[0], values.data() + from, count);
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
@@ -19450,6 +20830,9 @@ constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K.
     return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
   } else {
     if constexpr (sizeof...(K) == 1) return joined_alone(axis, std::get<0>(values));
+    else if constexpr (sizeof...(K) > 2 &&
+                       (std::is_same_v<std::remove_cvref_t<std::tuple_element_t<K, T>>, tensor> && ...))
+      return join_sequence(to_dims(axis), std::array{std::get<K>(values)...}, 0, sizeof...(K));
     else return join_range<0, sizeof...(K)>(axis, values);
   }
 }
@@ -19492,6 +20875,35 @@ inline constexpr struct stack_t {
 } stack{};
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY bool joins_at_once(tensor const* values, std::size_t count) {
+  if (!are_built_in<cat_t>() || !are_unwatched(values, count)) return false;
+  for (std::size_t k = 1; k < count; ++k)
+    if (values[k].dtype() != values[0].dtype()) return false;
+  return true;
+}
+VARVE_LIBRARY tensor join_at_once(index_t axis, tensor const* values, std::size_t count) {
+  meta m = meta_of(values[0]);
+  require_an_axis(m.sizes.n > 0);
+  require_dtype("cat", dims{static_cast<index_t>(m.type)});
+  int const a = wrap_axis(axis, m.sizes.n);
+  for (std::size_t k = 1; k < count; ++k) {
+    meta const in[] = {m, meta_of(values[k])};
+    m = rules<cat_t>::shape(attributes(dims{a}), in, 2);
+  }
+  tensor out = tensor::empty(m.sizes, m.type);
+  int const bytes = itemsize(m.type);
+  index_t const step = out.strides()[a] * bytes;
+  auto* to = static_cast<unsigned char*>(out.raw());
+  for (std::size_t k = 0; k < count; to += values[k++].sizes()[a] * step)
+    kernel::copy_strided(values[k].sizes(), {static_cast<void*>(to), out.strides().numbers(), bytes},
+                         operand_of(values[k], values[k].strides().numbers()));
+  return out;
+}
+} // namespace varve::detail
+#endif
 
 // ---- varve/op/permute.hpp
 namespace varve {
@@ -19601,13 +21013,13 @@ constexpr bool is_invertible_view(op_handle const* op) {
 }
 
 template <class W, class Base>
-constexpr auto piece_of_base(W& w, view_call const& view, int axis, index_t from, index_t to, Base const& base) {
+constexpr auto piece_of_base(W& w, view_call const& view, int axis, extent from, extent to, Base const& base) {
   meta m = view.of;
   m.sizes[axis] = to - from;
   return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
 }
 template <class W, class V>
-constexpr V beside(W& w, int axis, index_t size, V const& first, V const& second, meta m) {
+constexpr V beside(W& w, int axis, extent size, V const& first, V const& second, meta m) {
   m.sizes[axis] = size;
   return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
 }
@@ -19625,11 +21037,11 @@ template <class W, class Base, class V>
 constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
   dims const& r = view.at[0];
   int const axis = static_cast<int>(r[0]);
-  index_t const size = view.of.sizes[axis], parts = slice_count(r);
+  extent const size = view.of.sizes[axis], parts = slice_count(r);
   if (parts == 0) return base();
   if (parts == size) return v;
   if (r[3] != 1 && parts > 1) return put_among(w, view, base, v);
-  index_t const last = r[1] + 1 + (parts - 1) * r[3];
+  extent const last = r[1] + 1 + (parts - 1) * r[3];
   if (r[1] > 0) v = beside(w, axis, last, piece_of_base(w, view, axis, 0, r[1], base), v, view.of);
   if (last < size) v = beside(w, axis, size, v, piece_of_base(w, view, axis, last, size, base), view.of);
   return v;
@@ -20007,8 +21419,8 @@ struct trace_of_symbols {
     loop::sized_problem problem;
   };
   static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
-  static constexpr extents compute() {
-    symbolic_trace const t = run();
+  static constexpr extents compute() { // not through run(): messages of compilers stay short
+    symbolic_trace const t{F{}, names, S::info()...};
     return {t.result.view().sizes, t.problem};
   }
 };
@@ -20458,7 +21870,7 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
     if constexpr (watched) return detail::cond_with_captures(pred, true_fn, false_fn, x...);
     else return detail::branch(pred, true_fn, false_fn, x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
-    if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
+    if (numel(pred.sizes()) != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
     return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
     return detail::cond_with_captures(pred, true_fn, false_fn, x...);
@@ -20747,6 +22159,7 @@ private:
           &hop_handle<cond_t>, x, c.functions, {},
           [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
             require_alike(on_true, on_false);
+            if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
             lowered const off; // a predicate that a transform below the trace maps
             return around.below([&] { return where(p, on_true, on_false); });
@@ -21278,7 +22691,7 @@ struct traced_forward {
   /// `copied`: operands of which it is given copies, made in the region.
   void run(boxed_custom_function const& f, boxed_args const& x, std::vector<bool> const& copied) {
     boxed_args in;
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
       in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
       versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);
@@ -21442,6 +22855,10 @@ struct boxed_custom_call {
       for (auto const& t : x)
         if (mine(closed[k]) && mine(t) && y[k].defined() && y[k].shares_storage(t))
           closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
+    for (int k = 0; k < y.size(); ++k)                                                // nor what another result lies in
+      for (int j = 0; j < y.size(); ++j)
+        if (j != k && mine(closed[k]) && y[k].defined() && y[j].defined() && y[k].shares_storage(y[j]))
+          closed[k].set_base(y[j], view_origin::custom);
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
@@ -21913,6 +23330,7 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
     else return false;
   };
+  Y last{}; // the structure of the results: of a vector the function alone knows it
   boxed_function const region = [&](boxed_args const& a) {
     int k = 0;
     auto const take = [&](auto const& v) {
@@ -21920,7 +23338,8 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
       else return v;
     };
     std::tuple const in{tree_map(take, x)...};
-    return flatten(call_with(f, in));
+    last = call_with(f, in);
+    return flatten(last);
   };
   boxed_args operands(get_rng_state());
   tree_for_each(
@@ -21931,7 +23350,7 @@ auto checkpoint_in_trace(F const& f, X const&... x) {
       std::tuple<X const&...>(x...));
   boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));
   int k = 0;
-  return tree_map([&](auto const&) { return y[k++]; }, Y{});
+  return tree_map([&](auto const&) { return y[k++]; }, last);
 }
 } // namespace detail
 
@@ -22593,174 +24012,6 @@ inline void increment_version(tensor const& t) { t.bump_version(); }
 
 } // namespace varve
 
-// ---- varve/kernel/convert_batch.hpp
-/// @file
-/// Elements of any type in batches of floats: how they come there from memory, stay what their type holds, and go back.
-namespace varve::kernel {
-
-namespace detail {
-/// As many elements of `E` as a batch of `T` has lanes.
-template <class E, class T>
-struct beside {
-  typedef E type __attribute__((vector_size(sizeof(E) * lanes<T>)));
-};
-template <class E, class T>
-using beside_t = typename beside<E, T>::type;
-template <lane T, class X>
-VARVE_INLINE batch<T> lanes_of(X const& x) {
-  return std::bit_cast<batch<T>>(__builtin_convertvector(x, beside_t<T, T>));
-}
-/// As many bytes as `T` has lanes: g++ 12 converts so short vectors one by one.
-template <class T>
-VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
-  unsigned char bytes[lanes<T>];
-  std::memcpy(bytes, p, sizeof bytes);
-#if VARVE_USE_XSIMD && defined(__AVX2__)
-#ifdef __AVX512F__
-  if constexpr (lanes<T> == 16)
-    return std::bit_cast<beside_t<std::int32_t, T>>(
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(bytes))));
-  else
-#endif
-      if constexpr (lanes<T> == 8)
-    return std::bit_cast<beside_t<std::int32_t, T>>(
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(bytes))));
-  else if constexpr (lanes<T> == 4)
-    return std::bit_cast<beside_t<std::int32_t, T>>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(std::bit_cast<int>(bytes))));
-  else
-#endif
-    return __builtin_convertvector(std::bit_cast<beside_t<unsigned char, T>>(bytes), beside_t<std::int32_t, T>);
-}
-template <class T>
-VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
-#if VARVE_USE_XSIMD && defined(__AVX2__)
-#ifdef __AVX512F__
-  if constexpr (lanes<T> == 16)
-    return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
-#endif
-  [[maybe_unused]] __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-  if constexpr (lanes<T> == 4) {
-    int const bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(std::bit_cast<__m128i>(x), low));
-    std::memcpy(p, &bytes, sizeof bytes);
-  } else if constexpr (lanes<T> == 8) {
-    __m256i const bytes = _mm256_shuffle_epi8(std::bit_cast<__m256i>(x), _mm256_broadcastsi128_si256(low));
-    _mm_storel_epi64(static_cast<__m128i*>(p),
-                     _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
-  } else
-#endif
-  {
-    auto const bytes = __builtin_convertvector(x, beside_t<unsigned char, T>);
-    std::memcpy(p, &bytes, sizeof bytes);
-  }
-}
-/// `v` where it is in [-bound, bound), else -bound.
-template <lane T>
-VARVE_INLINE batch<T> bounded(batch<T> const& v, T bound) {
-  batch<T> const least(-bound);
-  return kernel::select<T>(v < batch<T>(bound), kernel::select<T>(v >= least, v, least), least); // NaN too
-}
-} // namespace detail
-
-/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around;
-/// infinities and NaN become 0. `V` is a batch or a scalar.
-template <class E, class V>
-VARVE_INLINE V wrapped_any(V const& v) {
-  using T = element_t<V>;
-  auto const f = [](T x) { return static_cast<T>(kernel::wrapped<E>(x)); };
-  if constexpr (is_batch<V>) return kernel::lanewise<T>(f, v);
-  else return f(v);
-}
-/// ... faster, none beyond 2^51.
-template <class E, lane T>
-VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
-  if constexpr (std::is_same_v<E, bool>) {
-    return kernel::from_mask<T>(kernel::to_mask<T>(v));
-  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
-    return v;
-  } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
-    return kernel::wrapped_any<E>(v);
-  } else if constexpr (std::is_integral_v<T> && sizeof(E) == 1) {
-    return v & batch<T>(T(255));
-  } else if constexpr (std::is_integral_v<T>) {
-    batch<T> const sign(T(2147483648));
-    return ((v & batch<T>(T(4294967295))) ^ sign) - sign;
-  } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
-    using bits = detail::beside_t<std::uint64_t, T>;
-    constexpr bool byte = sizeof(E) == 1;
-    bits const low = std::bit_cast<bits>(v + batch<T>(6755399441055744.0)) & (byte ? 0xffu : 0xffffffffu);
-    bits const number = (byte ? low : low ^ 0x80000000u) | 0x4330000000000000u;
-    return std::bit_cast<batch<T>>(number) - batch<T>(byte ? 4503599627370496.0 : 4503599627370496.0 + 2147483648.0);
-  }
-}
-/// Floats as the integers or flags that `cast<E>` makes of them, or as `E` rounds them.
-template <class E, lane T>
-VARVE_INLINE batch<T> through(batch<T> const& v) {
-  if constexpr (std::is_same_v<E, bool>) return kernel::wrapped<bool>(v);
-  else if constexpr (std::is_floating_point_v<E> && sizeof(E) >= sizeof(T)) return v;
-  else if constexpr (sizeof(v) <= 16 || sizeof(E) == 1)
-    return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
-  else if constexpr (std::is_floating_point_v<E>)
-    return detail::lanes_of<T>(
-        __builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
-  else return detail::bounded(kernel::trunc(v), sizeof(E) == 4 ? T(2147483648.0) : T(9223372036854775808.0));
-}
-/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch
-/// or a scalar.
-template <class E, class V>
-VARVE_INLINE V wrapped_product(V const& x, V const& y) {
-  using T = element_t<V>;
-  if constexpr (std::is_same_v<E, bool>) {
-    return kernel::mul(x, y);
-  } else if constexpr (is_batch<V> && lanes<T> > 1) {
-    using whole = detail::beside_t<std::uint32_t, T>;
-    using integers = detail::beside_t<std::int32_t, T>;
-    auto const bits = [](V const& v) {
-      return std::bit_cast<whole>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), integers));
-    };
-    return detail::lanes_of<T>(std::bit_cast<integers>(bits(x) * bits(y) & (sizeof(E) == 1 ? 255u : ~0u)));
-  } else {
-    auto const f = [](T a, T b) {
-      return static_cast<T>(kernel::wrapped<E>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b)));
-    };
-    if constexpr (is_batch<V>) return kernel::lanewise<T>(f, x, y);
-    else return f(x, y);
-  }
-}
-
-/// As many elements from `p` on as there are lanes of `T`.
-template <lane T, class E>
-VARVE_INLINE batch<T> load_converted(E const* p) {
-  if constexpr (lanes<T> == 1) {
-    return batch<T>(static_cast<T>(*p));
-  } else if constexpr (sizeof(E) == 1) {
-    return detail::lanes_of<T>(detail::load_bytes<T>(p));
-  } else {
-    detail::beside_t<E, T> x;
-    std::memcpy(&x, p, sizeof x);
-    return detail::lanes_of<T>(x);
-  }
-}
-/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none
-/// (`Fits`).
-template <bool Fits = false, class E, lane T>
-VARVE_INLINE void store_converted(E* p, batch<T> const& v) {
-  if constexpr (lanes<T> == 1 || (!Fits && std::is_integral_v<E> && sizeof(E) < 8)) {
-    T x[lanes<T>];
-    kernel::store(x, v);
-    for (std::size_t l = 0; l < lanes<T>; ++l) p[l] = kernel::wrapped<E>(x[l]);
-  } else {
-    auto const x = std::bit_cast<detail::beside_t<T, T>>(v);
-    if constexpr (sizeof(E) == 1) {
-      detail::store_bytes<T>(p, __builtin_convertvector(x, detail::beside_t<std::int32_t, T>));
-    } else {
-      auto const y = __builtin_convertvector(x, detail::beside_t<E, T>);
-      std::memcpy(p, &y, sizeof y);
-    }
-  }
-}
-
-} // namespace varve::kernel
-
 // ---- varve/emit/lanes.hpp
 /// @file
 /// Registers of a loop body from and to memory of any dtype and stride.
@@ -23187,6 +24438,8 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
     life& mine = all[k];
     if (b.where != place::arena || mine.from < 0) continue;
     index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
+    b.number = 0;
+    if (bytes == 0) continue; // nothing fits anywhere, and says of no place that it is taken
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
@@ -23352,7 +24605,7 @@ struct size_values {
   bool holds(size_guard const& g) const {
     return value(g.unless) == 0 || varve::detail::holds(g.is, value(g.left), value(g.right));
   }
-  index_t number(index_t x) const { return is_run_time(x) ? size[entry_of(x)] : x; }
+  index_t number(extent x) const { return is_run_time(x) ? size[entry_of(x)] : x.number(); }
   dims of(dims const& s) const {
     dims r = s;
     for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
@@ -24621,8 +25874,7 @@ constexpr kernel::loop linked_kernel() {
   else if constexpr (k.what == kernel_key::kind::arithmetic)
     return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert)
-    return &kernel::contiguous<type_of<k.type>, type_of<k.from>,
-                               kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+    return kernel::detail::conversion<type_of<k.type>, type_of<k.from>>;
   else if constexpr (k.type == dtype::float32)
     return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else if constexpr (k.type == dtype::int64)
@@ -25284,16 +26536,17 @@ struct convolution_sizes {
 
   /// Attributes are those of the operator: {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
   constexpr convolution_sizes(attributes const& at, dims const& input, dims const& weight, dims const& output) {
+    auto const number = [&](int fact, int k) { return at[fact][k].number(); };
     int const n = at[0].n;
-    transposed = at[2][n] != 0;
-    groups = at[2][n + 1];
+    transposed = number(2, n) != 0;
+    groups = number(2, n + 1);
     dims const &places = transposed ? input : output, &whole = transposed ? output : input;
-    batch = input[0];
-    place_channels = groups > 0 ? weight[0] / groups : 0;
-    field_channels = weight[1];
+    batch = input[0].number();
+    place_channels = groups > 0 ? weight[0].number() / groups : 0;
+    field_channels = weight[1].number();
     for (int k = 0, d = 3 - n; k < n; ++k, ++d)
-      place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k],
-      padding[d] = at[1][k], dilation[d] = at[2][k];
+      place[d] = places[k + 2].number(), field[d] = whole[k + 2].number(), tap[d] = weight[k + 2].number(),
+      stride[d] = number(0, k), padding[d] = number(1, k), dilation[d] = number(2, k);
   }
   constexpr index_t places() const { return place[0] * place[1] * place[2]; }
   constexpr index_t field_size() const { return field[0] * field[1] * field[2]; }
@@ -26086,7 +27339,7 @@ struct gather_facts {
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
       : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
-        size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)),
+        size(rank ? c.in[0].sizes[axis].number() : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)),
         in_stride(contiguous_strides(c.in[0].sizes)) {}
 };
 struct scatter_add_facts {
@@ -26095,7 +27348,7 @@ struct scatter_add_facts {
   dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
       : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
-        count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
+        count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis].number() : 1), sizes(c.in[1].sizes),
         stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)),
         out_stride(contiguous_strides(c.out.sizes)) {}
 };
@@ -26136,9 +27389,9 @@ template <class T, class I>
 VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
   check_indices("gather", index, x.total, x.size);
   for (index_t e = 0; e < x.total; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis].number();
     for (int d = 0; d < x.rank; ++d)
-      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+      if (d != x.axis) at += e / x.stride[d].number() % x.sizes[d].number() * x.in_stride[d].number();
     out[e] = a[at];
   }
 }
@@ -26147,11 +27400,11 @@ VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* i
   check_indices("scatter_add", index, x.count, x.size);
   for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
   for (index_t e = 0; e < x.count; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis].number(), from = 0;
     for (int d = 0; d < x.rank; ++d) {
-      index_t const q = e / x.stride[d] % x.sizes[d];
-      from += q * x.source_stride[d];
-      if (d != x.axis) at += q * x.out_stride[d];
+      index_t const q = e / x.stride[d].number() % x.sizes[d].number();
+      from += q * x.source_stride[d].number();
+      if (d != x.axis) at += q * x.out_stride[d].number();
     }
     out[at] += source[from];
   }
@@ -26231,15 +27484,15 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == operator_class::mm) {
-    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
-    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
+    constexpr index_t m = c.out.sizes[r - 2].number(), n = c.out.sizes[r - 1].number(),
+                      k = c.in[0].sizes[r - (ta ? 2 : 1)].number();
     auto const* b = address<P, s.in[1]>(mem);
     if constexpr (sized<P>)
       multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
     else
-      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e)
+      for (index_t e = 0; e < (m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0); ++e)
         multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == operator_class::slice_backward) {
     detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
@@ -27313,7 +28566,7 @@ constexpr graph cse(graph const& g) {
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
-    index_t const count = data ? numel(nd.out.sizes) : 0;
+    index_t const count = data ? numel(nd.out.sizes).number() : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     operator_class const k_ = what[n];
@@ -27326,7 +28579,7 @@ constexpr graph cse(graph const& g) {
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
-      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
+      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.number()));
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
@@ -27505,10 +28758,10 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3) return false;
-  for (index_t d : nd.out.sizes)
+  for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)
-    for (index_t d : nd.at[e])
+    for (extent d : nd.at[e])
       if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
@@ -27519,7 +28772,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
   dims const strides = contiguous_strides(s);
   list<double> result;
   bool same = true;
-  for (index_t e = 0; e < numel(s); ++e) {
+  for (index_t e = 0, all = numel(s); e < all; ++e) {
     double x[4]{};
     for (int q = 0; q < nd.count; ++q) {
       dims const& a = at(in[q]).out.sizes;
@@ -27528,7 +28781,8 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
       for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
         index_t const i = e / strides[d] % s[d];
         if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == operator_class::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (k == operator_class::slice)
+          from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
       x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]
@@ -27807,7 +29061,7 @@ struct axis_unroller {
     dims const stride = contiguous_strides(nd.out.sizes), own = contiguous_strides(m.sizes);
     list<double> all;
     bool same = true;
-    for (index_t e = 0; e < numel(m.sizes); ++e) {
+    for (index_t e = 0, count = numel(m.sizes); e < count; ++e) {
       auto from = static_cast<std::ptrdiff_t>(nd.value);
       for (int d = 0; d < m.sizes.n; ++d)
         from += static_cast<std::ptrdiff_t>(stride[d] * (m.sizes[d] == 1 ? index[d] : e / own[d] % m.sizes[d]));
@@ -27898,8 +29152,8 @@ struct axis_unroller {
 constexpr bool may_unroll(graph const& g) {
   for (node const& n : g.nodes)
     if (n.out.sizes.n > 0 && (n.op->kind == op_kind::constant || n.op->kind == op_kind::factory))
-      for (index_t s : n.out.sizes)
-        if (s > 1 && s <= axis_table::longest) return true;
+      for (extent s : n.out.sizes)
+        if (s.is_number() && s > 1 && s <= axis_table::longest) return true;
   return false;
 }
 } // namespace detail
@@ -28260,7 +29514,7 @@ constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index con
       o[k] = m[at++];
     }
   }
-  for (index_t e = 0; e < numel(count); ++e) {
+  for (index_t e = 0, all = numel(count); e < all; ++e) {
     index_t r = e;
     for (int k = count.n - 1; k >= 0; --k) {
       o[axes[k]] = {-1, r % count[k], 0};
@@ -28592,7 +29846,7 @@ constexpr void spread(graph const& g, list<operator_class> const& what, list<int
     int at = 0;
     for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
       while (s != 1 && nd.out.sizes[at] == 1) ++at;
-      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+      whole.strides.push_back(s == 1 ? extent(0) : m.strides[at++]);
     }
     spread(g, what, uses, whole, copies);
   } else if (uses[m.node] == 1 && k == operator_class::permute) {
@@ -28657,10 +29911,10 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {
     bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? 0 : out[o]);
+    stride.push_back(reduced ? extent(0) : out[o]);
     o += !reduced || keep;
   }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
+  index_t const copies_ = unrolled ? numel(nd.out.sizes).number() : 1;
   for (index_t e = 0; e < copies_; ++e) {
     int d = 0;
     r.at.offset = e;
@@ -28739,7 +29993,7 @@ private:
       for (int k = 0; k < nd.out.sizes.n; ++k) {
         if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
         axis_index const& x = maps[in.map + k];
-        index_t const s = index ? 1 : stride[k];
+        index_t const s = index ? 1 : stride[k].number();
         a.offset += x.offset * s;
         if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
       }
@@ -29207,7 +30461,7 @@ private:
   constexpr int constants(node const& n) {
     auto const first = static_cast<std::ptrdiff_t>(n.value);
     int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
-    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) p.constants.push_back(g.constants[first + e]);
     return buffer;
   }
   constexpr void results() {
@@ -29385,10 +30639,11 @@ private:
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    index_t const carried = loop ? nd.at[0][0] : c.results;
+    index_t const carried = loop ? nd.at[0][0].number() : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
       if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+        p.slots[s.in[2] + k] =
+            new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
     for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
@@ -29882,6 +31137,32 @@ constexpr bool is_short() {
 VARVE_PART inline void clear_rows(void* rows, index_t from, index_t to, index_t bytes) {
   std::memset(static_cast<std::byte*>(rows) + from * bytes, 0, static_cast<std::size_t>((to - from) * bytes));
 }
+/// Runs the steps of a loop, at most `n` unless it is `Conditional`; how many it were. What is carried is in `here` at
+/// last. Steps are written twice where they are short or go on by a condition: with places that are constants, what is
+/// carried may stay in registers.
+template <bool Conditional, bool Short, class Places>
+VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes_on, auto const& step) {
+  index_t k = 0;
+  if constexpr (Conditional) {
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    if constexpr (Short)
+      for (; k + 1 < n; k += 2) {
+        step(here, there, k);
+        step(there, here, k + 1);
+      }
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
+  }
+  return k;
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -29891,7 +31172,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]),
                 results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
-  index_t const n = number_of<c.at[1][0]>(mem);
+  index_t const n = number_of<c.at[1][0].number()>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
   index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
@@ -29926,26 +31207,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
               nullptr});
   };
-  index_t k = 0;
-  if constexpr (open || counted) {
-    // Written twice: with places that are constants what is carried may stay in registers.
-    while (goes_on(here, k)) {
-      step(here, there, k++);
-      if (!goes_on(there, k)) break;
-      step(there, here, k++);
-    }
-    if (k % 2) std::swap(here, there);
-  } else {
-    if constexpr (is_short<sub>())
-      for (; k + 1 < n; k += 2) { // for the same reason
-        step(here, there, k);
-        step(there, here, k + 1);
-      }
-    for (; k < n; ++k) {
-      step(here, there, k);
-      std::swap(here, there);
-    }
-  }
+  index_t const k = walk < open || counted, is_short<sub>() > (here, there, n, goes_on, step);
   if constexpr (open || counted) {
     if (k % 2)
       ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
@@ -30290,7 +31552,7 @@ constexpr bool may_have_extents(dims const& known, dims const& wanted) {
 }
 constexpr int extents_above_one(dims const& d) {
   int r = 0;
-  for (index_t n : d) r += n != 1;
+  for (extent n : d) r += n != 1;
   return r;
 }
 
@@ -30563,7 +31825,7 @@ template <class P, int K>
 struct result_type_of {
   static constexpr meta m = P::value.results[K];
   template <std::size_t... D>
-  static auto type(std::index_sequence<D...>) -> static_value<type_of<m.type>, ints<m.sizes.v[D]...>>;
+  static auto type(std::index_sequence<D...>) -> static_value<type_of<m.type>, ints<m.sizes.v[D].number()...>>;
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 
@@ -31769,7 +33031,7 @@ struct any_call {
     bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
                   size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    index_t const count = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0;
     for (index_t e = 0; e < count; ++e)
       kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
                        {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
@@ -31780,8 +33042,8 @@ struct any_call {
       x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
     tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
     dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)},
-                         varve::detail::operand_of(y, y.strides().v));
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
+                         varve::detail::operand_of(y, y.strides().numbers()));
   }
 };
 
@@ -31908,6 +33170,7 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
 #endif
 
 // ---- varve/compile/compile.hpp
+#include <algorithm>
 namespace varve {
 
 namespace detail {
@@ -31958,7 +33221,9 @@ struct traced_kind {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
 };
-/// What a function reads of tensors as numbers while it is compiled: a program is good for these values.
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
+/// only to cost nothing unless used.)
+template <class T = tensor>
 class numbers_read final : read_watcher {
 public:
   numbers_read() : before_(watches_reads) { watches_reads = this; }
@@ -31968,7 +33233,7 @@ public:
 
   /// One tensor, and the bytes of its element.
   struct one {
-    tensor of;
+    T of;
     std::array<unsigned char, 16> value;
     bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
     static std::array<unsigned char, 16> bytes_of(tensor const& t) {
@@ -32023,9 +33288,9 @@ public:
   /// Traces and plans for these arguments, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
-    if (!find(x...)) (void)trace(x...);
+    (void)found_or_made(x...);
   }
-  /// For how many sets of dtypes and sizes a program was made.
+  /// For how many sets of dtypes and sizes a program is kept.
   std::size_t versions() const {
     detail::spin_lock::held const on(made_->lock);
     return made_->all.size();
@@ -32034,21 +33299,24 @@ public:
 private:
   template <class... X>
   using result_of = decltype(detail::call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
+  using kind = dependent<detail::traced_kind, F>;
   /// What a program was made for, and the program.
   struct version {
     void const* types;                     // of the arguments
     std::shared_ptr<void const> constants; // ... as a tuple without its tensors
     bool grad_mode;
-    std::vector<detail::traced_kind> arguments, captures;
+    std::vector<kind> arguments, captures;
     boxed_args captured;
-    std::vector<detail::numbers_read::one> numbers;
+    std::vector<typename detail::numbers_read<dependent<tensor, F>>::one> numbers;
     fused_graph run;
     list<int> written;                   // arguments and captures that further results are written into
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
+    static constexpr std::size_t most = 64;
     detail::spin_lock lock;
-    std::vector<std::shared_ptr<version const>> all;
+    std::vector<std::shared_ptr<version const>> all; // what was called last comes first
+    detail::owner_lock making;                       // what one thread makes others wait for
   };
 
   template <class... X>
@@ -32081,8 +33349,7 @@ private:
     auto const itself = [&] { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
     boxed_args in = tensors_of(x...);
     if (!this_thread_state.quiet() || !run_plainly(in)) return itself();
-    std::shared_ptr<version const> v = find(x...);
-    if (!v) v = trace(x...);
+    std::shared_ptr<version const> const v = found_or_made(x...);
     if (!run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
     for (int at : v->written) // the trace took them for apart, and for row-major
@@ -32118,9 +33385,20 @@ private:
   template <class... X>
   std::shared_ptr<version const> find(X const&... x) const {
     detail::spin_lock::held const on(made_->lock);
-    for (auto const& v : made_->all)
-      if (same_arguments(*v, x...) && same_captures(*v)) return v;
+    auto& all = made_->all;
+    for (auto v = all.begin(); v != all.end(); ++v)
+      if (same_arguments(**v, x...) && same_captures(**v)) {
+        std::rotate(all.begin(), v, v + 1);
+        return all.front();
+      }
     return nullptr;
+  }
+  template <class... X>
+  std::shared_ptr<version const> found_or_made(X const&... x) const {
+    if (auto const v = find(x...)) return v;
+    detail::owner_lock::held const on(made_->making);
+    if (auto const v = find(x...)) return v;
+    return trace(x...);
   }
   template <class... X>
   VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
@@ -32130,14 +33408,14 @@ private:
       ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
     };
     using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
-    detail::numbers_read read;
+    detail::numbers_read<dependent<tensor, F>> read;
     G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
     list<int> written;
     G const values = values_only(g);
     G const pure = functionalize(values);
     G const whole = detail::writes_as_results(pure, written);
     auto const kinds = [](boxed_args const& of) {
-      std::vector<detail::traced_kind> r;
+      std::vector<kind> r;
       for (auto const& t : of) r.push_back(detail::traced_kind::of(t));
       return r;
     };
@@ -32146,13 +33424,18 @@ private:
                 std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
                 kinds(tensors_of(x...)), kinds(captured), captured, std::move(read.all), fuse(whole, How{}...),
                 std::move(written), std::move(results)});
+    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
-        old = v;
+        dropped = std::exchange(old, v);
         return v;
       }
-    made_->all.push_back(v);
+    made_->all.insert(made_->all.begin(), v);
+    if (made_->all.size() > cache::most) {
+      dropped = std::move(made_->all.back());
+      made_->all.pop_back();
+    }
     return v;
   }
 
@@ -32162,7 +33445,8 @@ private:
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
 /// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
-/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise. Arguments are tensors, or
+/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise: the 64 programs that were
+/// called last are kept. Arguments are tensors, or
 /// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
 /// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
 /// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
@@ -32367,7 +33651,7 @@ struct functional_memory {
   /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
   bool hidden = false;
   bool writes_recorded = false;      // were others recorded?
-  char const* returned_by = nullptr; // the function that returned it in the memory of an operand
+  char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   std::vector<update> pending{};
   owner_lock reading{};
 
@@ -32564,9 +33848,11 @@ struct functionalize_interpreter : dynamic_level {
   boxed_args wrap(boxed_args const& y) const {
     return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
   }
-  /// What a function returned: a view of an operand is not to be written into, since how to put it back is not known.
-  tensor wrap_result(char const* who, T const& y, boxed_args const& plain) const {
+  /// What a function returned: a view of an operand, or of what another result lies in (`shared`), is not to be written
+  /// into, since how to put it back is not known.
+  tensor wrap_result(char const* who, T const& y, boxed_args const& plain, bool shared = false) const {
     tensor const r = wrap(y);
+    if (shared) alias::of(r).memory->returned_by = who;
     for (auto const& t : plain)
       if (t.defined() && y.shares_storage(t)) alias::of(r).memory->returned_by = who;
     return r;
@@ -32612,6 +33898,8 @@ struct functionalize_interpreter : dynamic_level {
   /// Was a value, or one that shares its memory, written into since it was made?
   static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
 
+  static bool share_memory(tensor const& a, tensor const& b) { return alias::of(a).memory == alias::of(b).memory; }
+
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
 
@@ -32653,7 +33941,8 @@ private:
     if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
     if (char const* const who = of.memory->returned_by)
       throw transform_error((std::string("varve: functionalize: ") + op.name() +
-                             " writes into a view of an operand that " + who + " returned; clone it there")
+                             " writes into a view of an operand or of another result that " + who +
+                             " returned; clone it there")
                                 .c_str());
     for (detail::view_step const* s = of.at.get(); s; s = s->before.get())
       if (!detail::is_invertible_view(s->op->handle()))
@@ -32703,8 +33992,6 @@ private:
 } // namespace varve
 
 // ---- varve/functional/functional_scope.hpp
-#include <algorithm>
-
 /// @file
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
 namespace varve::detail {
@@ -32899,6 +34186,9 @@ public:
     return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1;
   }
 
+  /// Does result k lie in the memory of another one?
+  bool is_shared(int k) const { return k < static_cast<int>(shared_.size()) && shared_[static_cast<std::size_t>(k)]; }
+
 private:
   boxed_custom_function const& f() const { return *as_.f.f; }
   template <class Call>
@@ -32916,12 +34206,20 @@ private:
                                  " writes into an argument that it does not return; return it, marked dirty")
                                     .c_str());
       }
+      shared_.assign(written_.size(), false);
+      auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
+      for (int k = 0; k < y.size(); ++k)
+        for (int j = 0; j < y.size(); ++j)
+          if (j != k && is_seen(y[k]) && is_seen(y[j]) && functionalize_interpreter<T>::share_memory(y[k], y[j]))
+            shared_[static_cast<std::size_t>(k)] = true;
       return b.open(y);
     });
   }
 
   mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
-  mutable std::vector<int> written_; // of one call
+  // Of one call:
+  mutable std::vector<int> written_;
+  mutable std::vector<dependent<bool, On>> shared_;
 };
 
 /// The function one level below, without writes: what it wrote into an operand is the value of that from now on.
@@ -32944,7 +34242,7 @@ boxed_args functionalized_custom(layer& l, void const* function, boxed_args cons
               .c_str());
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
     if (same >= 0) r.push_back(x[same]);
-    else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain) : y[k]);
+    else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
   }
   return r;
 }
@@ -33042,14 +34340,14 @@ struct bound_symbols {
   VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
     if (Declared::expected.sizes.n != found.n) return false;
     return [&]<int... D>(std::integer_sequence<int, D...>) {
-      return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...);
+      return (fit_one<Declared::expected.sizes.v[D].number()>(argument, found[D]) && ...);
     }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
   }
   /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
   VARVE_COLD std::string text(int argument, dims const& declared) const {
     std::string s;
-    for (index_t d : declared)
-      if (int const k = is_symbol(d) ? names.find(d) : names.count;
+    for (extent d : declared)
+      if (int const k = is_symbol(d) ? names.find(d.number()) : names.count;
           k < names.count && from[k] >= 0 && from[k] != argument)
         s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " +
              std::to_string(from[k]) + ")";
@@ -33068,9 +34366,7 @@ private:
 };
 
 /// An extent of a view or `array` that may stand where a spec says `declared`.
-constexpr bool may_be(index_t declared, index_t extent) {
-  return is_symbol(declared) || extent == declared || extent == dyn;
-}
+constexpr bool may_be(extent declared, index_t size) { return is_symbol(declared) || size == declared || size == dyn; }
 
 /// Element type and extents of memory that is no tensor; `none_t` for other types.
 template <class X>
@@ -33469,7 +34765,8 @@ void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* 
   index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
   auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
   auto* r = reinterpret_cast<T*>(out);
-  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
+  for (index_t e = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0; e > 0;
+       --e, a += m * k, b += k * n, r += m * n)
     kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
 }
 template <operator_class What, class T, class O>
@@ -33875,13 +35172,13 @@ private:
     for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
       if (strangers[s] == nd.op) h = residue::mixed(h, s + 1);
     for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
-      for (index_t x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x));
+      for (extent x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
     for (int j = 0; j < nd.count; ++j) {
       fingerprint const& f = operand(nd, j);
       h = residue::mixed(h, linear ? f.value : f.hash());
       if (is_pointwise(k) || k == operator_class::convert) continue;
-      for (index_t x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
-        h = residue::mixed(h, static_cast<std::uint64_t>(x));
+      for (extent x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
+        h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
     }
     return fingerprint::unknown(h);
   }
@@ -34338,7 +35635,7 @@ struct matching {
                                                                                       b.constants +
                                                                                       static_cast<std::ptrdiff_t>(
                                                                                           y.value);
-      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+      for (index_t e = 0, all = numel(x.out.sizes); e < all; ++e)
         if (!same_bits(p[e], q[e])) return false;
     } else if (!same_bits(x.value, y.value)) {
       return false;
@@ -34603,7 +35900,8 @@ concept graph_like = std::is_same_v<V, boxed_function> || requires(V const& v) {
 template <class V>
 std::string kind_of(V const& v) {
   if constexpr (std::is_same_v<V, bool>) return "bool";
-  else if constexpr (std::is_integral_v<V>) return is_symbol(static_cast<index_t>(v)) ? "SymInt" : "int";
+  else if constexpr (std::is_integral_v<V> || std::is_same_v<V, extent>)
+    return is_symbol(static_cast<extent>(v)) ? "SymInt" : "int";
   else if constexpr (std::is_floating_point_v<V>) return "float";
   else if constexpr (std::is_convertible_v<V const&, std::string_view>) return "str";
   else if constexpr (value<V>) return "Tensor";
@@ -34768,21 +36066,31 @@ struct checked_sizes {
   }
   constexpr bool knows(node const& n) const {
     bool r = true;
-    for (index_t s : n.out.sizes) r = r && at[0].knows(s);
+    for (extent s : n.out.sizes) r = r && at[0].knows(s);
     for (int k = 0; k < n.at.count; ++k)
-      for (index_t s : n.at[k]) r = r && at[0].knows(s);
+      for (extent s : n.at[k]) r = r && at[0].knows(s);
+    return r;
+  }
+  /// `f(attributes, operands, result)` for what they are, or for both sets of samples. Before its callers, for clang.
+  template <class F>
+  constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
+    if (at[0].empty()) return f(n.at, in.data(), n.out);
+    bool r = true;
+    for (size_numbers const& sizes : at) {
+      list<meta> numbers = in;
+      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
+      r = r && f(sizes.of(n.at), numbers.data(), meta{n.out.type, sizes.of(n.out.sizes)});
+    }
     return r;
   }
   /// Does the shape rule of an operator agree with its meta?
   constexpr bool fits(node const& n, list<meta> const& in) const {
-    if (at[0].empty()) return n.op->shape(n.at, in.data(), n.count) == n.out;
-    for (size_numbers const& sizes : at) {
-      list<meta> numbers = in;
-      for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
-      meta const out = n.op->shape(sizes.of(n.at), numbers.data(), n.count);
-      if (!(out == meta{n.out.type, sizes.of(n.out.sizes)})) return false;
-    }
-    return true;
+    return holds(
+        n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
+  }
+  /// Are attributes as the operator writes them?
+  constexpr bool writes(node const& n, list<meta> const& in) const {
+    return holds(n, in, [&](attributes const& a, meta const* x, meta const&) { return n.op->checked(a, x) == a; });
   }
 };
 } // namespace detail
@@ -34827,14 +36135,11 @@ constexpr verdict verify(graph_view g) {
         return {flaw::region_out_of_range, n};
       if (nd.function >= static_cast<int>(g.function_count) || (nd.function >= 0 && nd.regions_count != 1))
         return {flaw::function_out_of_range, n};
-      if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <=
-                                                          static_cast<double>(g.sizes.constants)))
+      if (is_array_constant(nd) &&
+          !(detail::are_numbers(nd.out.sizes) && nd.value >= 0 &&
+            nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants)))
         return {flaw::constant_out_of_range, n};
-      bool symbolic = false;
-      for (int f = 0; f < nd.at.count; ++f)
-        for (index_t v : nd.at[f]) symbolic = symbolic || is_symbol(v);
-      if (nd.op->checked && !symbolic && !(nd.op->checked(nd.at, in.data()) == nd.at))
-        return {flaw::attributes_malformed, n};
+      if (nd.op->checked && !sizes.writes(nd, in)) return {flaw::attributes_malformed, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop &&
           nd.op != &sym_numel_handle && !sizes.fits(nd, in))
@@ -35145,6 +36450,17 @@ struct step_without_count {
     return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
   }
 };
+/// ... given a last captured value that it does not read.
+template <class F>
+struct step_without_last {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const n = count_of(p);
+    return spread(f, part(p, n - n, n - one_of(n)));
+  }
+};
 /// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any
 /// lane, and those of its own: once these are done, what is carried stays, and outputs are 0.
 template <class F, class C, class X>
@@ -35312,6 +36628,19 @@ struct condition_behind_count {
     return spread(f, part(p, one_of(n), n));
   }
 };
+/// ... in the lanes for which a last captured value holds.
+template <class F>
+struct condition_of_lanes {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const n = count_of(p);
+    auto const last = n - one_of(n);
+    return tree_map([&](auto const& go) { return where(first_of(part(p, last, n)), go, false); },
+                    spread(f, part(p, n - n, last)));
+  }
+};
 /// ... of which one lane at least says yes; the lanes are dimension 0.
 template <class F>
 struct some_lane {
@@ -35358,6 +36687,7 @@ struct unless_true {
   constexpr auto reentering(I const& in) const {
     return unless_true<reentering_fn<I, F>>{{in, condition}};
   }
+  constexpr auto for_lanes() const { return unless_true<condition_of_lanes<F>>{{condition}}; }
   constexpr auto behind_count() const { return unless_true<condition_behind_count<F>>{{condition}}; }
 };
 
@@ -35446,6 +36776,11 @@ struct scan_call {
     using ends = decltype(end.behind_count());
     return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{
         step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
+  }
+  /// The loop that goes on only in lanes for which a last captured value holds.
+  constexpr auto for_lanes() const {
+    using step = detail::step_without_last<F>;
+    return with(step{f}, carried, scanned, reverse, end.for_lanes());
   }
   /// The call at the level that is at work (tensors: instead of below it).
   constexpr auto const& here() const { return *this; }
@@ -36065,7 +37400,7 @@ struct boxed_scan {
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
   template <class P>
   index_t rows(P const& x) const {
-    return length > 0 || !scanned ? length : x[carried].sizes()[0];
+    return length > 0 || !scanned ? length : x[carried].size(0);
   }
   /// The operands of one step.
   template <class P>
@@ -36114,7 +37449,7 @@ struct boxed_scan {
       r.push_back(alias ? T(clone(t)) : t);
     }
     if (!outputs) return r;
-    if (k == 0) all.push_back(f(operands_of_step(x, 0))); // for the shapes of nothing
+    if (k == 0) all.push_back(not_made(operands_of_step(x, 0)));
     P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
     index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
     for (int q = 0; q < like.size(); ++q) {
@@ -36129,6 +37464,12 @@ struct boxed_scan {
   }
 
 private:
+  /// A step that no loop makes, for the shapes of its outputs: on copies, and it draws nothing.
+  template <class P>
+  P not_made(P const& x) const {
+    generator_guard const as_before(default_generator);
+    return f(tree_map([](auto const& t) { return std::remove_cvref_t<decltype(t)>(clone(t)); }, x));
+  }
   /// Whether another step is to follow k of them.
   template <class P>
   bool goes_on(index_t k, P const& x, P const& now) const {
@@ -36142,7 +37483,7 @@ private:
   /// Calls a function that may not write into its operands.
   template <class P>
   P unwritten(boxed_function const& g, P const& x) const {
-    std::vector<std::uint32_t> versions;
+    std::vector<dependent<std::uint32_t, P>> versions;
     for (auto const& t : x) versions.push_back(t.writes());
     P const y = g(x);
     for (int q = 0; q < x.size(); ++q)
@@ -36331,6 +37672,9 @@ auto as_tensors(T const& tree) {
       },
       tree);
 }
+/// How many steps `scan` or `map` makes of the values that are walked through, operands behind the `carried` ones; all
+/// must have that many rows. `given`: of the first one, or a number of steps alone.
+index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given);
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
@@ -36362,14 +37706,11 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
   int const w = x.size() - c;
-  index_t length = 0;
-  if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
-  else if (w > 0) length = walked_size(x[c].sizes())[0];
-  for (int k = c; k < x.size(); ++k)
-    if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
-  if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
-  if (length < 0 || (length == 0 && w == 0))
-    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  index_t const given = [&] {
+    if constexpr (is_steps<Xs>) return to_dims(length_of(xs))[0];
+    else return w > 0 ? walked_size(x[c].sizes())[0] : extent(0);
+  }();
+  index_t const length = steps_of(who, x, carries, c, given);
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
@@ -36398,6 +37739,19 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
 } // namespace detail
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given) {
+  for (int k = carried; k < x.size(); ++k)
+    if (walked_size(x[k].sizes())[0] != given) refuse::lengths_differ(who, dims{given}, x[k].sizes());
+  if (carries && carried == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
+  if (given < 0 || (given == 0 && x.size() == carried))
+    refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  return given;
+}
+} // namespace varve::detail
+#endif
 
 // ---- varve/loop/scan_in_segments.hpp
 /// @file
@@ -36592,7 +37946,7 @@ constexpr auto mapped_sizes(T const& t) {
     tree_for_each(
         [&](auto const& v) {
           if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
-          dims const m{v.size(D)};
+          dims const m{v.sizes()[wrap_axis(D, v.dim())]};
           if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
           first = false;
           n = m;
@@ -37365,7 +38719,7 @@ struct rules<argmax_t> : rule::reduction {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = 0;
     if (at[0].n == 0) return; // rank 0, or a batch of such
     int const a = static_cast<int>(at[0][0]);
     dims first = x.sizes;
@@ -37385,8 +38739,8 @@ struct rules<argmax_t> : rule::reduction {
     if (at[0].n == 0)
       for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
     else
-      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]),
-                           out);
+      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()),
+                           static_cast<int>(at[0][0]), out);
     return r;
   }
 };
@@ -37436,10 +38790,10 @@ inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims
     refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
   dims s{x[0], transposed ? w[1] * groups : w[0]};
   for (int k = 0; k < n; ++k) {
-    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
-    index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
-                        : whole < reach ? 0
-                                        : (whole - reach) / stride[k] + 1;
+    extent const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
+    extent const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
+                       : whole < reach ? extent(0)
+                                       : (whole - reach) / stride[k] + 1;
     if (size < 1 || taps < 1 || out < 1)
       refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
     s.push_back(out);
@@ -37762,7 +39116,7 @@ struct is_one_sample {
   }
 };
 /// All that "same" pads in a dimension, before and behind.
-constexpr index_t same_padding(dims const& dilation, dims const& w, int k) {
+constexpr extent same_padding(dims const& dilation, dims const& w, int k) {
   return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1);
 }
 inline constexpr auto before_same = [](dims const& dilation, dims const& w, dims const& stride) {
@@ -37935,9 +39289,78 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
-constexpr void check_element(char const* op, index_t k,
-                             index_t size) { // of a value of rank 0 there is one, as in PyTorch
-  if (k < 0 || k >= size) refuse::index_out_of_range(op, k, size);
+/// Indices checked at a time, so that the processor reads the next of them while it moves elements.
+inline constexpr index_t indices_at_once = 64;
+/// Refuses the first of a few indices that is out of range.
+constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> index, index_t size) {
+  std::int64_t signs = 0; // of what is negative in range never
+  if (n == indices_at_once && index.step == 1)
+    for (index_t i = 0; i < indices_at_once; ++i) signs |= index.data[i] | (size - 1 - (index.data[i] & INT64_MAX));
+  else
+    for (index_t i = 0; i < n; ++i) signs |= index[i] | (size - 1 - (index[i] & INT64_MAX));
+  if (signs >= 0) return;
+  index_t i = 0;
+  while (index[i] >= 0 && index[i] < size) ++i;
+  refuse::index_out_of_range(op, index[i], size);
+}
+/// Calls `f(first, n)` for parts of a row, whose indices are in range; those of step 0 are one.
+template <class F>
+constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_t const> at, index_t size, F const& f) {
+  if (at.step == 0) {
+    detail::check_row(op, 1, at, size);
+    return f(index_t{0}, n);
+  }
+  for (index_t i = 0; i < n; i += indices_at_once) {
+    index_t const m = n - i < indices_at_once ? n - i : indices_at_once;
+    detail::check_row(op, m, at.from(i), size);
+    f(i, m);
+  }
+}
+/// How an operand is walked along with an index: where along the axis an element lies, the index says.
+template <class T>
+constexpr strided<T> without_axis(strided<T> x, int axis) {
+  if (x.sizes.n > 0) x.strides[axis] = 0;
+  return x;
+}
+/// A row of elements, chosen by a row of indices of elements `step` apart.
+template <class R>
+constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  bool const plain = to.step == 1 && at.step == 1;
+  if (at.step == 0) detail::assign_row<R>(n, to, {x + *k * step, from.step});
+  else if (plain && from.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[k[i]];
+  else if (plain && from.step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[i + k[i] * step];
+  else
+    for (index_t i = 0; i < n; ++i) out[i * to.step] = x[i * from.step + k[i * at.step] * step];
+}
+/// ... and added at places so chosen, one after the other.
+template <class R>
+constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  auto const add = [](R& sum, R const& v) { sum = kernel::add<R>(sum, v); };
+  bool const plain = from.step == 1 && at.step == 1;
+  if (at.step == 0) detail::add_row<R>(n, {out + *k * step, to.step}, from);
+  else if (plain && to.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[k[i]], x[i]);
+  else if (plain && to.step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[i + k[i] * step], x[i]);
+  else
+    for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
+}
+/// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
+template <class T>
+constexpr index_t size_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
+}
+template <class T>
+constexpr index_t step_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
 }
 } // namespace detail
 
@@ -37953,6 +39376,7 @@ struct rules<gather_t> {
     return attributes(detail::one_axis(at[0], in[0].sizes));
   }
   static constexpr op_kind kind = op_kind::indexing;
+  static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
@@ -37963,12 +39387,15 @@ struct rules<gather_t> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
                                 strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims from = i;
-      detail::check_element("gather", index.at(i), i.n ? x.sizes[a] : 1);
-      if (i.n) from[a] = index.at(i);
-      out.at(i) = x.at(from);
-    });
+    index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
+    for_each_row(
+        index.sizes,
+        [&](index_t n, auto to, auto from, auto at) {
+          detail::for_checked_indices("gather", n, at, size, [=](index_t i, index_t m) {
+            detail::gather_row<R>(m, to.from(i), from.from(i), at.from(i), step);
+          });
+        },
+        out, detail::without_axis(x, a), index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
@@ -38009,13 +39436,16 @@ struct rules<scatter_add_t> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
                                 strided<std::int64_t const> index, strided<T const> source) {
     int const a = static_cast<int>(at[0][0]);
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims to = i;
-      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
-      if (i.n) to[a] = index.at(i);
-      out.at(to) = kernel::add<R>(out.at(to), source.at(i));
-    });
+    detail::assign(out, x);
+    index_t const size = detail::size_along(x, a), step = detail::step_along(out, a);
+    for_each_row(
+        index.sizes,
+        [&](index_t n, auto to, auto at, auto from) {
+          detail::for_checked_indices("scatter_add", n, at, size, [=](index_t i, index_t m) {
+            detail::scatter_row<R>(m, to.from(i), from.from(i), at.from(i), step);
+          });
+        },
+        detail::without_axis(out, a), index, source);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
@@ -38271,12 +39701,13 @@ struct rules<mm_t> : rule::bilinear {
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
+    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
-        a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
+        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
     dims s = a.sub(0, a.n - 2);
-    s.push_back(a[a.n - (at[0][0] ? 1 : 2)]).push_back(b[b.n - (at[0][1] ? 2 : 1)]);
+    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
     return {in[0].type, s};
   }
   template <class R, class T>
@@ -38285,9 +39716,13 @@ struct rules<mm_t> : rule::bilinear {
     index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
     index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
     index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
     for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides[d], ob += i[d] * b.strides[d], oc += i[d] * out.strides[d];
+      for (int d = 0; d < i.n; ++d) {
+        index_t const at_d = i[d].number();
+        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+      }
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
           R acc{};
@@ -38296,7 +39731,7 @@ struct rules<mm_t> : rule::bilinear {
             if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
             else acc = static_cast<R>(acc + p * q);
           }
-          out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
+          out.data[oc + x * cm + y * cn] = acc;
         }
     });
   }
@@ -38308,17 +39743,20 @@ struct rules<mm_t> : rule::bilinear {
     int const r = m.sizes.n;
     auto matrix = [r](T const& t, bool transposed, index_t offset) {
       char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
-      index_t const row = t.strides()[r - (transposed ? 1 : 2)], col = t.strides()[r - (transposed ? 2 : 1)];
-      return kernel::matrix<void>{p, row, col};
+      index_t const* const step = t.strides().numbers();
+      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
     for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
-        oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
-      auto const x = matrix(a, at[0][0] != 0, oa);
-      auto const y = matrix(b, at[0][1] != 0, ob);
-      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)],
-                       {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
+            oc += i[d].number() * c.strides()[d].number();
+      bool const ta = at[0][0].number() != 0;
+      auto const x = matrix(a, ta, oa);
+      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      index_t const* const size = m.sizes.numbers();
+      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
+                       {y.data, y.row, y.col}, matrix(c, false, oc));
     });
     return c;
   }
@@ -38480,6 +39918,7 @@ struct rules<one_hot_t> {
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 1;
   static constexpr bool differentiable = false;
+  using only = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
     dims s = in[0].sizes;
@@ -38487,13 +39926,19 @@ struct rules<one_hot_t> {
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    for_each_index(x.sizes, [&](dims const& i) {
-      auto const c = static_cast<index_t>(x.at(i));
-      if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
-      dims to = i;
-      out.at(to.push_back(c)) = R(1);
-    });
+    index_t const classes = at[0][0];
+    detail::clear(out);
+    R* to = out.data;
+    for_each_row(
+        x.sizes,
+        [&](index_t n, auto row) {
+          for (index_t i = 0; i < n; ++i, to += classes) {
+            auto const c = static_cast<index_t>(row[i]);
+            if (c < 0 || c >= classes) refuse::index_out_of_range("one_hot", c, classes);
+            to[c] = R(1);
+          }
+        },
+        x);
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
@@ -38517,25 +39962,28 @@ namespace varve {
 namespace detail {
 template <class A, class B>
 concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
+/// ... of arithmetic, where an attribute or size stands for a number.
+template <class A, class B>
+concept terms = value_or_size<A> && value_or_size<B> && (varve_value<A> || varve_value<B>);
 } // namespace detail
 
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator+(A const& a, B const& b) {
   return add(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator-(A const& a, B const& b) {
   return sub(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator*(A const& a, B const& b) {
   return mul(a, b);
 }
 template <class A, class B>
-  requires detail::operands<A, B>
+  requires detail::terms<A, B>
 constexpr auto operator/(A const& a, B const& b) {
   return div(a, b);
 }
@@ -38790,20 +40238,20 @@ inline constexpr bool parts_are_types =
     is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
 /// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
 inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
+  extent const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
   return dims{from, to < n ? to : n};
 };
 inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
   if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
   if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
   index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{n == 0 ? 1 : (n + size[0] - 1) / size[0]};
+  return dims{n == 0 ? extent(1) : (n + size[0] - 1) / size[0]};
 };
 inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
   if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
   if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
-  index_t const all = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{all == 0 ? 1 : (all + n[0] - 1) / n[0]};
+  extent const all = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{all == 0 ? extent(1) : (all + n[0] - 1) / n[0]};
 };
 inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
   if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
@@ -39164,8 +40612,8 @@ constexpr auto positions(X const& x, dims const& sizes, dims const& strides, ind
   auto r = integers_like(x, {}, offset);
   for (int k = 0; k < sizes.n; ++k) {
     dims s;
-    for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : 1);
-    r = add(r, reshape(mul(counted_like(x, sizes[k]), strides[k]), s));
+    for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : extent(1));
+    r = add(r, reshape(mul(counted_like(x, sizes[k]), strides[k].number()), s));
   }
   return reshape(r, dims{numel(sizes)});
 }
@@ -39271,6 +40719,7 @@ auto linearize(F f, X const&... x) {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
+    l.require_unwritten();
   }
   graph const whole = l.builder.finish();
   graph g = without_scaffolds(whole);
@@ -39428,6 +40877,19 @@ Y joined_parts(std::vector<Y> const& parts) {
     }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   } else if constexpr (is_none<decltype(dim_at<0, D...>())>) {
     return parts[0];
+  } else if constexpr (is_tree_node<Y>) { // a vector or an aggregate: one entry serves all its leaves
+    std::vector<std::vector<tensor>> leaves;
+    for (auto const& y : parts) {
+      std::size_t k = 0;
+      tree_for_each(
+          [&](tensor const& v) {
+            if (k == leaves.size()) leaves.emplace_back();
+            leaves[k++].push_back(v);
+          },
+          y);
+    }
+    std::size_t k = 0;
+    return tree_map([&](tensor const&) { return cat(leaves[k++], dim_at<0, D...>()); }, parts[0]);
   } else {
     return cat(parts, dim_at<0, D...>());
   }
@@ -39830,6 +41292,8 @@ VARVE_LIBRARY std::string to_string(tensor const& t) {
   }
   if (t.object()) {
     std::string r = std::string(t.object()->type().name) + "(";
+    if (t.object()->inner_count() == 0)
+      r += "..., size=" + to_string(t.sizes()) + ", dtype=" + std::string(name(t.dtype()));
     for (int k = 0; k < t.object()->inner_count(); ++k) r += (k ? ", " : "") + to_string(t.object()->inner(k));
     return r + ")";
   }
