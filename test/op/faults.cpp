@@ -321,3 +321,11 @@ TEST_CASE("out= of what reduces, contracts or gathers has the very dtype", "[op]
   CHECK(elements(vv::out(three)(vv::add, x, x)) == doubles({2, 4, 6}));
   CHECK(vv::out(vv::zeros({}, dtype::float64))(vv::mean, x).item<double>() == 2);
 }
+
+TEST_CASE("slice takes a bound beyond any size for the end", "[op][slice]") {
+  tensor const x = vector_of({1, 2, 3});
+  CHECK(elements(vv::slice(x, 0, 1, index_t{1} << 62)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, 1, INT64_MAX)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, 1, std::uint64_t{1} << 62)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, -(index_t{1} << 62), 2)) == doubles({1, 2}));
+}
