@@ -89,7 +89,7 @@ inline std::vector<recorded> read(std::string const& path) {
     else if (word == "ints") {
       dims d;
       index_t n = 0, i = 0;
-      for (s >> n; d.n < n && s >> i;) d.push_back(i >= index_t{1} << 62 ? index_t(varve::end) : i); // "the end"
+      for (s >> n; d.n < n && s >> i;) d.push_back(i >= index_t{1} << 62 ? INT64_MAX : i); // "the end"
       c.ints.push_back(d);
     } else throw std::runtime_error(path + ": what is " + word);
   }
