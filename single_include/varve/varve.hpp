@@ -13157,11 +13157,17 @@ struct rules<slice_backward_t> : rule::linear {
 };
 
 namespace detail {
+/// A bound as it stands in attributes; a number beyond any size, where symbols have their bits, is "the end".
+template <class R>
+constexpr extent slice_bound(R const& r) {
+  if constexpr (std::is_integral_v<R>) return r >= index_t{1} << 62 ? index_t(end) : static_cast<index_t>(r);
+  else return r;
+}
 /// {start, stop, step} of a call, as far as it has them.
 template <class... R>
 constexpr dims bounds_of(R const&... r) {
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
-  else return dims(r...);
+  else return dims{slice_bound(r)...};
 }
 /// Would a trace clamp bounds to what stands for a symbolic size?
 template <class X>
@@ -13182,7 +13188,9 @@ constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) con
       refuse::bound_lies_beyond_what_a_symbolic_size_is_while_traced("slice");
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...))
     return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
-  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+  else
+    return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), detail::bounds_of(r...), shape_of(x)))(
+        x);
 }
 template <value G, class S, class R>
 constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
