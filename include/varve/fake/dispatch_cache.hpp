@@ -92,7 +92,7 @@ private:
     info.bypasses.emplace_back(why, 1);
   }
   std::vector<entry> entries_ = std::vector<entry>(251); // what falls on another takes its place
-  std::vector<std::int64_t> key_;                         // of the call that was asked for last
+  std::vector<std::int64_t> key_;                        // of the call that was asked for last
   std::uint64_t hash_ = 0;
   bool kept_ = false;
 };

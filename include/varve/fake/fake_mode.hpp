@@ -51,6 +51,8 @@ struct fake_state {
     extent number;
   };
   std::vector<asked_item> items;
+  /// What it remembers holds tensors, which hold it.
+  void forget() { memo.clear(), memories.clear(), items.clear(); }
   int inputs = 0; // whose sizes became symbols
 };
 } // namespace detail
@@ -102,6 +104,12 @@ public:
     };
     detail::register_fake_rules<dependent<fake_mode, On>>();
   }
+  fake_mode(fake_mode const&) = delete;
+  fake_mode& operator=(fake_mode const&) = delete;
+  /// Its tensors live on, and forget of which real ones they are the fakes.
+  ~fake_mode() {
+    if (owner_) state_->forget();
+  }
 
   /// The fake of a tensor: the same one each time. Tensors on one memory give fakes on one; a view gives a view of the
   /// fake of its base; a leaf a leaf, with its gradient. A fake of this mode is its own (FK-3, FK-4).
@@ -144,7 +152,7 @@ private:
   friend tensor detail::run_on_fakes(boxed_op const& op, boxed_args const& x);
   friend struct detail::fake_memory;
   friend class fake_mode_guard;
-  explicit fake_mode(std::shared_ptr<detail::fake_state> s) : state_(std::move(s)) {}
+  explicit fake_mode(std::shared_ptr<detail::fake_state> s) : state_(std::move(s)), owner_(false) {}
   tensor operand(char const* op, int k, tensor const& t);
   tensor made(tensor const& meta, unsigned backend, tensor const& value = {});
   index_t count_of(dims const& sizes) const;
@@ -158,6 +166,7 @@ private:
   void mirror_gradient(T const& real, T const& fake);
   void sweep();
   std::shared_ptr<detail::fake_state> state_;
+  bool owner_ = true;
 };
 
 /// Switches a fake mode on for this thread until the end of the scope, in the infra slot of fake modes. One that is
