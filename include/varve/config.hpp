@@ -73,6 +73,12 @@ places; include one of them"
 #else
 #define VARVE_LIBRARY inline
 #endif
+/// ... of constructors and destructors, of which compilers emit all forms where they are not inline.
+#if VARVE_DEFINES == 2
+#define VARVE_LIBRARY_MEMBER
+#else
+#define VARVE_LIBRARY_MEMBER inline
+#endif
 
 /// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
 /// take gigabytes to compile.

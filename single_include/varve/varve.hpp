@@ -80,6 +80,12 @@ places; include one of them"
 #else
 #define VARVE_LIBRARY inline
 #endif
+/// ... of constructors and destructors, of which compilers emit all forms where they are not inline.
+#if VARVE_DEFINES == 2
+#define VARVE_LIBRARY_MEMBER
+#else
+#define VARVE_LIBRARY_MEMBER inline
+#endif
 
 /// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
 /// take gigabytes to compile.
@@ -3900,17 +3906,17 @@ VARVE_COLD VARVE_LIBRARY char* copy_text(char const* text) noexcept {
 }
 } // namespace detail
 
-VARVE_LIBRARY error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
-VARVE_LIBRARY error::error(error const& other) noexcept
+VARVE_LIBRARY_MEMBER error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+VARVE_LIBRARY_MEMBER error::error(error const& other) noexcept
     : std::exception(other), text_(detail::copy_text(other.text_)) {}
-VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
+VARVE_LIBRARY_MEMBER error& error::operator=(error const& other) noexcept {
   if (this != &other) {
     std::free(text_);
     text_ = detail::copy_text(other.text_);
   }
   return *this;
 }
-VARVE_LIBRARY error::~error() { std::free(text_); }
+VARVE_LIBRARY_MEMBER error::~error() { std::free(text_); }
 
 VARVE_COLD VARVE_LIBRARY std::string text_of_size(extent size) {
   if (size.is_number()) return std::to_string(size.number());

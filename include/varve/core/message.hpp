@@ -30,17 +30,17 @@ VARVE_COLD VARVE_LIBRARY char* copy_text(char const* text) noexcept {
 }
 } // namespace detail
 
-VARVE_LIBRARY error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
-VARVE_LIBRARY error::error(error const& other) noexcept
+VARVE_LIBRARY_MEMBER error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+VARVE_LIBRARY_MEMBER error::error(error const& other) noexcept
     : std::exception(other), text_(detail::copy_text(other.text_)) {}
-VARVE_LIBRARY error& error::operator=(error const& other) noexcept {
+VARVE_LIBRARY_MEMBER error& error::operator=(error const& other) noexcept {
   if (this != &other) {
     std::free(text_);
     text_ = detail::copy_text(other.text_);
   }
   return *this;
 }
-VARVE_LIBRARY error::~error() { std::free(text_); }
+VARVE_LIBRARY_MEMBER error::~error() { std::free(text_); }
 
 VARVE_COLD VARVE_LIBRARY std::string text_of_size(extent size) {
   if (size.is_number()) return std::to_string(size.number());
