@@ -444,3 +444,38 @@ TEST_CASE("temporaries without elements share no place with others", "[fuse][pla
   auto const jacobian = vv::jacrev(first, vv::chunk_size{2});
   CHECK(elements(vv::compile([&](tensor const& v) { return jacobian(v); })(x)) == doubles({1, 0, 0, 0, 1, 0, 0, 0, 1}));
 }
+
+TEST_CASE("draws that no result uses are made all the same: those behind them are as they were", "[graph][random]") {
+  tensor const x = vector_of({1, 2, 3});
+  auto const check = [&](auto const& f) {
+    auto const drawn = [&](auto const& g) {
+      vv::manual_seed(7);
+      std::vector<double> r = elements(g());
+      r.push_back(static_cast<double>(vv::default_generator.offset));
+      return r;
+    };
+    std::vector<double> const eagerly = drawn([&] { return f(x); });
+    vv::graph const g = vv::make_fx(f)(x);
+    auto const run = vv::fuse(g);
+    auto const compiled = vv::compile(f);
+    compiled.prepare(x);
+    CHECK(drawn([&] { return compiled(x); }) == eagerly);
+    CHECK(drawn([&] { return run(boxed_args(x))[0]; }) == eagerly);
+    for (vv::graph const& h : {g, vv::dce(g), vv::cse(g), vv::optimize(g)})
+      CHECK(drawn([&] { return vv::interpret(h, boxed_args(x))[0]; }) == eagerly);
+  };
+  auto const draw = [](dims const& sizes) { return vv::randn(sizes, dtype::float64); };
+  check([&](tensor const& v) {
+    (void)draw({5});
+    return v + draw({3});
+  });
+  check([&](tensor const& v) {
+    (void)vv::cond(
+        vv::sum(v) > 0.0, [&](tensor const& u) { return u * draw({3}); }, [](tensor const& u) { return u; }, v);
+    return v + draw({3});
+  });
+  check([&](tensor const& v) {
+    (void)vv::scan([&](tensor const& c, tensor const&) { return std::pair(c + draw({}), c); }, vv::sum(v), v);
+    return v + draw({3});
+  });
+}
