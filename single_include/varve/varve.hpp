@@ -19338,7 +19338,21 @@ struct rewriter {
 // ---- varve/pass/dce.hpp
 namespace varve {
 
-/// Which nodes a result depends on; placeholders and mutations count as such, and so does what `marks` says already.
+namespace detail {
+/// Does a node draw random numbers? What comes after it depends on that, used or not.
+constexpr bool draws(graph const& g, node const& n) {
+  if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
+  bool any = false;
+  for (int r = 0; r < n.regions_count; ++r) {
+    region const& inside = g.regions[n.regions_first + r];
+    for (int k = 0; k < inside.node_count; ++k) any = any || draws(g, g.nodes[inside.node_first + k]);
+  }
+  return any;
+}
+} // namespace detail
+
+/// Which nodes a result depends on; placeholders, mutations and draws count as such, and so does what `marks` says
+/// already.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
@@ -19346,7 +19360,7 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   for (int r : g.results) live[r] = 1;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation || detail::draws(g, nd)) live[n] = 1;
     if (live[n])
       for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
   }
@@ -19370,7 +19384,8 @@ constexpr graph without_scaffolds(graph const& g) {
       [] {});
 }
 
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws and the
+/// regions stay.
 constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);
   rewriter w(g);
