@@ -5,6 +5,7 @@
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>
+#include <varve/pass/dce.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 
@@ -130,18 +131,6 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
-/// Does region r of a graph draw random numbers that follow from no operand of it? `any`: or from one.
-inline bool draws(graph const& g, int r = 0, bool any = false) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    node const& nd = g.nodes[n];
-    if (nd.op->kind == op_kind::random && nd.at.count > 0) return true; // the state of the generator has none
-    bool const given = nd.op->is_call && !any && g.nodes[g.edges[nd.first]].op->kind != op_kind::random;
-    for (int k = 0; k < nd.regions_count && !given; ++k)
-      if (draws(g, nd.regions_first + k, any || nd.op->is_call)) return true;
-  }
-  return false;
-}
 /// A function as a graph, and whether it draws random numbers.
 struct traced_function {
   boxed_function call;

@@ -5,15 +5,23 @@
 namespace varve {
 
 namespace detail {
-/// Does a node draw random numbers? What comes after it depends on that, used or not.
-constexpr bool draws(graph const& g, node const& n) {
+constexpr bool draws(graph const& g, int r = 0, bool any = false);
+
+/// Does a node draw random numbers that follow from no operand? What comes after it depends on that, used or not.
+/// `any`: or from one, as what is drawn again from a state of the generator.
+constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool any = false;
-  for (int r = 0; r < n.regions_count; ++r) {
-    region const& inside = g.regions[n.regions_first + r];
-    for (int k = 0; k < inside.node_count; ++k) any = any || draws(g, g.nodes[inside.node_first + k]);
-  }
-  return any;
+  bool const given = n.op->is_call && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
+  for (int k = 0; k < n.regions_count && !given; ++k)
+    if (draws(g, n.regions_first + k, any || n.op->is_call)) return true;
+  return false;
+}
+/// Does region r of a graph?
+constexpr bool draws(graph const& g, int r, bool any) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+    if (draws(g, g.nodes[n], any)) return true;
+  return false;
 }
 } // namespace detail
 
@@ -26,7 +34,8 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   for (int r : g.results) live[r] = 1;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation || detail::draws(g, nd)) live[n] = 1;
+    bool const draws = !nd.scaffold && detail::draws(g, nd); // a scaffold's draws are taken back
+    if (draws || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
     if (live[n])
       for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
   }
