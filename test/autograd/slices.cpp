@@ -97,3 +97,42 @@ TEST_CASE("slices: a cotangent that others hold is not written into", "[autograd
     CHECK(seen[1].data<double>()[k] == want);
   }
 }
+TEST_CASE("slices: registered kernels add them up", "[autograd][slices][dispatch]") {
+  auto const run = [] {
+    tensor x = ramp({6, 7});
+    x.requires_grad_();
+    tensor const whole = x * 1.0;
+    (vv::sum(vv::slice(whole, 0, 0, 2)) + vv::sum(vv::slice(whole, 0, 1, 3))).backward();
+    return x.grad();
+  };
+  tensor const expected = run();
+  int calls = 0;
+  vv::library lib("aten");
+  lib.impl("slice_backward", vv::dispatch_key::cpu, [&](tensor const& g, dims const& sizes, dims const& r) -> tensor {
+    ++calls;
+    tensor whole = vv::zeros(sizes, g.dtype());
+    tensor const part = vv::slice(whole, static_cast<int>(r[0]), r[1], r[2], r[3]);
+    vv::copy_(part, g);
+    return whole;
+  });
+  CHECK(difference(run(), expected) == 0);
+  CHECK(calls == 2);
+}
+TEST_CASE("slices: memory of the user is not added to", "[autograd][slices]") {
+  std::vector<double> mine(42, 1.0);
+  auto const given = [&](tensor const& g) {
+    return tensor::from_blob(mine.data(), g.sizes(), vv::contiguous_strides(g.sizes()), vv::dtype::float64);
+  };
+  tensor x = ramp({6, 7});
+  x.requires_grad_();
+  tensor const whole = x * 1.0, row = vv::slice(whole, 0, 1, 2), more = whole + 1.0;
+  auto const h = more.register_hook(given);
+  (vv::sum(row) + vv::sum(more)).backward();
+  tensor const leaf = x + 0.0;
+  auto const l = leaf.register_hook(given);
+  x.zero_grad();
+  vv::sum(leaf).backward();
+  vv::sum(x * 2.0).backward();
+  CHECK(difference(x.grad(), vv::full({6, 7}, 3.0, vv::dtype::float64)) == 0);
+  CHECK(mine == std::vector<double>(42, 1.0));
+}

@@ -2,6 +2,8 @@
 #include <varve/op/all.hpp>
 
 #include <cstdint>
+#include <fstream>
+#include <sys/resource.h>
 #include <thread>
 #include <varve_test.hpp>
 #include <vector>
@@ -56,4 +58,27 @@ TEST_CASE("memory of tensors: freed by another thread, and at a thread's end", "
     CHECK((!VARVE_RECYCLE_BLOCKS || vv::detail::this_thread_data.bytes > 0));
   }).join();
   CHECK(vv::detail::this_thread_data.bytes == 0);
+}
+TEST_CASE("memory of tensors: what is kept is given back before there is none", "[value][memory]") {
+  if (!VARVE_RECYCLE_BLOCKS) return;
+  {
+    std::vector<tensor> many;
+    for (int k = 0; k < 12; ++k) many.push_back(vv::ones({2500000}));
+  }
+  CHECK(vv::detail::this_thread_data.bytes > 100u << 20);
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  REQUIRE(pages > 0);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit narrow = before;
+  narrow.rlim_cur = pages * 4096 + (20u << 20);
+  REQUIRE(setrlimit(RLIMIT_AS, &narrow) == 0);
+  bool made = false;
+  try {
+    made = vv::empty({20000000}).numel() == 20000000; // 80 MB
+  } catch (std::bad_alloc const&) {}
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(made);
+  vv::release_memory();
 }

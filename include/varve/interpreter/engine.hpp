@@ -175,7 +175,8 @@ private:
     op_table const& t = *static_cast<operator_node&>(n).table;
     T const &sum = tasks_[place(n.next[0].to())].first, &part = g[0];
     if (!sum.defined() || !t.handle || t.handle() != &handle<dependent<slice_t, T>> ||
-        t.registered->load(std::memory_order_relaxed))
+        t.registered->load(std::memory_order_relaxed) ||
+        !are_built_in<dependent<slice_backward_t, T>, dependent<add_t, T>, dependent<add__t, T>>())
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
         !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())

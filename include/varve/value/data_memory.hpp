@@ -38,7 +38,7 @@ void give_data(void* p, std::size_t n) noexcept;
 } // namespace detail
 
 /// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
-/// pieces of up to 64 MiB. It is freed anyway when the thread ends.
+/// pieces of up to 64 MiB. It is freed anyway when the thread ends, and when the thread finds no other memory.
 void release_memory();
 
 } // namespace varve
@@ -69,8 +69,15 @@ VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
     }
   return false;
 }
+/// Memory of the system. What this thread keeps may be what is missing.
+VARVE_NOINLINE VARVE_LIBRARY void* new_data(std::size_t n) {
+  if (void* const p = ::operator new(n, std::align_val_t{64}, std::nothrow)) [[likely]]
+    return p;
+  release_memory();
+  return ::operator new(n, std::align_val_t{64});
+}
 VARVE_LIBRARY void* take_data(std::size_t n) {
-  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return ::operator new(n, std::align_val_t{64});
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return new_data(n);
   int const k = data_memory::class_of(n);
   data_memory& m = this_thread_data;
   if (void* const p = m.first[k]) [[likely]] {
@@ -78,7 +85,7 @@ VARVE_LIBRARY void* take_data(std::size_t n) {
     m.bytes -= data_memory::bytes_of(k);
     return p;
   }
-  return ::operator new(data_memory::bytes_of(k), std::align_val_t{64});
+  return new_data(data_memory::bytes_of(k));
 }
 VARVE_LIBRARY void give_data(void* p, std::size_t n) noexcept {
   data_memory& m = this_thread_data;

@@ -121,7 +121,7 @@ public:
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
   bool is_inference() const;
-  /// Does nobody else hold it or its memory?
+  /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;

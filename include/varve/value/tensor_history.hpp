@@ -55,7 +55,8 @@ inline bool tensor::is_view() const { return base().defined(); }
 inline bool tensor::is_inference() const { return block_ && block_->inference; }
 inline bool tensor::is_unique() const {
   return block_->refs.n.load(std::memory_order_relaxed) == 1 &&
-         ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1);
+         ((is_wrapped() && !block_->store) ||
+          (block_->store->refs.n.load(std::memory_order_relaxed) == 1 && !block_->store->borrowed));
 }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
