@@ -236,23 +236,32 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  constexpr dispatch_key_set above =
-      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-  key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
+  // Keys above that had no rule for the operator have been passed by it alone: what it consists of meets them, as
+  // without a mode.
+  dispatch_key_set done = s.excluded;
+  for (int k = static_cast<int>(dispatch_key::dispatch_mode) + 1; k < static_cast<int>(dispatch_key::dense); ++k)
+    if (auto const key = static_cast<dispatch_key>(k); key != dispatch_key::transform)
+      if (has(key) || (is_autograd(key) && has(dispatch_key::autograd)))
+        done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
+  bool const last = stack.key == dispatch_key::dispatch_mode;
+  dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
+  key_guard const off(s.included, last ? done | modes_above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  if (rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""})) return (*r)(mode.object, op, x);
-  if (!mode.kind->process_hop)
+  rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
+  if (!r && !mode.kind->process_hop)
     refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
-  // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
-    inside.push_back([f, &stack, &mode](boxed_args const& a) {
-      detail::reentered const on(stack, mode);
+    inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
+      key_guard const as_before(this_thread_state.included, done);
+      if (!sees) return f(a); // the rule says whether the mode is on
+      detail::reentered const on(stack, mode); // what the functions do is seen by the mode, as on static values
       return f(a);
     });
-  return mode.kind->process_hop(mode, op.with(std::move(inside)), x);
+  boxed_hop const within = op.with(std::move(inside));
+  return r ? (*r)(mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
 template <class>

@@ -120,7 +120,7 @@ struct erased {
     for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
     if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
-      if (l.expressible) return x[0].with_layout(l);
+      if (l.expressible) return x[0].with_layout(l, !constant_to_derivatives<Tag>); // `detach` gives no view
     }
     if constexpr (R::kind == op_kind::mutation) {
       (void)R::shape(at, in, x.size());

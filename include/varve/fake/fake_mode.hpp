@@ -54,6 +54,8 @@ struct fake_state {
   /// What it remembers holds tensors, which hold it.
   void forget() { memo.clear(), memories.clear(), items.clear(); }
   int inputs = 0; // whose sizes became symbols
+  std::size_t made = 0;    // memories, ever
+  std::size_t certain = 0; // of which those are older than what may not run at all, or several times
 };
 } // namespace detail
 
@@ -146,6 +148,26 @@ public:
   /// A fresh tensor of the mode like another one, of other sizes.
   tensor like(tensor const& t, dims const& sizes) {
     return made(tensor::meta(sizes, t.dtype()), is_fake(t) ? detail::backend_of(t) : detail::cpu_backend);
+  }
+
+  /// While it lives, writes into memory that was there before make no constants: data decide whether they happen.
+  class uncertain {
+  public:
+    uncertain(fake_mode& m, bool on) : of_(*m.state_), before_(of_.certain) {
+      if (on) of_.certain = of_.made;
+    }
+    uncertain(uncertain const&) = delete;
+    uncertain& operator=(uncertain const&) = delete;
+    ~uncertain() { of_.certain = before_; }
+
+  private:
+    detail::fake_state& of_;
+    std::size_t before_;
+  };
+  /// A fake tensor whose number is not known (any more).
+  tensor const& forgotten(tensor const& t) {
+    detail::fake_memory::of_tensor(t).value = tensor();
+    return t;
   }
 
 private:

@@ -24,6 +24,7 @@ struct fake_state;
 struct fake_memory final : subclass_object {
   std::shared_ptr<fake_state> of;
   std::size_t bytes;
+  std::size_t number; // of the memories of the mode
   tensor value; // in memory, contiguous; undefined: not known
 
   fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);

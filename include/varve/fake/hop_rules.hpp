@@ -10,15 +10,24 @@
 /// Higher-order operators on fake tensors: functions run once each, whatever data would decide, and give metadata.
 namespace varve::detail {
 
-/// Runs a function with the mode on again. Results are fresh: they alias nothing.
+/// Runs a function with the mode on again. Where data decide whether, and how often, it runs (`maybe`), it leaves no
+/// constant in memory that it writes into and did not make.
 template <class Mode>
-boxed_args run_inside(Mode& mode, boxed_function const& f, boxed_args const& x) {
+boxed_args run_inside(Mode& mode, boxed_function const& f, boxed_args const& x, bool maybe = true) {
   fake_mode_guard const on(mode);
+  typename Mode::uncertain const writes(mode, maybe);
   return f(x);
+}
+/// Fresh results, which alias nothing and are no constants; with the history of those of the function.
+template <class Mode>
+tensor fresh(Mode& mode, tensor const& t, dims const& sizes) {
+  if (!t.requires_grad()) return mode.like(t, sizes);
+  fake_mode_guard const on(mode);
+  return mode.forgotten(clone(expand(static_cast<dependent<tensor, Mode> const&>(t), sizes)));
 }
 template <class Mode>
 boxed_args fresh(Mode& mode, boxed_args const& like) {
-  return tree_map([&](tensor const& t) { return mode.like(t, t.sizes()); }, like);
+  return tree_map([&](tensor const& t) { return fresh(mode, t, t.sizes()); }, like);
 }
 
 /// `cond`: both branches, whose results must be alike.
@@ -27,7 +36,17 @@ boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_args const in = part(x, 1, x.size());
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
   tree_map([](tensor const& u, tensor const& v) { return require_alike(meta_of(u), meta_of(v)), u; }, a, b);
-  return fresh(mode, a);
+  boxed_args r;
+  for (int k = 0; k < a.size(); ++k) r.push_back(fresh(mode, a[k].requires_grad() ? a[k] : b[k], a[k].sizes()));
+  return r;
+}
+/// The row of one step.
+template <class Mode>
+tensor row(Mode& mode, tensor const& x) {
+  dims const sizes = drop_first(x.sizes());
+  if (!this_thread_state.grad_mode || !x.requires_grad() || known_equal(x.sizes()[0], 0)) return mode.like(x, sizes);
+  fake_mode_guard const on(mode);
+  return mode.forgotten(clone(select(static_cast<dependent<tensor, Mode> const&>(x), 0, 0)));
 }
 /// A loop: one step, whatever their number. How many steps a `while_loop` makes is not known, nor how many rows it
 /// would keep for a gradient.
@@ -44,7 +63,7 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   for (int k = 0; k < x.size(); ++k) {
     bool const walked = k >= op.carried && k < op.carried + op.scanned;
     if (walked) rows = x[k].sizes()[0];
-    step.push_back(walked ? mode.like(x[k], drop_first(x[k].sizes())) : x[k]);
+    step.push_back(walked ? row(mode, x[k]) : x[k]);
   }
   if (op.condition)
     if (boxed_args const go = run_inside(mode, op.condition, step);
@@ -53,13 +72,13 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_args const y = run_inside(mode, op.f, step);
   require_kept(part(step, 0, op.carried), part(y, 0, op.carried));
   boxed_args r = fresh(mode, part(y, 0, op.carried));
-  for (int k = op.carried; k < y.size(); ++k) r.push_back(mode.like(y[k], prepend(y[k].sizes(), dims{rows})));
+  for (int k = op.carried; k < y.size(); ++k) r.push_back(fresh(mode, y[k], prepend(y[k].sizes(), dims{rows})));
   return r;
 }
 /// A call: the function, behind the state of the generator.
 template <class Mode>
 boxed_args fake_checkpoint(Mode& mode, boxed_hop const& call, boxed_args const& x) {
-  return run_inside(mode, call.functions[0], part(x, 1, x.size()));
+  return run_inside(mode, call.functions[0], part(x, 1, x.size()), false);
 }
 
 /// Registers the rules, once.

@@ -13,6 +13,7 @@ namespace varve {
 namespace detail {
 inline fake_memory::fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v)
     : of(std::move(s)), bytes(n), value(std::move(v)) {
+  number = ++of->made;
   of->live += bytes;
   if (of->live > of->peak) of->peak = of->live;
 }
@@ -148,7 +149,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   }
   for (int k = 0; k < x.size(); ++k)
     if (is_fake(in[k]) && y.shares_storage(metas[k]))
-      return in[k].with_layout(y.where(), op.table->kind == op_kind::view);
+      return in[k].with_layout(y.where(), y.base().defined());
   bool const known = constant && detail::has_one_element(y.sizes());
   return made(y, backend, known ? op(values) : tensor());
 }
@@ -173,9 +174,9 @@ inline tensor fake_mode::worked_out(boxed_op const& op, boxed_args const& x) {
 }
 /// After a write: a constant that was written with constants is still one, for all that alias it; any other no more.
 inline void fake_mode::written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values) {
-  tensor& value = detail::fake_memory::of_tensor(into).value;
-  if (constant) (void)op(values);
-  else value = tensor();
+  detail::fake_memory& memory = detail::fake_memory::of_tensor(into);
+  if (constant && memory.number > state_->certain) (void)op(values);
+  else memory.value = tensor();
 }
 
 inline tensor fake_mode_guard::lifted(tensor const& t) {

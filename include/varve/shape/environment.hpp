@@ -144,7 +144,12 @@ private:
   std::size_t index_of(extent symbol) const { return static_cast<std::size_t>(table_[symbol].a.number()); }
   extent add(size_symbol s, bool duck);
   /// With all that symbols were found equal to in their place.
-  extent resolved(extent e) const { return ours(resolved_here(theirs(e))); }
+  extent resolved(extent e) const {
+    if (e.is_entry() && e.environment() != environment()) [[unlikely]]
+      refuse_foreign();
+    return ours(resolved_here(theirs(e)));
+  }
+  [[noreturn]] static void refuse_foreign();
   extent resolved_here(extent e) const;
   extent imported(size_table& to, extent e) const;
   bool has_unbacked(extent e) const;
@@ -347,6 +352,10 @@ VARVE_LIBRARY void shape_environment::narrow(extent symbol, index_t least, index
   if (least > r.least) r.least = least;
   if (greatest < r.greatest) r.greatest = greatest;
 }
+VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_foreign() {
+  throw size_error("varve: a symbolic size was given to a shape environment that did not make it: a symbolic trace or "
+                   "fake mode inside of another one; use its environment, or trace inside by make_fx(f)");
+}
 VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char const* op, std::string const& what) const {
   throw data_dependent_error(
       (std::string("varve: ") + (op ? op : "a program of symbolic sizes") + ": " + what).c_str());
@@ -355,12 +364,14 @@ VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char cons
 VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& to) const {
   std::vector<size_guard> r;
   for (std::size_t k = 0; k < symbols_.size(); ++k) {
-    extent const own = extent::entry(places_[k]);
-    if (!symbols_[k].unbacked && known_equal(resolved_here(own), own))
-      r.push_back({relation::less_equal, symbols_[k].range.least, imported(to, own)});
-    if (!symbols_[k].unbacked && known_equal(resolved_here(own), own) &&
-        symbols_[k].range.greatest != size_range::unlimited)
-      r.push_back({relation::less_equal, imported(to, own), symbols_[k].range.greatest});
+    if (symbols_[k].unbacked) continue;
+    extent const own = extent::entry(places_[k]), size = resolved_here(own); // replaced ones had a range as well
+    auto const must = [&](extent a, extent b) {
+      if (known_equal(size, own) || known(relation::less_equal, a, b, false) != truth::yes)
+        r.push_back({relation::less_equal, imported(to, a), imported(to, b)});
+    };
+    must(symbols_[k].range.least, size);
+    if (symbols_[k].range.greatest != size_range::unlimited) must(size, symbols_[k].range.greatest);
   }
   for (auto const& g : guards_) { // what made a symbol another size is in the sizes
     extent const left = resolved_here(g.holds.left), right = resolved_here(g.holds.right);
@@ -403,8 +414,11 @@ VARVE_LIBRARY std::vector<std::string> shape_environment::guards_in_cpp() const 
     if (s.unbacked) continue;
     std::string const place = cpp(extent::entry(places_[k]));
     for (std::size_t q = 1; q < s.sources.size(); ++q) r.push_back(s.sources[q].text() + " == " + place);
-    bool const is_known = !known_equal(resolved_here(extent::entry(places_[k])), extent::entry(places_[k]));
-    if (is_known) continue; // its guard says what it is
+    extent const own = extent::entry(places_[k]), size = resolved_here(own);
+    if (!known_equal(size, own) && known(relation::less_equal, s.range.least, size, false) == truth::yes &&
+        (s.range.greatest == size_range::unlimited ||
+         known(relation::less_equal, size, s.range.greatest, false) == truth::yes))
+      continue; // its guard says what it is
     r.push_back(std::to_string(s.range.least) + " <= " + place);
     if (s.range.greatest != size_range::unlimited) r.push_back(place + " <= " + std::to_string(s.range.greatest));
   }
