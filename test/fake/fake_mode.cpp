@@ -248,3 +248,73 @@ TEST_CASE("fake tensors: metadata of results are kept", "[fake]") { // FK-10, FK
   CHECK(mode.cache_info().bypassed("mutation") == 1);
   CHECK(mode.cache_info().bypassed("view") == 1);
 }
+
+TEST_CASE("fake tensors: gradients through higher-order operators", "[fake][hop][autograd]") {
+  auto const f = [](tensor const& u) { return vv::sin(u) * 2.0; };
+  auto const step = [](tensor const& c, tensor const& r) { return std::pair(c * 0.5 + r, c * r); };
+  tensor const real = vv::reshape(vv::arange(6, dtype::float64), dims{3, 2});
+  vv::fake_mode mode;
+  vv::fake_mode_guard const on(mode);
+  tensor const x = mode.from_tensor(real), init = mode.from_tensor(vv::arange(2, dtype::float64));
+  x.requires_grad_();
+  tensor const chosen = vv::cond(vv::sum(x) > 0.0, f, f, x), rows = vv::map(f, x);
+  auto const [last, walked] = vv::scan(step, init, x);
+  for (tensor const& y : {chosen, rows, last, walked}) {
+    CHECK(y.requires_grad());
+    CHECK_FALSE(y.is_leaf());
+    x.zero_grad();
+    vv::sum(y).backward();
+    CHECK(x.grad().sizes() == x.sizes());
+  }
+  x.zero_grad();
+  vv::sum(vv::checkpoint([](tensor const& u) { return vv::sin(u * 2.0); }, x)).backward(); // a plain number is saved
+  CHECK(x.grad().sizes() == x.sizes());
+}
+
+TEST_CASE("fake tensors: what may not have run leaves no constants", "[fake][hop]") { // FK-5
+  vv::fake_mode mode;
+  vv::fake_mode_guard const on(mode);
+  double const one = 1;
+  tensor const x = mode.from_tensor(vv::arange(3, dtype::float64));
+  auto const known = [&](auto const& program) {
+    tensor const c = tensor::from_data(&one, dims{});
+    program(c);
+    return vv::constant_of(c).defined();
+  };
+  auto const same = [](tensor const& u) { return u * 1.0; };
+  CHECK_FALSE(known([&](tensor const& c) {
+    auto const adds = [&](tensor const& u) { return vv::add_(c, 1.0), u * 1.0; };
+    (void)vv::cond(vv::sum(x) > 0.0, adds, same, x);
+  }));
+  CHECK_FALSE(known([&](tensor const& c) {
+    (void)vv::cond(vv::sum(x) > 0.0, [](tensor const& u) { return vv::add_(u, 1.0) * 1.0; }, same, c);
+  }));
+  CHECK_FALSE(known([&](tensor const& c) {
+    (void)vv::map([&](tensor const& r) { return vv::add_(c, 1.0), r * 1.0; }, x);
+  }));
+  CHECK(known([&](tensor const& c) { (void)vv::cond(vv::sum(x) > 0.0, same, same, c); }));
+  CHECK(known([&](tensor const&) { // its own are known as ever
+    auto const own = [&](tensor const& u) {
+      tensor const k = tensor::from_data(&one, dims{});
+      CHECK(vv::add_(k, 1.0).item<double>() == 2.0);
+      return u * k;
+    };
+    (void)vv::cond(vv::sum(x) > 0.0, own, own, x);
+  }));
+}
+
+TEST_CASE("fake and meta tensors: detached ones are no views", "[fake][autograd]") {
+  vv::fake_mode mode;
+  for (tensor const& x : {mode.from_tensor(vv::arange(3, dtype::float64)), tensor::meta(dims{3}, dtype::float64)}) {
+    x.requires_grad_();
+    tensor const y = x * 1.0, d = vv::detach(y), e = vv::exp(y);
+    CHECK_FALSE(d.is_view());
+    CHECK_FALSE(d.requires_grad());
+    CHECK(d.is_leaf());
+    CHECK(d.shares_storage(y));
+    vv::add_(d, 1.0);
+    CHECK(y.version() == 1);
+    vv::add_(vv::detach(e), 1.0);
+    CHECK_THROWS_AS(vv::sum(e).backward(), vv::autograd_error); // it needs e
+  }
+}

@@ -101,3 +101,10 @@ TEST_CASE("a trace on fake tensors may run inside of transforms", "[fake][make_f
   tensor const rows = vv::reshape(vv::arange(6, dtype::float64), dims{2, 3});
   CHECK(elements(vv::vmap(f)(rows)) == elements(vv::vmap(plain)(rows)));
 }
+
+TEST_CASE("a trace on fake tensors refuses loops whose functions write into operands", "[fake][make_fx]") {
+  auto const f = [](tensor const& v) { return vv::map([](tensor const& r) { return vv::add_(r, 1.0) * 2.0; }, v); };
+  tensor const rows = vv::reshape(vv::arange(6, dtype::float64), dims{2, 3});
+  CHECK_THROWS_AS(vv::make_fx(f)(rows), vv::transform_error);
+  CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::fake)(rows), vv::transform_error);
+}

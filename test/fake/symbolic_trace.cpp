@@ -76,3 +76,31 @@ TEST_CASE("symbolic traces: sizes that are equal, and policies", "[fake][shape][
   CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(7, 3), rows(6, 3))), vv::error);
   CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(7, 2), rows(7, 2))), vv::error);
 }
+
+TEST_CASE("symbolic traces: a size that became another one keeps its range", "[fake][shape][make_fx]") {
+  auto const f = [](tensor const& x, tensor const& y) { // y of at least 2, and then one shorter than x
+    tensor const z = y.sizes()[0] == 1 ? y * 2.0 : y * 1.0;
+    return vv::slice(x, 0, 1) + z;
+  };
+  auto const row = [](index_t n) { return vv::arange(n, dtype::float64); };
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(row(5), row(4));
+  CHECK(elements(vv::interpret(g, boxed_args(row(3), row(2)))[0]) == elements(f(row(3), row(2))));
+  CHECK_THROWS_AS(vv::interpret(g, boxed_args(row(2), row(1))), vv::shape_error);
+  auto const half = [](tensor const& x, tensor const& y) { return vv::slice(x, 0, 0, vv::end, 2) + vv::squeeze(y); };
+  vv::graph const h = vv::make_fx(half, vv::tracing::symbolic)(row(6), row(3));
+  CHECK(elements(vv::interpret(h, boxed_args(row(4), row(2)))[0]) == elements(half(row(4), row(2))));
+  CHECK_THROWS_AS(vv::interpret(h, boxed_args(row(2), row(1))), vv::shape_error);
+}
+
+TEST_CASE("symbolic traces inside of one another are refused", "[fake][shape][make_fx]") {
+  auto const inner = [](tensor const& u) { return vv::sin(u) * vv::slice(u, 0, 0, 1); };
+  auto const f = [&](tensor const& v) {
+    return vv::interpret(vv::make_fx(inner, vv::tracing::symbolic)(v), boxed_args(v))[0];
+  };
+  CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::symbolic)(rows(5, 3)), vv::size_error);
+  CHECK(vv::this_thread_state.quiet());
+  vv::shape_environment one, two;
+  vv::extent const s = one.size(5);
+  CHECK_THROWS_AS(two.hint(s), vv::size_error);
+  CHECK_THROWS_AS(two.check(vv::relation::less, 2, s), vv::size_error);
+}

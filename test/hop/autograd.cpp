@@ -2,6 +2,8 @@
 // Higher-order operators and eager autograd: the rule at the autograd key is for calls that have a gradient to record.
 #include "../sample/value.hpp"
 
+#include <varve/mode/call_log.hpp>
+#include <varve/mode/logging_mode.hpp>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -112,4 +114,23 @@ TEST_CASE("cond: more operands and captures than lie in place anywhere", "[hop][
   CHECK(difference(slice_of(gradients, 0, 1), vv::ones({2}, dtype::float64), 0) == "");
   CHECK(difference(vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(branched)(t), t)); })(x),
                    vv::grad([&](tensor const& t) { return vv::sum(vv::mul(vv::grad(plain)(t), t)); })(x), 1e-13) == "");
+}
+
+TEST_CASE("hop: a mode changes nothing of what eager autograd records inside", "[hop][autograd][mode]") {
+  vv::call_log log;
+  vv::logging_mode mode{log};
+  auto const f = [](tensor const& u) { return vv::sin(u); };
+  auto const chosen = [&](tensor const& x) { return vv::cond(vv::sum(x) > 0.0, f, f, x); };
+  auto const rows = [&](tensor const& x) { return vv::map(f, x); };
+  auto const check = [&](auto const& program) {
+    tensor const x{{1.0, 2.0}}, y{{1.0, 2.0}};
+    x.requires_grad_(), y.requires_grad_();
+    vv::sum(program(x)).backward();
+    tensor const seen = vv::with(mode, program, y);
+    CHECK(seen.requires_grad());
+    vv::sum(seen).backward();
+    CHECK(elements(y.grad()) == elements(x.grad()));
+  };
+  check(chosen);
+  check(rows);
 }

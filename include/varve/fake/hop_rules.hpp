@@ -69,7 +69,7 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
     if (boxed_args const go = run_inside(mode, op.condition, step);
         go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
       refuse::argument_is_invalid(op.op->name(), "the condition must give one bool");
-  boxed_args const y = run_inside(mode, op.f, step);
+  boxed_args const y = run_inside(mode, [&](boxed_args const& a) { return op.unwritten(op.f, a); }, step);
   require_kept(part(step, 0, op.carried), part(y, 0, op.carried));
   boxed_args r = fresh(mode, part(y, 0, op.carried));
   for (int k = op.carried; k < y.size(); ++k) r.push_back(fresh(mode, y[k], prepend(y[k].sizes(), dims{rows})));

@@ -100,7 +100,7 @@ auto make_fx(F f, tracing::real_t) {
 /// `make_fx(f, tracing::symbolic)(x...)`: a graph for other sizes too. Sizes of x are symbols: equal ones are one
 /// symbol, 0 and 1 are numbers, or as the policies say: `tracing::symbolic({{dim_dynamic::dynamic,
 /// dim_dynamic::fixed}})`. Where f or a shape rule decides by a size, as by broadcasting or `select`, that is a guard
-/// of the graph, and `interpret` refuses sizes for which it does not hold (`value_error`); `mean` over a symbol takes
+/// of the graph, and `interpret` refuses sizes for which it does not hold (`shape_error`); `mean` over a symbol takes
 /// the size for a number.
 template <class F>
 auto make_fx(F f, tracing::symbolic_t how) {

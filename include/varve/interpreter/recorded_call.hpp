@@ -147,7 +147,8 @@ struct operator_node : grad_node {
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
     std::uint32_t const version = checked ? t.writes() : 0;
-    auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
+    bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
+    auto* const hooks = packs ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }

@@ -213,6 +213,20 @@ struct boxed_scan {
     return r;
   }
 
+  /// Calls a function that may not write into its operands.
+  template <class P>
+  P unwritten(boxed_function const& g, P const& x) const {
+    std::vector<dependent<std::uint32_t, P>> versions;
+    for (auto const& t : x) versions.push_back(t.writes());
+    P const y = g(x);
+    for (int q = 0; q < x.size(); ++q)
+      if (x[q].writes() != versions[static_cast<std::size_t>(q)])
+        throw transform_error((std::string("varve: ") + op->name() +
+                               ": the function writes into one of its operands; use functional operators")
+                                  .c_str());
+    return y;
+  }
+
 private:
   /// A step that no loop makes, for the shapes of its outputs: on copies, and it draws nothing.
   template <class P>
@@ -229,19 +243,6 @@ private:
     if (!static_cast<bool>(go[0])) return false;
     if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
     return true;
-  }
-  /// Calls a function that may not write into its operands.
-  template <class P>
-  P unwritten(boxed_function const& g, P const& x) const {
-    std::vector<dependent<std::uint32_t, P>> versions;
-    for (auto const& t : x) versions.push_back(t.writes());
-    P const y = g(x);
-    for (int q = 0; q < x.size(); ++q)
-      if (x[q].writes() != versions[static_cast<std::size_t>(q)])
-        throw transform_error((std::string("varve: ") + op->name() +
-                               ": the function writes into one of its operands; use functional operators")
-                                  .c_str());
-    return y;
   }
   template <class P>
   void require_same_metadata(P const& before, P const& after) const {
