@@ -14,7 +14,7 @@ namespace detail {
 inline bool inside_trace() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->kind->is_trace()) return true;
-  return false;
+  return trace_layer::mode_at_work();
 }
 /// `checkpoint` inside of a trace.
 template <class F, class... X>

@@ -61,7 +61,7 @@ struct traced_forward {
     std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
       in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
-      versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);
+      versions.push_back(t.defined() ? layer.real(in[in.size() - 1]).writes() : 0);
     }
     values = layer.trace_function([&] {
       for (int i = 0; i < in.size(); ++i)
@@ -75,7 +75,7 @@ struct traced_forward {
     layer.builder.close();
     for (int i = 0; i < in.size(); ++i) {
       bool const bare = in[i].defined() && !copied[static_cast<std::size_t>(i)];
-      written.push_back(bare && in[i].inner().writes() != versions[static_cast<std::size_t>(i)]);
+      written.push_back(bare && layer.real(in[i]).writes() != versions[static_cast<std::size_t>(i)]);
       result_of.push_back(-1);
       for (int r = 0; r < results.size(); ++r)
         if (in[i].defined() && results[r].is(in[i])) result_of.back() = r;
@@ -128,7 +128,7 @@ private:
         continue;
       }
       tensor const& v = body.values[k];
-      y.push_back(around_.wrap(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      y.push_back(around_.wrap_result(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
       ++k;
     }
     for (int i = 0; i < x_.size(); ++i) {
@@ -157,8 +157,7 @@ boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const
   if (!around.records(x)) {
     boxed_args real;
     for (auto const& t : x) real.push_back(t.defined() ? around.real(t) : t);
-    lowered const off;
-    return around.below([&] { return call_custom<>(f, real); });
+    return around.beneath([&] { return call_custom<>(f, real); });
   }
   around.require_kept();
   return custom_call_tracer<T>(around, f, x).run();

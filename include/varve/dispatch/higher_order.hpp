@@ -248,7 +248,9 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   key_guard const off(s.included, last ? done | modes_above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
+  bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
+  rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
+                         : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
   if (!r && !mode.kind->process_hop)
     refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
@@ -261,7 +263,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       return f(a);
     });
   boxed_hop const within = op.with(std::move(inside));
-  return r ? (*r)(mode.object, within, x) : mode.kind->process_hop(mode, within, x);
+  return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
 template <class>

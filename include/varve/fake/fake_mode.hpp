@@ -53,7 +53,7 @@ struct fake_state {
   std::vector<asked_item> items;
   /// What it remembers holds tensors, which hold it.
   void forget() { memo.clear(), memories.clear(), items.clear(); }
-  int inputs = 0; // whose sizes became symbols
+  int inputs = 0;          // whose sizes became symbols
   std::size_t made = 0;    // memories, ever
   std::size_t certain = 0; // of which those are older than what may not run at all, or several times
 };

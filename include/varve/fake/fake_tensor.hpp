@@ -20,12 +20,13 @@ class fake_mode;
 namespace detail {
 struct fake_state;
 
-/// What a memory would hold. It may know the value of its only element: a constant (FK-5).
+/// What a memory would hold. It may know the elements, if they are few and nobody wrote into it: a literal; if there is
+/// only one, also after writes that are known: a constant (FK-5).
 struct fake_memory final : subclass_object {
   std::shared_ptr<fake_state> of;
   std::size_t bytes;
   std::size_t number; // of the memories of the mode
-  tensor value; // in memory, contiguous; undefined: not known
+  tensor value;       // in memory, contiguous; undefined: not known
 
   fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);
   ~fake_memory() override;
@@ -60,7 +61,8 @@ inline bool is_fake(tensor const& t) {
 inline tensor constant_of(tensor const& t) {
   if (!is_fake(t)) return {};
   tensor const& v = detail::fake_memory::of_tensor(t).value;
-  return v.defined() && detail::has_one_element(t.sizes()) ? v.with_layout(t.where(), false) : tensor();
+  return v.defined() && v.numel() <= 1 && detail::has_one_element(t.sizes()) ? v.with_layout(t.where(), false)
+                                                                             : tensor();
 }
 
 } // namespace varve

@@ -21,13 +21,18 @@ inline symbolic_t const symbolic{};
 } // namespace tracing
 
 namespace detail {
-/// A trace runs on the fakes of the values that it is given.
+/// A trace runs on the fakes of the values that it is given: as a mode below all others (MD-5), but inside of a
+/// transform, whose values it would not see, as a transform. Under a fake mode it runs on tensors of that.
 template <class Mode = fake_mode>
 class on_fake_values {
 public:
   struct options {};
   static constexpr bool apart = true;
-  explicit on_fake_values(options const& = {}) : on_(mode_, false) {}
+  explicit on_fake_values(options const& = {}) : on_fake_values(fake_mode_options{}, mode_at_work()) {}
+  static layer_kind const& host() {
+    return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
+  }
+  static tensor literal(tensor const& t) { return is_fake(t) ? fake_memory::of_tensor(t).value : tensor(); }
   template <class T>
   static T value(T const& t) {
     return fake_of(t, {});
@@ -36,12 +41,17 @@ public:
   static void finish(G&) {}
 
 protected:
-  explicit on_fake_values(fake_mode_options const& o) : mode_(o), on_(mode_, false) {}
+  explicit on_fake_values(fake_mode_options const& o, Mode* around = nullptr)
+      : mode_(o), on_(around ? *around : mode_, !this_thread_state.transforms.top) {}
   template <class T>
   static T fake_of(T const& t, std::vector<dim_dynamic> const& policy) {
-    Mode& mode = *static_cast<Mode*>(this_thread_state.infra[static_cast<int>(infra_mode::fake)].top->object);
+    Mode& mode = *mode_at_work();
     if (is_fake(t)) return t;
     return t.is_wrapped() ? mode.like(t, t.sizes()) : mode.from_tensor(t, policy);
+  }
+  static Mode* mode_at_work() {
+    layer const* const l = this_thread_state.infra[static_cast<int>(infra_mode::fake)].top;
+    return l ? static_cast<Mode*>(l->object) : nullptr;
   }
 
 private:
@@ -53,6 +63,7 @@ template <class Mode = fake_mode>
 class on_symbolic_values : shape_environment, on_fake_values<Mode> {
 public:
   using options = tracing::symbolic_t;
+  using on_fake_values<Mode>::host, on_fake_values<Mode>::literal;
   static constexpr bool apart = true;
   explicit on_symbolic_values(options const& how)
       : on_fake_values<Mode>(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {

@@ -148,8 +148,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
     return x[k];
   }
   for (int k = 0; k < x.size(); ++k)
-    if (is_fake(in[k]) && y.shares_storage(metas[k]))
-      return in[k].with_layout(y.where(), y.base().defined());
+    if (is_fake(in[k]) && y.shares_storage(metas[k])) return in[k].with_layout(y.where(), y.base().defined());
   bool const known = constant && detail::has_one_element(y.sizes());
   return made(y, backend, known ? op(values) : tensor());
 }
@@ -181,7 +180,8 @@ inline void fake_mode::written(boxed_op const& op, tensor const& into, bool cons
 
 inline tensor fake_mode_guard::lifted(tensor const& t) {
   detail::literals_as_they_are const off;
-  return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= 1 ? t : tensor());
+  constexpr index_t few = 4096;
+  return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= few ? t : tensor());
 }
 
 inline extent fake_mode::item(tensor const& t) {

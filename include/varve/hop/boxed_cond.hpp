@@ -99,12 +99,10 @@ private:
             require_alike(on_true, on_false);
             if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            lowered const off; // a predicate that a transform below the trace maps
-            return around.below([&] { return where(p, on_true, on_false); });
+            return around.beneath([&] { return where(p, on_true, on_false); }); // a transform below the trace maps it
           },
           [&](trace_layer& on_true, trace_layer& on_false) {
-            lowered const off;
-            around.below([&] {
+            around.beneath([&] {
               auto const p = around.real(x[0]);
               on_true.lanes = lanes_where(around.lanes, p);
               on_false.lanes = lanes_where(around.lanes, p, false);

@@ -138,14 +138,15 @@ struct traced_function {
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`.
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `host`: of
+/// the trace.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}) {
+                       tensor const& lanes = {}, layer_kind const& host = trace_layer::own_kind) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
-    trace_layer l;
+    trace_layer l(host);
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;

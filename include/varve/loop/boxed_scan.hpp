@@ -62,17 +62,14 @@ private:
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
       P real = around.reals(x), captures;
-      auto const below = [&](auto const& body) {
-        lowered const off;
-        return around.below(body);
-      };
+      auto const below = [&](auto const& body) { return around.beneath(body); };
       around.require_kept();
       if (!op.condition && !op.counted && op.rows(real) == 0) return of_no_step(op, x, below([&] { return op(real); }));
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0]).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1).call;
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], *around.kind).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, *around.kind).call;
       P all = x;
       for (auto const& t : captures) {
         all.push_back(t);
@@ -107,7 +104,7 @@ private:
       around.called(node, this_thread_state.grad_mode);
       P r;
       for (int k = 0; k < y.size(); ++k)
-        r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
+        r.push_back(around.wrap_result(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
     }
   };

@@ -15,6 +15,8 @@ struct on_real_values {
   struct options {};
   static constexpr bool apart = false;
   constexpr explicit on_real_values(options const&) {}
+  static layer_kind const& host() { return trace_layer::own_kind; }
+  static constexpr tensor (*literal)(tensor const&) = nullptr;
   /// What becomes of the graph at the end.
   template <class G>
   static void finish(G&) {}
@@ -39,7 +41,7 @@ struct make_fx_function {
   template <class... X>
   graph operator()(X const&... x) const {
     On const values(how);
-    trace_layer l;
+    trace_layer l(On::host());
     l.apart = On::apart;
     return trace(values, l, [](auto const&...) {}, x...);
   }
@@ -49,7 +51,7 @@ struct make_fx_function {
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     On const values(how);
-    trace_layer l;
+    trace_layer l(On::host());
     l.captures = &captured;
     l.apart = true;
     generator_guard const as_before(default_generator);
@@ -60,6 +62,7 @@ private:
   template <class R, class... X>
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
+    l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;

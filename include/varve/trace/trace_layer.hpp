@@ -8,6 +8,7 @@
 #include <varve/op/in_place.hpp>
 #include <varve/op/randn.hpp>
 
+#include <unordered_map>
 #include <vector>
 
 namespace varve {
@@ -34,6 +35,11 @@ T copy_as_laid_out(T const& t) {
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
 /// counterpart of calling operators on proxies; both write by the same `graph_builder`.
+///
+/// A tracer has one of two hosts. Among the transforms it sees calls before modes and autograd do, and its values are
+/// the real ones with their nodes as payload. As a mode, in the proxy slot below all user modes and the functional one
+/// (MD-5), it sees what transforms, autograd and modes have made of a call; its values are the real ones themselves,
+/// and a table says their nodes.
 struct trace_layer : layer {
   graph_builder builder;
   trace_layer* outer = nullptr;
@@ -66,6 +72,8 @@ struct trace_layer : layer {
   /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
   /// alone instantiates no operator.)
   tensor (*copy)(tensor const&) = nullptr;
+  /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
+  tensor (*literal)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -73,25 +81,38 @@ struct trace_layer : layer {
   tensor lanes;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
-  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+  explicit trace_layer(trace_layer& around) : trace_layer(*around.kind, &around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
     apart = true;
     lanes = around.lanes;
     copies = !around.apart || around.copies;
     copy = around.copy;
+    literal = around.literal;
   }
-  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
-  explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
-    pushed::name(*this, this_thread_state.transforms);
+  trace_layer() : trace_layer(own_kind) {}
+  explicit trace_layer(layer_kind const& host, graph_builder* around = nullptr) : layer(host, this), builder(around) {
+    pushed::name(*this, stack());
   }
-  static layer_kind const own_kind;
-  /// Runs what works on the real values, with this layer off the stack.
+  static layer_kind const own_kind, mode_kind;
+  bool is_mode() const { return kind == &mode_kind; }
+  layer_stack& stack() const {
+    return is_mode() ? this_thread_state.infra[static_cast<int>(infra_mode::proxy)] : this_thread_state.transforms;
+  }
+  /// Runs what works on the real values, with this layer off the stack. (A mode is off while it is asked.)
   template <class Body>
   auto below(Body const& body) const {
+    if (is_mode()) return body();
     temporarily_popped const off(hidden);
     scaffolding const for_shapes(apart);
     return body();
+  }
+  /// ... for rules of higher-order operators, which are called with a transform on its stack.
+  template <class Body>
+  auto beneath(Body const& body) const {
+    if (is_mode()) return body();
+    lowered const off;
+    return below(body);
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t) const;
@@ -102,10 +123,17 @@ struct trace_layer : layer {
   /// Says how a node was called, which this thread has just done.
   void called(int node, bool grad_mode);
   /// A value of the trace: the real tensor with its node number.
-  tensor wrap(tensor const& v, int node) const;
+  tensor wrap(tensor const& v, int node);
+  /// ... that a higher-order operator or custom function gave: of a mode a fresh one, since functions may return what
+  /// they were given.
+  tensor wrap_result(tensor const& v, int node) { return wrap(is_mode() ? value_of(v) : v, node); }
   int node_of(tensor const& t);
-  /// Is it a value of this trace or one around it?
+  /// Is it a value of this trace?
+  bool is_mine(tensor const& t) const;
+  /// ... or of one around it?
   bool owns(tensor const& t) const;
+  /// The tracer that is a mode of this thread.
+  static layer* mode_at_work() { return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top; }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
@@ -143,7 +171,7 @@ struct trace_layer : layer {
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
-      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
   }
@@ -153,7 +181,8 @@ struct trace_layer : layer {
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
-    pushed const on(this_thread_state.transforms, *this);
+    emptied const alone(is_mode() ? stack() : unused_); // a trace inside of one is none of that (MX-8)
+    pushed const on(stack(), *this);
     boxed_args const y = body();
     boxed_args values;
     for (auto const& t : y) {
@@ -176,11 +205,29 @@ private:
     scaffolding& operator=(scaffolding const&) = delete;
     ~scaffolding() { count(-1); }
     void count(int by) const {
-      for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
-        if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+      if (!on) return;
+      for (layer* l : {this_thread_state.transforms.top, trace_layer::mode_at_work()})
+        for (; l; l = l->below)
+          if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
     }
   };
-  std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  /// Which nodes values are, of a mode, by their memory. Values are kept, since addresses are used again; those that
+  /// nobody else holds are let go of.
+  struct known_value {
+    tensor value;
+    int node;
+  };
+  std::unordered_map<storage const*, std::vector<known_value>> known_;
+  std::size_t known_count_ = 0, sweep_at_ = 64;
+  void remember(tensor const& v, int node);
+  void sweep();
+  /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
+  int known_node(tensor const& t) const;
+
+  layer_stack unused_{nullptr, dispatch_key::transform};
+  std::vector<int> captured_; // pairs of an index in `captures` and its node
+  boxed_args literals_;       // tensors that the function made of C++ values
+  std::vector<int> literal_nodes_;
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
@@ -188,6 +235,7 @@ private:
   generator drawn_ = default_generator; // as the trace left it
   bool ambient_ = is_grad_enabled();    // as the trace began
 
+  int literal_node(tensor const& t);
   /// What an operator is run on.
   tensor run_on(tensor const& t);
   static bool is_random(boxed_op const& op);
@@ -205,6 +253,11 @@ inline constexpr layer_kind trace_layer::own_kind{
       return static_cast<trace_layer&>(l).record(op, x);
     },
     .records = true};
+inline constexpr layer_kind trace_layer::mode_kind{.name = "proxy_mode",
+                                                   .role = layer_role::trace,
+                                                   .mode_type = &trace_layer::own_kind,
+                                                   .process = trace_layer::own_kind.process,
+                                                   .records = true};
 
 } // namespace varve
 
@@ -229,7 +282,7 @@ VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
   return below([&] { return copy(t); });
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
-  if (this_thread_state.modes.top != modes_)
+  if (!is_mode() && this_thread_state.modes.top != modes_)
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
   if (builder.writes_scaffolds()) return; // the generator will be put back
@@ -241,7 +294,7 @@ VARVE_LIBRARY void trace_layer::require_kept() const {
 }
 VARVE_LIBRARY bool trace_layer::records(boxed_args const& x, bool random) const {
   bool traced = !folds || random;
-  for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+  for (auto const& t : x) traced = traced || (t.defined() && is_mine(t));
   return traced;
 }
 VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
@@ -250,20 +303,29 @@ VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
   bool const now = grad_mode && !this_thread_inference;
   if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
 }
-VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) const {
+VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
+  if (is_mode()) {
+    remember(v, node);
+    return v;
+  }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
                                          "traced; return only tensors that hold something");
-  if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
+  if (is_mode()) {
+    if (int const n = known_node(t); n >= 0) return n;
+  } else if (is_mine(t)) {
+    return static_cast<int>(t.extra().item<std::int64_t>());
+  }
   if (t.is_number())
     return builder.constant(t.dtype(),
                             is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
-  if (custom && t.is_wrapped() && outer->owns(t))
+  if (custom && outer->owns(t))
     refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
                                         "arguments (hidden in another one, or captured); pass it to apply");
+  if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
   if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
@@ -279,14 +341,64 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
   return captured_.back();
 }
+/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
+VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
+  for (int k = 0; k < literals_.size(); ++k)
+    if (literals_[k].is(t)) return literal_nodes_[static_cast<std::size_t>(k)];
+  tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
+  if (!value.defined()) return -1;
+  int n = -1;
+  on_dtype(t.dtype(), "trace", [&]<class E>() {
+    E const* const elements = static_cast<E const*>(value.raw());
+    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
+    int const number = builder.constant(t.dtype(), detail::held(*elements));
+    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                     meta_of(t));
+  });
+  literals_.push_back(t);
+  literal_nodes_.push_back(n);
+  return n;
+}
+VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
+  return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
+}
+VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
+  auto const at = known_.find(t.id()->store);
+  if (at == known_.end()) return -1;
+  for (known_value const& k : at->second)
+    if (k.value.is(t)) return k.node;
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  for (known_value const& k : at->second)
+    if (k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) return k.node;
+  return -1;
+}
+VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
+  if (known_count_ >= sweep_at_) sweep();
+  std::vector<known_value>& there = known_[v.id()->store];
+  for (known_value& k : there)
+    if (k.value.is(v)) return void(k.node = node);
+  there.push_back({v, node});
+  ++known_count_;
+}
+VARVE_LIBRARY void trace_layer::sweep() {
+  known_count_ = 0;
+  for (auto at = known_.begin(); at != known_.end();) {
+    std::erase_if(at->second, [](known_value const& k) { return k.value.id()->refs.n.load() == 1; });
+    known_count_ += at->second.size();
+    at = at->second.empty() ? known_.erase(at) : std::next(at);
+  }
+  sweep_at_ = 2 * known_count_ + 64;
+}
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
-    if (t.layer() == l->id) return true;
+    if (l->is_mine(t)) return true;
   return false;
 }
 VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
-    if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+    if (l->is_mine(t)) return is_mode() ? t : t.inner();
   return t;
 }
 VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
@@ -305,7 +417,7 @@ VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
   return r;
 }
 VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
-  if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+  if (!apart || is_mine(t)) return real(t);
   if (!copies) {
     tensor const value = real(t);
     if (!is_outside(value)) outside_.push_back(value);
