@@ -105,12 +105,10 @@ private:
   mutable std::vector<dependent<bool, On>> shared_;
 };
 
-/// The function one level below, without writes: what it wrote into an operand is the value of that from now on.
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
-  auto const& in = boxed_functional_fn<On>::level_of(l);
-  auto const& f = *static_cast<custom_function_ptr const*>(function);
-  lowered const off;
+/// The function below a host, without writes: what it wrote into an operand is the value of that from now on.
+template <class On, class Host>
+boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x) {
+  [[maybe_unused]] auto const off = in.below();
   auto const g = std::make_shared<functional_custom_function<On>>(f);
   boxed_args const plain = in.open_functional(x), y = call_custom<>(g, plain);
   boxed_args r;
@@ -128,6 +126,10 @@ boxed_args functionalized_custom(layer& l, void const* function, boxed_args cons
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
   }
   return r;
+}
+template <class On>
+boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
+  return functional_custom_call<On>(functional_level<On>(l), *static_cast<custom_function_ptr const*>(function), x);
 }
 
 } // namespace varve::detail

@@ -10,21 +10,17 @@
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
 namespace varve::detail {
 
-/// Runs a function at a level of `functionalize`: it may write into what it makes, and into nothing else (MA-7).
-template <class On = void>
-struct boxed_functional_fn {
-  using level = functionalize_interpreter<dependent<tensor, On>>;
-  layer* self;
+/// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
+template <class Host>
+struct functional_fn {
+  Host const* host;
   boxed_function f;
   char const* who;
-  static level const& level_of(layer const& l) {
-    return static_cast<level const&>(*static_cast<dynamic_level*>(l.object));
-  }
   template <class P>
   P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    level const& in = level_of(*self);
-    typename level::inner_function const apart(in);
+    Host const& in = *host;
+    [[maybe_unused]] auto const on = in.inside();
+    typename Host::inner_function const apart(in);
     P const closed = in.wrap(x), y = f(closed);
     for (auto const& t : closed)
       if (t.defined() && in.is_written(t))
@@ -32,18 +28,26 @@ struct boxed_functional_fn {
             (std::string("varve: ") + who +
              ": the function writes into one of its operands, or a view of it; return the new value instead")
                 .c_str());
-    lowered const off;
+    [[maybe_unused]] auto const off = in.below();
     return in.open_functional(y);
   }
 };
-/// A call under `functionalize` (HO-14): the same one level below, of functions none of which writes.
+/// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
+template <class Host>
+boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
+  std::vector<boxed_function> functions;
+  for (auto const& f : call.functions) functions.push_back(functional_fn<Host>{&in, f, call.name()});
+  [[maybe_unused]] auto const off = in.below();
+  return in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+}
+/// The host that a layer of `functionalize` is.
+template <class On>
+functionalize_interpreter<dependent<tensor, On>> const& functional_level(layer const& l) {
+  return static_cast<functionalize_interpreter<dependent<tensor, On>> const&>(*static_cast<dynamic_level*>(l.object));
+}
 template <class On = void>
 boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
-  auto const& in = boxed_functional_fn<On>::level_of(l);
-  std::vector<boxed_function> functions;
-  for (auto const& f : call.functions) functions.push_back(boxed_functional_fn<On>{&l, f, call.name()});
-  lowered const off;
-  return in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+  return functional_hop(functional_level<On>(l), call, x);
 }
 /// ... and with a custom function: defined in functional_function.hpp.
 template <class On>

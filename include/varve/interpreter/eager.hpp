@@ -172,7 +172,7 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   }
   tensor const* memory = &x.base();
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
+  if (!(memory->state() ? memory->state()->layout_shown().contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {

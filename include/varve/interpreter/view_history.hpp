@@ -24,7 +24,8 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
     b = &b->inner();
     v = &v->inner();
   }
-  layout const whole = b->state() ? b->state()->shown : b->where(), l = v->state() ? v->state()->shown : v->where();
+  layout const whole = b->state() ? b->state()->layout_shown() : b->where(),
+               l = v->state() ? v->state()->layout_shown() : v->where();
   if (!whole.contiguous())
     throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was "
                          "written into; clone the base first");

@@ -68,8 +68,8 @@ private:
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], *around.kind).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, *around.kind).call;
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], around.host).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
       P all = x;
       for (auto const& t : captures) {
         all.push_back(t);

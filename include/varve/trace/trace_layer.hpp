@@ -8,6 +8,7 @@
 #include <varve/op/in_place.hpp>
 #include <varve/op/randn.hpp>
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -81,7 +82,7 @@ struct trace_layer : layer {
   tensor lanes;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
-  explicit trace_layer(trace_layer& around) : trace_layer(*around.kind, &around.builder) {
+  explicit trace_layer(trace_layer& around) : trace_layer(around.host, &around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
     apart = true;
@@ -91,11 +92,13 @@ struct trace_layer : layer {
     literal = around.literal;
   }
   trace_layer() : trace_layer(own_kind) {}
-  explicit trace_layer(layer_kind const& host, graph_builder* around = nullptr) : layer(host, this), builder(around) {
+  explicit trace_layer(layer_kind const& host_, graph_builder* around = nullptr)
+      : layer(host_, this), builder(around), host(host_) {
     pushed::name(*this, stack());
   }
   static layer_kind const own_kind, mode_kind;
-  bool is_mode() const { return kind == &mode_kind; }
+  layer_kind const& host; // one of these; `kind` is another one while a call is processed
+  bool is_mode() const { return &host == &mode_kind; }
   layer_stack& stack() const {
     return is_mode() ? this_thread_state.infra[static_cast<int>(infra_mode::proxy)] : this_thread_state.transforms;
   }
@@ -181,7 +184,8 @@ struct trace_layer : layer {
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
-    emptied const alone(is_mode() ? stack() : unused_); // a trace inside of one is none of that (MX-8)
+    std::optional<emptied> alone;
+    if (is_mode()) alone.emplace(stack()); // a trace inside of one is none of that (MX-8)
     pushed const on(stack(), *this);
     boxed_args const y = body();
     boxed_args values;
@@ -224,7 +228,6 @@ private:
   /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
   int known_node(tensor const& t) const;
 
-  layer_stack unused_{nullptr, dispatch_key::transform};
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args literals_;       // tensors that the function made of C++ values
   std::vector<int> literal_nodes_;

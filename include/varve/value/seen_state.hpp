@@ -19,7 +19,7 @@ public:
   /// What the value holds has no history from now on (`detach_`).
   virtual void detach_(tensor const& of) = 0;
   /// How it lies in the memory that it stands for.
-  layout shown{};
+  virtual layout const& layout_shown() const = 0;
 };
 
 } // namespace varve

@@ -164,9 +164,10 @@ public:
   bool has_data() const noexcept;
   /// Does no other tensor share its memory?
   bool has_own_memory() const noexcept;
-  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
+  /// A tensor that stands for the object of a subclass. Use `make_subclass`. `offset`: where it lies in memory that it
+  /// is to share.
   static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
-                          dispatch_key_set keys);
+                          dispatch_key_set keys, extent offset = 0);
   /// The object of a subclass, or null.
   subclass_object* object() const noexcept;
   /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).

@@ -371,11 +371,12 @@ VARVE_LIBRARY tensor tensor::as_meta() const {
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
-                                       varve::dtype type, dispatch_key_set keys) {
+                                       varve::dtype type, dispatch_key_set keys, extent offset) {
   auto* b = make(sizes, type);
   tensor r(b);
   layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
   b->strides = l.strides;
+  b->offset = offset;
   b->contiguous = l.contiguous();
   b->keys = keys;
   b->store = &b->own;

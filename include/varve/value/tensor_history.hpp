@@ -121,7 +121,7 @@ namespace detail {
 inline layout memory_layout(tensor const& t) {
   tensor const* m = &t;
   while (m->is_wrapped() && !m->state()) m = &m->inner();
-  layout const l = m->state() ? m->state()->shown : m->where();
+  layout const l = m->state() ? m->state()->layout_shown() : m->where();
   int const mapped = l.sizes.n - t.dim();
   return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/functional_memory.hpp>
+#include <varve/op/in_place.hpp>
+
+/// @file
+/// How writing is taken out of a run of operators, for each host: a level of the transform `functionalize`
+/// (`interpreter/functionalize.hpp`) and the mode below other modes (`functional/functional_mode.hpp`). Inverses of
+/// views are one text with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
+namespace varve::detail {
+
+/// Whether a `reshape` is a view or a copy is asked of the memory that the program sees, not of the value that stands
+/// for it by now. A `Host` says what a value is: `mine(t)`, `current(t)` and `alias_of(t)` of one that stands for
+/// memory, `made(y, memory, chain, layout, shares_with)` of a new one, `run_of()`, and what it refuses to write:
+/// `check_write(op, x)`.
+template <class T, class Host>
+struct functional_core {
+  using memory = functional_memory<T>;
+  using alias = functional_alias<T>;
+
+  /// Any operator that does not write.
+  tensor call(boxed_op const& op, boxed_args const& x) const {
+    bool const looks =
+        op.table->handle && is_invertible_view(op.table->handle()); // a view is read when its elements are
+    auto const opened = [&] {
+      set_grad_enabled const as_read(this_thread_state.grad_mode && !looks);
+      return open_functional(x);
+    };
+    boxed_args const plain = opened();
+    return close_functional(op, op(plain), x, plain);
+  }
+
+  /// What values hold, up to date.
+  boxed_args open_functional(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(host().mine(t) ? Host::current(t) : t);
+    return r;
+  }
+  /// A value with memory of its own.
+  tensor wrap(T const& y) const {
+    return host().made(y, std::make_shared<memory>(host().run_of(), y), nullptr, memory_layout(y), {});
+  }
+  boxed_args wrap(boxed_args const& y) const {
+    return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
+  }
+  /// What a function returned: a view of an operand, or of what another result lies in (`shared`), is not to be written
+  /// into, since how to put it back is not known.
+  tensor wrap_result(char const* who, T const& y, boxed_args const& plain, bool shared = false) const {
+    tensor const r = wrap(y);
+    if (shared) Host::alias_of(r).memory->returned_by = who;
+    for (auto const& t : plain)
+      if (t.defined() && y.shares_storage(t)) Host::alias_of(r).memory->returned_by = who;
+    return r;
+  }
+  /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of
+  /// captured tensors is left there.
+  tensor close_functional(boxed_op const& op, T const& y, boxed_args const& x, boxed_args const& plain) const {
+    if (!y.defined()) return y;
+    for (int k = 0; k < x.size(); ++k)
+      if (y.is(plain[k])) return x[k];
+    if (op.table->kind == op_kind::view && host().mine(x[0])) return view(op, y, x[0], plain[0]);
+    for (int k = 0; k < x.size(); ++k) {
+      if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
+      if (!host().mine(x[k])) return y;
+      alias const& of = Host::alias_of(x[k]);
+      if (!(meta_of(plain[k]) == meta_of(y))) refuse_alias(op);
+      return host().made(y, of.memory, of.at, of.shown, x[k]);
+    }
+    return wrap(y);
+  }
+
+  /// An in-place operator: the functional one, whose result is committed to the memory (FN-5). On plain values it is as
+  /// it is.
+  tensor write(boxed_op const& op, boxed_args const& x) const {
+    bool any = false;
+    for (auto const& t : x) any = any || host().mine(t);
+    if (!any) return op(x), x[0];
+    host().check_write(op, x);
+    alias& of = Host::alias_of(x[0]);
+    check_writable(op.name(), of);
+    boxed_args const plain = open_functional(x);
+    T const y = written(op, plain, of.shown.strides);
+    of.memory->commit(y, of.at, of.shown);
+    x[0].bump_version();
+    return x[0];
+  }
+  /// A write of a function, seen as one: the value that an operand has behind it.
+  void replace(char const* who, tensor const& x, T const& y) const {
+    alias& of = Host::alias_of(x);
+    if (!of.memory->is_writable()) refuse_write_of_capture(who);
+    if (of.memory->frozen) refuse_frozen(who);
+    of.memory->commit(y, of.at, of.shown);
+    x.bump_version();
+  }
+  /// Was a value, or one that shares its memory, written into since it was made?
+  static bool is_written(tensor const& t) { return Host::alias_of(t).memory->generation != 0; }
+
+  static bool share_memory(tensor const& a, tensor const& b) {
+    return Host::alias_of(a).memory == Host::alias_of(b).memory;
+  }
+
+  /// Did autograd see any of that?
+  static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }
+
+  /// While a function of a higher-order operator runs, what was there before it is only read.
+  class inner_function {
+  public:
+    explicit inner_function(functional_core const& in) : run_(*in.host().run_of()), before_(run_.writable_from) {
+      run_.writable_from = run_.made;
+    }
+    inner_function(inner_function const&) = delete;
+    inner_function& operator=(inner_function const&) = delete;
+    ~inner_function() { run_.writable_from = before_; }
+
+  private:
+    functional_run& run_;
+    std::uint64_t before_;
+  };
+
+private:
+  Host const& host() const { return static_cast<Host const&>(*this); }
+  /// What strides cannot say of the memory that the program sees, however it lies by now, is a copy.
+  tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
+    alias const& of = Host::alias_of(x);
+    tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false),
+                 shown = op.table->meta(*op.at, boxed_args(shadow));
+    if (!shown.shares_storage(shadow))
+      return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
+    return host().made(
+        y, of.memory, std::make_shared<view_step const>(view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}),
+        shown.where(), x);
+  }
+  void check_writable(char const* op, alias const& of) const {
+    if (!of.memory->is_writable()) refuse_write_of_capture(op);
+    if (of.memory->frozen) refuse_frozen(op);
+    if (char const* const who = of.memory->returned_by)
+      throw transform_error((std::string("varve: functionalize: ") + op +
+                             " writes into a view of an operand or of another result that " + who +
+                             " returned; clone it there")
+                                .c_str());
+    for (view_step const* s = of.at.get(); s; s = s->before.get())
+      if (!is_invertible_view(s->op->handle()))
+        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a view made by " + s->op->name +
+                            ", whose inverse is not known; clone it first")
+                               .c_str());
+      else if (!of.memory->row_major && repeats_elements(s->op->handle(), s->at, s->of, s->shows))
+        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a part of what " + s->op->name +
+                            " repeats, of a value that is not row-major; clone it first")
+                               .c_str());
+  }
+  /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
+  T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
+    T const& into = x[0];
+    op_table const* const f = op.table->functional;
+    bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
+    if (!copies && !f)
+      throw missing_rule(
+          (std::string("varve: functionalize: ") + op.name() +
+           " writes into its operand and has no functional form; say `using functional = ...` in its rules")
+              .c_str());
+    meta in[saved_values::most];
+    for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
+    require_room(op.name(), in[0], copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
+    check_in_place(op.name(), into, strides);
+    T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
+    bool fresh = !copies;
+    if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;
+    if (!(y.sizes() == into.sizes())) y = expand(y, into.sizes()), fresh = false;
+    return fresh ? y : T(clone(y));
+  }
+  [[noreturn]] VARVE_COLD static void refuse_frozen(char const* who) {
+    throw transform_error((std::string("varve: functionalize: ") + who +
+                           " writes into memory that was frozen; clone the value first (FN-20)")
+                              .c_str());
+  }
+  [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
+    throw transform_error((std::string("varve: functionalize: ") + who +
+                           ": the function of a higher-order operator writes into what it captures; pass it as an "
+                           "operand and return the new value")
+                              .c_str());
+  }
+  [[noreturn]] VARVE_COLD static void refuse_alias(boxed_op const& op) {
+    throw transform_error((std::string("varve: functionalize: ") + op.name() +
+                           " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
+                           "is not known (FN-25)")
+                              .c_str());
+  }
+};
+
+} // namespace varve::detail
