@@ -172,6 +172,25 @@ TEST_CASE("MX-S03 a trace inside of another one is no part of it", "[fake][make_
   traced_is_run(runs);
 }
 
+TEST_CASE("an argument that is given twice is two arguments", "[fake][make_fx]") {
+  auto const f = [](tensor const& a, tensor const& b) {
+    tensor la = vv::detach(a), lb = vv::detach(b);
+    la.requires_grad_(), lb.requires_grad_();
+    vv::sum(vv::exp(la) * lb).backward();
+    return vv::cond(
+               vv::sum(a) > 0.0, [](tensor const& u, tensor const& v, tensor const& w) { return u * 2.0 - v * w; },
+               [](tensor const& u, tensor const&, tensor const&) { return u * 1.0; }, a, a, b) +
+           la.grad() * lb.grad();
+  };
+  tensor const x = some_numbers(), y = x * 3.0;
+  auto const check = [&](vv::graph const& g) {
+    CHECK(elements(vv::interpret(g, vv::boxed_args(x, y))[0]) == elements(f(x, y)));
+  };
+  check(vv::make_fx(f, vv::tracing::fake)(x, x));
+  check(vv::make_fx(f)(x, x));
+  check(vv::make_fx(f, vv::tracing::symbolic)(x, x));
+}
+
 TEST_CASE("a tracer leaves no value behind, and lets go of those that nobody holds", "[fake][make_fx]") {
   auto const many = [](tensor const& t) {
     tensor y = t;

@@ -10,12 +10,6 @@
 namespace varve {
 
 namespace detail {
-/// Is a trace at work on this thread?
-inline bool inside_trace() {
-  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->is_trace()) return true;
-  return trace_layer::mode_at_work();
-}
 /// `checkpoint` inside of a trace.
 template <class F, class... X>
 auto checkpoint_in_trace(F const& f, X const&... x) {

@@ -87,16 +87,11 @@ public:
   std::vector<one> all{};
 
 private:
-  static bool in_traced_function() {
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->kind->is_trace()) return true;
-    return false;
-  }
   void number(tensor const& t) override {
-    if (in_traced_function() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
   void memory(tensor const&) override {
-    if (in_traced_function())
+    if (inside_trace())
       refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
                                              "another call may find changed; use operators, or item() of one element");
   }

@@ -137,7 +137,7 @@ private:
       if (r < 0)
         refuse::argument_is_invalid(f_->name(), "its forward writes into an argument that it does not return; return "
                                                 "it, marked dirty");
-      copy_(x_[i], static_cast<T const&>(y[r]));
+      around_.within([&] { copy_(x_[i], static_cast<T const&>(y[r])); });
       y[r] = x_[i];
     }
     return y;

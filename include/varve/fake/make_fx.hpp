@@ -37,6 +37,12 @@ public:
   static T value(T const& t) {
     return fake_of(t, {});
   }
+  template <class T>
+  static T twin(T const& t) {
+    T const r = mode_at_work()->like(t, t.sizes()).with_layout(t.where(), false);
+    mirror_autograd_meta(t, r);
+    return r;
+  }
   template <class G>
   static void finish(G&) {}
 
@@ -74,6 +80,10 @@ public:
     std::size_t const k = at_work->inputs_++;
     auto const& policies = at_work->how_.policies;
     return on_fake_values<Mode>::fake_of(t, k < policies.size() ? policies[k] : std::vector<dim_dynamic>{});
+  }
+  template <class T>
+  static T twin(T const& t) {
+    return on_fake_values<Mode>::twin(t);
   }
   /// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
   template <class G>

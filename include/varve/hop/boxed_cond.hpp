@@ -17,7 +17,7 @@ higher_order_operator& cond_operator();
 inline bool is_decided(tensor const& p) {
   if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be the one for this value
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
-  return p.has_data();
+  return p.has_data() && !trace_layer::is_traced_by_mode(p);
 }
 
 /// A call with its functions; calling it lowers from the layer `self`.

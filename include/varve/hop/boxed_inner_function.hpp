@@ -147,6 +147,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
     trace_layer l(host);
+    l.twin = &copy_as_laid_out<dependent<tensor, On>>;
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;

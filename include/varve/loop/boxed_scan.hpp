@@ -64,7 +64,10 @@ private:
       P real = around.reals(x), captures;
       auto const below = [&](auto const& body) { return around.beneath(body); };
       around.require_kept();
-      if (!op.condition && !op.counted && op.rows(real) == 0) return of_no_step(op, x, below([&] { return op(real); }));
+      if (!op.condition && !op.counted && op.rows(real) == 0) {
+        P const like = below([&] { return op(real); });
+        return around.within([&] { return of_no_step(op, x, like); });
+      }
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });

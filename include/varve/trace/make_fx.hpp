@@ -10,12 +10,20 @@
 namespace varve {
 
 namespace detail {
-/// What a trace runs operators on: the values it is given, and of those that must not be written copies.
-struct on_real_values {
+/// What a trace runs operators on: the values it is given, and of those that must not be written copies. As a mode
+/// below all others (MD-5), but inside of a transform, whose values it would not see, as a transform. What values of
+/// the trace hold is not to be asked for: the program would be the one for these values.
+class on_real_values : read_watcher {
+public:
   struct options {};
   static constexpr bool apart = false;
-  constexpr explicit on_real_values(options const&) {}
-  static layer_kind const& host() { return trace_layer::own_kind; }
+  explicit on_real_values(options const&) : before_(watches_reads) { watches_reads = this; }
+  on_real_values(on_real_values const&) = delete;
+  on_real_values& operator=(on_real_values const&) = delete;
+  ~on_real_values() { watches_reads = before_; }
+  static layer_kind const& host() {
+    return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
+  }
   static constexpr tensor (*literal)(tensor const&) = nullptr;
   /// What becomes of the graph at the end.
   template <class G>
@@ -24,6 +32,24 @@ struct on_real_values {
   static T value(T const& t) {
     return copy_as_laid_out(t);
   }
+  template <class T>
+  static T twin(T const& t) {
+    return copy_as_laid_out(t);
+  }
+
+private:
+  static void refuse_traced(tensor const& t) {
+    if (trace_layer::is_traced_by_mode(t)) refuse_traced_number();
+  }
+  void number(tensor const& t) override {
+    refuse_traced(t);
+    if (before_) before_->number(t);
+  }
+  void memory(tensor const& t) override {
+    refuse_traced(t);
+    if (before_) before_->memory(t);
+  }
+  read_watcher* before_;
 };
 } // namespace detail
 
@@ -62,6 +88,7 @@ private:
   template <class R, class... X>
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
+    l.twin = &On::template twin<dependent<tensor, R>>;
     l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);

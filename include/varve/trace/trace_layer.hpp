@@ -8,6 +8,7 @@
 #include <varve/op/in_place.hpp>
 #include <varve/op/randn.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +24,7 @@ T copy_as_laid_out(T const& t) {
   if (t.is_wrapped()) return clone(t);
   no_grad const off;
   T r;
-  if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+  if (index_t const span = t.is_contiguous() || !t.has_data() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
     r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
     copy_(r, t);
   } else {
@@ -73,6 +74,8 @@ struct trace_layer : layer {
   /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
   /// alone instantiates no operator.)
   tensor (*copy)(tensor const&) = nullptr;
+  /// Of a mode: another tensor like one, for an argument that is given twice.
+  tensor (*twin)(tensor const&) = nullptr;
   /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
   tensor (*literal)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
@@ -89,6 +92,7 @@ struct trace_layer : layer {
     lanes = around.lanes;
     copies = !around.apart || around.copies;
     copy = around.copy;
+    twin = around.twin;
     literal = around.literal;
   }
   trace_layer() : trace_layer(own_kind) {}
@@ -99,9 +103,8 @@ struct trace_layer : layer {
   static layer_kind const own_kind, mode_kind;
   layer_kind const& host; // one of these; `kind` is another one while a call is processed
   bool is_mode() const { return &host == &mode_kind; }
-  layer_stack& stack() const {
-    return is_mode() ? this_thread_state.infra[static_cast<int>(infra_mode::proxy)] : this_thread_state.transforms;
-  }
+  static layer_stack& mode_slot() { return this_thread_state.infra[static_cast<int>(infra_mode::proxy)]; }
+  layer_stack& stack() const { return is_mode() ? mode_slot() : this_thread_state.transforms; }
   /// Runs what works on the real values, with this layer off the stack. (A mode is off while it is asked.)
   template <class Body>
   auto below(Body const& body) const {
@@ -135,8 +138,17 @@ struct trace_layer : layer {
   bool is_mine(tensor const& t) const;
   /// ... or of one around it?
   bool owns(tensor const& t) const;
+  /// Has the function written into a tensor from outside, of which the trace has a copy?
+  bool has_written(tensor const& t) const;
+  /// Is a tensor a value of the trace that is a mode of this thread, or made of what that has written?
+  static bool is_traced_by_mode(tensor const& t) {
+    layer const* const l = mode_at_work();
+    if (!l) return false;
+    auto const& tracer = *static_cast<trace_layer const*>(l->object);
+    return tracer.owns(t) || tracer.has_written(t);
+  }
   /// The tracer that is a mode of this thread.
-  static layer* mode_at_work() { return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top; }
+  static layer* mode_at_work() { return mode_slot().top; }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
@@ -179,6 +191,14 @@ struct trace_layer : layer {
     return r;
   }
 
+  /// Runs operators that are part of the program, for rules of higher-order operators.
+  template <class Body>
+  auto within(Body const& body) {
+    std::optional<detail::reentered> on;
+    if (is_mode()) on.emplace(stack(), *this);
+    return body();
+  }
+
   /// A further argument of the function.
   tensor input(tensor const& t);
   /// Runs the function, whose results become those of the graph: the real ones.
@@ -209,10 +229,11 @@ private:
     scaffolding& operator=(scaffolding const&) = delete;
     ~scaffolding() { count(-1); }
     void count(int by) const {
-      if (!on) return;
-      for (layer* l : {this_thread_state.transforms.top, trace_layer::mode_at_work()})
-        for (; l; l = l->below)
-          if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+      for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
+        if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+      layer* const mode = on ? mode_at_work() : nullptr;
+      for (auto* l = mode ? static_cast<trace_layer*>(mode->object) : nullptr; l; l = l->outer)
+        l->builder.count_scaffolds(by);
     }
   };
   /// Which nodes values are, of a mode, by their memory. Values are kept, since addresses are used again; those that
@@ -233,7 +254,9 @@ private:
   std::vector<int> literal_nodes_;
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
+  std::vector<std::uint32_t> copied_writes_;         // of each copy as it was made
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
   generator drawn_ = default_generator; // as the trace left it
   bool ambient_ = is_grad_enabled();    // as the trace began
@@ -249,6 +272,14 @@ private:
   tensor run(boxed_op const& op, boxed_args const& x) const;
   tensor record(boxed_op const& op, boxed_args const& x);
 };
+namespace detail {
+/// Is a trace at work on this thread?
+inline bool inside_trace() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace()) return true;
+  return trace_layer::mode_at_work();
+}
+} // namespace detail
 inline constexpr layer_kind trace_layer::own_kind{
     .name = "trace",
     .role = layer_role::trace,
@@ -288,6 +319,9 @@ VARVE_LIBRARY void trace_layer::require_kept() const {
   if (!is_mode() && this_thread_state.modes.top != modes_)
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
+  if (this_thread_state.saved_hooks != hooks_)
+    refuse::argument_is_invalid("trace", "saved tensor hooks were switched on in a function that is traced: the graph "
+                                         "would not know of them; switch them on around the call of what was traced");
   if (builder.writes_scaffolds()) return; // the generator will be put back
   if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
       default_generator.offset != drawn_.offset)
@@ -388,15 +422,25 @@ VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
 VARVE_LIBRARY void trace_layer::sweep() {
   known_count_ = 0;
   for (auto at = known_.begin(); at != known_.end();) {
-    std::erase_if(at->second, [](known_value const& k) { return k.value.id()->refs.n.load() == 1; });
-    known_count_ += at->second.size();
-    at = at->second.empty() ? known_.erase(at) : std::next(at);
+    auto const is_ours = [](known_value const& k) { return k.value.id()->refs.n.load() == 1; };
+    bool const all = std::all_of(at->second.begin(), at->second.end(), is_ours) &&
+                     (!at->first || at->first->refs.n.load() == at->second.size());
+    known_count_ += all ? 0 : at->second.size();
+    at = all ? known_.erase(at) : std::next(at);
   }
   sweep_at_ = 2 * known_count_ + 64;
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
     if (l->is_mine(t)) return true;
+  return false;
+}
+VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (std::size_t k = 0; k < l->copied_writes_.size(); ++k) {
+      int const at = 2 * static_cast<int>(k);
+      if (l->copied_[at].shares_storage(t) && l->copied_[at + 1].writes() != l->copied_writes_[k]) return true;
+    }
   return false;
 }
 VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
@@ -411,7 +455,8 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
 }
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
   if (!copies) outside_.push_back(t);
-  tensor const value = value_of(t);
+  tensor value = value_of(t);
+  if (is_mode() && known_node(value) >= 0) value = below([&] { return twin(value); });
   return wrap(value, builder.input({t.dtype(), value.sizes()}));
 }
 VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
@@ -431,6 +476,7 @@ VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
   tensor const copy = value_of(real(t));
   copied_.push_back(t);
   copied_.push_back(copy);
+  copied_writes_.push_back(copy.writes());
   return copy;
 }
 VARVE_LIBRARY void trace_layer::settle() {
@@ -448,13 +494,14 @@ VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
 VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
   if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
   if (apart && is_random(op)) {
-    emptied const alone(this_thread_state.transforms);
+    emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
     return op(x);
   }
   return below([&] { return op(x); });
 }
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
+  if (!op.table->handle) detail::no_rule(op.name(), "trace");
   if (!records(x, is_random(op))) {
     tensor const y = run(op, x);
     settle();
