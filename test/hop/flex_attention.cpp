@@ -186,7 +186,7 @@ TEST_CASE("flex_attention: jvp, vjp, vmap and second derivatives", "[hop][flex_a
   CHECK(agree(at(each, 1), vv::grad<3>(loss)(t.q, t.k, t.v, t.bias * 2.0, t.g, t.g_lse)));
 }
 
-TEST_CASE("flex_attention: rows of nothing are 0, without a NaN anywhere (OH-S09)", "[hop][flex_attention]") {
+TEST_CASE("flex_attention: rows of nothing are 0, without a NaN anywhere", "[hop][flex_attention][OH-S09]") {
   tensors const t;
   tensor const x = t.q * 1.0, y = vv::cat(std::vector{t.k, t.k}, 1), z = vv::cat(std::vector{t.v, t.v}, 1);
   for (tensor const* u : {&x, &y, &z}) u->detach_(), u->requires_grad_();
@@ -208,8 +208,8 @@ TEST_CASE("flex_attention: rows of nothing are 0, without a NaN anywhere (OH-S09
   CHECK(everywhere(vv::eq(least, -infinity)));
 }
 
-TEST_CASE("flex_attention: what is captured is differentiated; in a mask it cannot be (OH-S12)",
-          "[hop][flex_attention]") {
+TEST_CASE("flex_attention: what is captured is differentiated; in a mask it cannot be",
+          "[hop][flex_attention][OH-S12]") {
   tensors const t;
   tensor const slopes = from({0.5, 0.25, 0.1, 0.7}, {Hq});
   slopes.requires_grad_();
@@ -288,7 +288,7 @@ TEST_CASE("flex_attention: block masks tell their blocks and can be joined", "[h
               vv::flex_attention(t.q, t.k, t.v, plain, vv::none, vv::none, true)));
 }
 
-TEST_CASE("flex_attention: what is wrong is said (OH-S10)", "[hop][flex_attention][exception]") {
+TEST_CASE("flex_attention: what is wrong is said", "[hop][flex_attention][exception][OH-S10]") {
   tensors const t;
   auto const single = [](tensor const& x) { return vv::to(x, dtype::float32); };
   CHECK_THROWS_AS(vv::flex_attention(single(t.q), t.k, t.v, vv::none, vv::none, vv::none, true), vv::dtype_error);
