@@ -150,6 +150,15 @@ TEST_CASE("jacobians: beside an argument that is a plain number", "[transform][j
   CHECK(agree(vv::jacfwd(f)(x, 3), unit));
 }
 
+TEST_CASE("jacobians: of a function that draws numbers", "[transform][jacobian][random][TR-S21]") {
+  tensor const x = counted({3});
+  auto const f = [](tensor const& v) { return v + vv::randn({3}, dtype::float64); };
+  CHECK_THROWS_WITH(vv::jacfwd(f)(x), ContainsText("randomness"));
+  CHECK(agree(vv::jacfwd(f, vv::randomness::same)(x), vv::eye(3, dtype::float64)));
+  CHECK(agree(vv::jacfwd(f, vv::randomness::different)(x), vv::eye(3, dtype::float64)));
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("jvp: what does not depend on the argument has a tangent of zeros", "[transform][jvp]") {
   tensor const x = counted({3}), y = counted({3}) + 1.0;
   auto const t = vv::jvp([&](auto const& v) { return std::pair(v * 1.0, y); }, std::tuple(x), std::tuple(x)).second;
