@@ -6,7 +6,6 @@
 
 #include <varve_test.hpp>
 
-
 using namespace sample;
 namespace vv = varve;
 
@@ -90,8 +89,10 @@ TEST_CASE("vmap: in chunks of any size, along any axis", "[transform][vmap][TR-S
       CHECK(agree(vv::vmap(f, in, out, vv::chunk_size{n}, vv::randomness::same)(x), whole));
     }
   };
-  check(vv::in_dims<0>, vv::out_dims<0>), check(vv::in_dims<0>, vv::out_dims<1>), check(vv::in_dims<1>, vv::out_dims<0>);
-  check(vv::in_dims<1>, vv::out_dims<2>), check(vv::in_dims<2>, vv::out_dims<1>), check(vv::in_dims<2>, vv::out_dims<2>);
+  check(vv::in_dims<0>, vv::out_dims<0>), check(vv::in_dims<0>, vv::out_dims<1>),
+      check(vv::in_dims<1>, vv::out_dims<0>);
+  check(vv::in_dims<1>, vv::out_dims<2>), check(vv::in_dims<2>, vv::out_dims<1>),
+      check(vv::in_dims<2>, vv::out_dims<2>);
 }
 
 TEST_CASE("grad: argnums in an order of their own", "[transform][grad][TR-S23]") {

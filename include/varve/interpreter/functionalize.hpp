@@ -101,6 +101,10 @@ struct functionalize_interpreter : dynamic_level {
   static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
 
   static bool share_memory(tensor const& a, tensor const& b) { return alias::of(a).memory == alias::of(b).memory; }
+  /// Was its memory made outside of the function of a higher-order operator that runs?
+  static bool is_captured(tensor const& t) { return !alias::of(t).memory->is_writable(); }
+  /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
+  static void refuse_writes(tensor const& t, char const* who) { alias::of(t).memory->returned_by = who; }
 
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
