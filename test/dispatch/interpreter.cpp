@@ -91,7 +91,7 @@ TEST_CASE("layers: keys that the caller excluded do not stop transforms", "[disp
   CHECK(vv::this_thread_state.excluded.has(vv::dispatch_key::autograd_functionality));
 }
 
-TEST_CASE("layers: random operators under vmap", "[dispatch][interpreter]") {
+TEST_CASE("layers: random operators under vmap", "[dispatch][interpreter][TR-S19]") {
   tensor const x = vv::zeros({5}, dtype::float64);
   auto const f = [](tensor const& v) { return v + vv::randn({2}, dtype::float64); };
   CHECK_THROWS_WITH(vv::vmap(f)(x), ContainsText("randn") && ContainsText("randomness"));
