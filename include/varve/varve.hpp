@@ -31,6 +31,7 @@
 #include <varve/graph/schema.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/flex_attention.hpp>
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>

@@ -80,7 +80,7 @@ TEST_CASE("backward: several roots", "[autograd]") {
   CHECK(grad_of(x) == list{11 * 4 + 12});
 }
 
-TEST_CASE("backward: a second run needs retain_graph where values were saved", "[autograd]") { // AG-4, AG-S09
+TEST_CASE("backward: a second run needs retain_graph where values were saved", "[autograd][AG-S09]") { // AG-4
   tensor const x = leaf({1, 2});
   tensor const y = vv::sum(x * x);
   y.backward();
@@ -264,7 +264,7 @@ TEST_CASE("grad: batched gradients are rows of the jacobian", "[autograd][vmap]"
   for (int k = 0; k < 3; ++k) CHECK(element(h, k) == Approx(-std::sin(element(x, k)) * element(w, k)));
 }
 
-TEST_CASE("grad: edges of the graph stand for tensors", "[autograd]") { // AG-3, AG-S08
+TEST_CASE("grad: edges of the graph stand for tensors", "[autograd][AG-S08]") { // AG-3
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * x;
   auto const at = vv::autograd::get_gradient_edge(a);
@@ -427,7 +427,7 @@ TEST_CASE("backward: backward inside of a hook, of another graph and of a part o
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("backward: inside of a transform it is refused by name", "[autograd]") { // FS-S28, FS-12
+TEST_CASE("backward: inside of a transform it is refused by name", "[autograd][FS-S28]") { // FS-12
   tensor const x = number(1);
   auto const named = [&](auto const& f, char const* name) {
     CHECK_THROWS_AS(vv::grad(f)(x), vv::transform_error);
@@ -457,7 +457,7 @@ TEST_CASE("backward: inside of a transform it is refused by name", "[autograd]")
 
 TEST_CASE(
     "autograd grad: inside of transforms it gives gradients of what is seen there, and they can be differentiated",
-    "[autograd][transform]") { // FS-S28
+    "[autograd][transform][FS-S28]") {
   vv::autograd::options create;
   create.create_graph = true;
   auto const slope = [&](tensor const& y, tensor const& v) {

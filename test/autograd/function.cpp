@@ -61,7 +61,7 @@ TEST_CASE("custom function: recorded eagerly, to any order", "[autograd][functio
   CHECK_FALSE(my_exp::apply(vec({1})).requires_grad());
 }
 
-TEST_CASE("custom function: needs_input_grad at every level", "[autograd][function]") { // AF-S02
+TEST_CASE("custom function: needs_input_grad at every level", "[autograd][function][AF-S02]") {
   asked.clear();
   auto const f = [](tensor const& x, tensor const& y) { return product::apply(x, y); };
   CHECK(vv::grad(f)(number(2), number(3)).item<double>() == 3);
@@ -119,7 +119,7 @@ struct all_constant : vv::function<all_constant> {
 } // namespace
 
 TEST_CASE("custom function: vmap needs a rule, generated or written",
-          "[autograd][function][vmap]") { // AF-S06, S08, S11
+          "[autograd][function][vmap][AF-S06][AF-S08][AF-S11]") {
   tensor const x = vec({0.5, 1, 2});
   CHECK_THROWS_AS(vv::vmap([](tensor const& v) { return unmapped::apply(v); })(x), vv::transform_error);
   CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return unmapped::apply(v); })(x),
@@ -156,7 +156,7 @@ struct combined : vv::function<combined> { // forward fills the context
 } // namespace
 
 TEST_CASE("custom function: one that fills its context in forward works outside of transforms only",
-          "[autograd][function]") { // AF-S16, S30
+          "[autograd][function][AF-S16][AF-S30]") {
   tensor const x = leaf(2);
   tensor const y = combined::apply(x);
   y.backward({}, true);
@@ -227,7 +227,7 @@ struct forgets_to_return : vv::function<forgets_to_return> {
 };
 } // namespace
 
-TEST_CASE("custom function: jvp inside of forward and backward", "[autograd][function][jvp]") { // AF-S17
+TEST_CASE("custom function: jvp inside of forward and backward", "[autograd][function][jvp][AF-S17]") {
   tensor const x = leaf(0.7);
   tensor const y = sin_by_jvp::apply(x);
   CHECK(y.item<double>() == Approx(std::sin(0.7)));
@@ -238,7 +238,7 @@ TEST_CASE("custom function: jvp inside of forward and backward", "[autograd][fun
         Approx(std::cos(1.0)));
 }
 
-TEST_CASE("custom function: operands marked dirty", "[autograd][function][in_place]") { // AF-S19, AF-6
+TEST_CASE("custom function: operands marked dirty", "[autograd][function][in_place][AF-S19]") { // AF-6
   tensor const x = vec({1, 2}), y = leaf({3, 4});
   auto const [a, b] = adds_in_place::apply(x, y);
   CHECK(a.is(x));
@@ -326,7 +326,7 @@ struct gives_nothing : vv::function<gives_nothing> {
 } // namespace
 
 TEST_CASE("custom function: results without derivative, and gradients that do not arrive",
-          "[autograd][function]") { // AF-S20, S21
+          "[autograd][function][AF-S20][AF-S21]") {
   tensor const x = leaf({1, 2});
   auto const [a, b] = mixed::apply(x);
   CHECK((!a.requires_grad() && b.requires_grad()));
@@ -412,7 +412,8 @@ struct once : vv::function<once> {
 };
 } // namespace
 
-TEST_CASE("custom function: what backward returns is checked", "[autograd][function]") { // AF-S25, S30, S32, AF-11
+TEST_CASE("custom function: what backward returns is checked",
+          "[autograd][function][AF-S25][AF-S30][AF-S32]") { // AF-11
   tensor const x = from(list(25, 1), {5, 5}).requires_grad_();
   CHECK_THROWS_AS(vv::sum(wrong_shape::apply(x)).backward(), vv::autograd_error);
   CHECK_THROWS_WITH(vv::sum(wrong_shape::apply(x)).backward(),
@@ -572,7 +573,7 @@ struct identity : vv::function<identity<SaveInput>> {
 } // namespace
 
 TEST_CASE("custom function: results that are views, or the operand itself",
-          "[autograd][function][view]") { // AF-S27, AF-7
+          "[autograd][function][view][AF-S27]") { // AF-7
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;
   tensor const v = as_view::apply(a);

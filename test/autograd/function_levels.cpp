@@ -83,7 +83,7 @@ struct generated_over : vv::function<generated_over> {
 } // namespace
 
 TEST_CASE("custom function: an operand returned as it is, saved or marked dirty in every combination",
-          "[autograd][function]") { // AF-S01, AF-7
+          "[autograd][function][AF-S01]") { // AF-7
   returned_as_it_is<false, saves::nothing, false>();
   returned_as_it_is<false, saves::nothing, true>();
   returned_as_it_is<false, saves::input, false>();
@@ -99,7 +99,7 @@ TEST_CASE("custom function: an operand returned as it is, saved or marked dirty 
 }
 
 TEST_CASE("custom function: an operand marked dirty is the result at every level",
-          "[autograd][function][in_place]") { // AF-S28, AF-21
+          "[autograd][function][in_place][AF-S28]") { // AF-21
   int calls = 0;
   auto const f = [&](tensor const& x) {
     tensor const c = vv::clone(x);
@@ -173,7 +173,7 @@ TEST_CASE("custom function: a result that is a view may not be written into, ins
 }
 
 TEST_CASE("custom function: neither mode of differentiation is on in its forward",
-          "[autograd][function][forward_ad]") { // AF-S18, AF-15
+          "[autograd][function][forward_ad][AF-S18]") { // AF-15
   tensor const x = leaf(0.5);
   {
     vv::forward_ad::dual_level const on;
@@ -229,7 +229,7 @@ struct few_flags : vv::function<few_flags> {
 } // namespace
 
 TEST_CASE("custom function: operands in a list have gradients, and flags of the same structure",
-          "[autograd][function][vmap]") { // AF-S09, AF-24
+          "[autograd][function][vmap][AF-S09]") { // AF-24
   tensor const x = vec({1, 2}), y = vec({3, 4});
   auto const f = [](tensor const& a, tensor const& b) { return takes_list::apply(a, std::vector<tensor>{b, b}); };
   flags_seen.clear();
@@ -243,7 +243,7 @@ TEST_CASE("custom function: operands in a list have gradients, and flags of the 
   CHECK(elements(vv::grad<1>([&](tensor const& u, tensor const& v) { return vv::sum(f(u, v)); })(x, y)) == list{6, 16});
 }
 
-TEST_CASE("custom function: flags of a vmap rule that do not fit its results", "[autograd][function][vmap]") { // AF-S13
+TEST_CASE("custom function: flags of a vmap rule that do not fit its results", "[autograd][function][vmap][AF-S13]") {
   CHECK_THROWS_AS(vv::vmap([](tensor const& v) { return wrong_flags::apply(v); })(vec({1, 2})), vv::transform_error);
   CHECK_THROWS_WITH(vv::vmap([](tensor const& v) { return wrong_flags::apply(v); })(vec({1, 2})),
                     ContainsText("incompatible") && ContainsText("wrong_flags"));
@@ -273,7 +273,7 @@ tensor reduced_gradient(tensor const& x, bool mapped) {
 } // namespace
 
 TEST_CASE("custom function: gradients of the generated vmap rule, reduced to what the operand is",
-          "[autograd][function][vmap]") { // AF-S15, AF-25
+          "[autograd][function][vmap][AF-S15]") { // AF-25
   numbers draw(3);
   tensor const r34 = uniform({3, 4}, draw), r4 = uniform({4}, draw);
   auto const mapped_like = [](tensor const& value) {

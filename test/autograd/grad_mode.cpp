@@ -44,7 +44,7 @@ TEST_CASE("grad mode: scopes nest, and are left on exceptions", "[autograd][grad
 }
 
 TEST_CASE("inference mode: what is made has neither history nor counter",
-          "[autograd][inference]") { // AG-20, AG-S16, S19
+          "[autograd][inference][AG-S16][AG-S19]") { // AG-20
   tensor const a = leaf({1, 2}) * 1;
   tensor const out = vv::sum(a * a);
   tensor t, v;
@@ -98,7 +98,7 @@ TEST_CASE("inference mode: what is made has neither history nor counter",
 }
 
 TEST_CASE("transforms: no_grad inside counts for the innermost level only",
-          "[autograd][grad_mode][transform]") { // FS-S10, S11
+          "[autograd][grad_mode][transform][FS-S10][FS-S11]") {
   auto const f = [](tensor const& x) {
     tensor const c = [&] {
       vv::no_grad const off;
@@ -141,7 +141,7 @@ struct my_sum : vv::function<my_sum> { // a higher-order operator: every level s
 } // namespace
 
 TEST_CASE("transforms: no_grad inside counts for higher-order operators alike",
-          "[autograd][grad_mode][transform][hop]") { // FS-S21
+          "[autograd][grad_mode][transform][hop][FS-S21]") {
   auto const f = [](tensor const& x) {
     tensor const constant = [&] {
       vv::no_grad const off;
@@ -158,7 +158,7 @@ TEST_CASE("transforms: no_grad inside counts for higher-order operators alike",
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][transform]") { // FS-S01, FS-S25
+TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][transform][FS-S01][FS-S25]") {
   tensor const x = number(0.5), one = number(1);
   auto const sine = [](tensor const& v) { return vv::sin(v); };
   auto const tangent = [&](auto const& f) {
@@ -173,7 +173,7 @@ TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][tr
 }
 
 TEST_CASE("transforms: a pullback called, or made, in no_grad",
-          "[autograd][grad_mode][transform]") { // FS-S12, S13, TR-16
+          "[autograd][grad_mode][transform][FS-S12][FS-S13]") { // TR-16
   auto const square = [](tensor const& x) { return x * x; };
   tensor const x = leaf(3.14);
   {
@@ -220,7 +220,7 @@ TEST_CASE("transforms: no_grad outside of grad counts for the levels below",
   CHECK(vv::grad(blind)(x).item<double>() == 0); // to the outer level a constant
 }
 
-TEST_CASE("transforms: eager gradients flow through grad, vjp, jvp, vmap, jacrev", "[autograd][transform]") { // FS-S24
+TEST_CASE("transforms: eager gradients flow through grad, vjp, jvp, vmap, jacrev", "[autograd][transform][FS-S24]") {
   tensor const x = leaf({0.5, -1, 2}), y = leaf({1, 2, 3});
   tensor const j = vv::jvp([](tensor const& v) { return vv::sin(v); }, std::tuple(x), std::tuple(y)).second;
   auto const g = vv::autograd::grad<>({vv::sum(j)}, {x, y}, {}, {.retain_graph = true});
@@ -248,7 +248,7 @@ TEST_CASE("transforms: eager gradients flow through grad, vjp, jvp, vmap, jacrev
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: writing in place", "[autograd][transform][in_place]") { // FS-S05, S27
+TEST_CASE("transforms: writing in place", "[autograd][transform][in_place][FS-S05][FS-S27]") {
   tensor const captured = vec({5, 6}), x = vec({1, 1});
   auto const onto = [&](tensor const& v) {
     vv::copy_(captured, v);
@@ -281,7 +281,7 @@ TEST_CASE("transforms: writing in place", "[autograd][transform][in_place]") { /
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: requires_grad_, retain_grad and register_hook inside", "[autograd][transform]") { // FS-S14
+TEST_CASE("transforms: requires_grad_, retain_grad and register_hook inside", "[autograd][transform][FS-S14]") {
   tensor const x = number(1), xs = vec({1, 2});
   auto const f = [](tensor const& v) {
     v.requires_grad_();
@@ -303,7 +303,7 @@ TEST_CASE("transforms: requires_grad_, retain_grad and register_hook inside", "[
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("transforms: grad works where the autograd key is excluded", "[autograd][transform][dispatch]") { // FS-S18
+TEST_CASE("transforms: grad works where the autograd key is excluded", "[autograd][transform][dispatch][FS-S18]") {
   tensor const x = leaf(0.5);
   auto const& excluded = vv::this_thread_state.excluded;
   {

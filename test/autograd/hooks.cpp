@@ -146,7 +146,7 @@ TEST_CASE("hooks: removal is idempotent, may happen inside a hook, and outlive t
 }
 
 TEST_CASE("hooks: stay with the value they were registered on when it is written in place",
-          "[autograd][hook][in_place]") { // AG-10, AG-S03
+          "[autograd][hook][in_place][AG-S03]") { // AG-10
   for (bool second : {true, false}) {
     tensor const a = leaf({1, 1});
     tensor const b = vv::clone(a);
@@ -180,7 +180,7 @@ TEST_CASE("hooks: stay with the value they were registered on when it is written
   CHECK(grad_of(a) == list{8});
 }
 
-TEST_CASE("hooks: a retained gradient follows the latest value", "[autograd][hook][in_place]") { // AG-S10
+TEST_CASE("hooks: a retained gradient follows the latest value", "[autograd][hook][in_place][AG-S10]") {
   auto const fresh = [] {
     tensor const a = vv::clone(leaf(list{1}));
     a.retain_grad();
@@ -233,7 +233,7 @@ TEST_CASE("hooks: a retained gradient follows the latest value", "[autograd][hoo
 }
 
 TEST_CASE("hooks: after accumulation the leaf may be changed, and its gradient freed",
-          "[autograd][hook]") { // AG-11, AG-S05
+          "[autograd][hook][AG-S05]") { // AG-11
   tensor const x = leaf({5, 7});
   x.register_post_accumulate_grad_hook([](tensor const& t) {
     vv::no_grad const off;

@@ -4,7 +4,7 @@
 
 using namespace autograd_test;
 
-TEST_CASE("version: views share the counter, an assignment of data leaves it", "[autograd][version]") { // VC-S01
+TEST_CASE("version: views share the counter, an assignment of data leaves it", "[autograd][version][VC-S01]") {
   tensor const x = vec({1, 2, 3});
   CHECK(x.version() == 0);
   vv::add_(x, 1);
@@ -36,7 +36,7 @@ TEST_CASE("version: views share the counter, an assignment of data leaves it", "
 }
 
 TEST_CASE("version: writing through detach is seen by backward, through data it is not",
-          "[autograd][version]") { // VC-S03, S04
+          "[autograd][version][VC-S03][VC-S04]") {
   tensor const x = leaf(3), two = number(2);
   tensor const y = vv::pow(x, two);
   tensor const z = x.detach();
@@ -57,7 +57,7 @@ TEST_CASE("version: writing through detach is seen by backward, through data it 
   CHECK(grad_of(u) == list{0}); // of the value as it is now (DT-15)
 }
 
-TEST_CASE("version: no_grad counts, and the error names both versions", "[autograd][version]") { // VC-S05, DT-18
+TEST_CASE("version: no_grad counts, and the error names both versions", "[autograd][version][VC-S05]") { // DT-18
   tensor const x = leaf({1, 2}), y = leaf({3, 4});
   tensor const z = vv::sum(x * y);
   {
@@ -70,7 +70,7 @@ TEST_CASE("version: no_grad counts, and the error names both versions", "[autogr
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("version: preserved in a scope, on every exit, and set by hand", "[autograd][version]") { // VC-S06
+TEST_CASE("version: preserved in a scope, on every exit, and set by hand", "[autograd][version][VC-S06]") {
   tensor const x = vec({1, 2});
   vv::add_(x, 1);
   vv::add_(x, 1);
@@ -98,7 +98,7 @@ TEST_CASE("version: preserved in a scope, on every exit, and set by hand", "[aut
   CHECK(x.version() == 0);
 }
 
-TEST_CASE("version: increment_version", "[autograd][version]") { // VC-S07
+TEST_CASE("version: increment_version", "[autograd][version][VC-S07]") {
   tensor const x = leaf(1), i = from({1, 2}, {2}, dtype::int64);
   vv::increment_version(x);
   CHECK(x.version() == 1);
@@ -115,7 +115,7 @@ TEST_CASE("version: increment_version", "[autograd][version]") { // VC-S07
   CHECK_THROWS_AS(vv::preserve_version_counter(t), vv::autograd_error);
 }
 
-TEST_CASE("version: data has a counter of its own, detach shares it", "[autograd][version]") { // VC-S16
+TEST_CASE("version: data has a counter of its own, detach shares it", "[autograd][version][VC-S16]") {
   tensor const x = vec({1, 2});
   vv::add_(x, 1);
   vv::add_(x, 1);
@@ -137,7 +137,7 @@ TEST_CASE("version: data has a counter of its own, detach shares it", "[autograd
   CHECK(elements(x) == list{7, 7});
 }
 
-TEST_CASE("version: set_data keeps identity, counter and hooks", "[autograd][version]") { // VC-S17
+TEST_CASE("version: set_data keeps identity, counter and hooks", "[autograd][version][VC-S17]") {
   tensor const x = leaf({1, 1});
   int calls = 0;
   x.register_hook([&](tensor const&) { ++calls; });
@@ -185,7 +185,7 @@ TEST_CASE("version: a hook after accumulation sees the memory that was assigned"
   CHECK(elements(x) == list{13, 23});
 }
 
-TEST_CASE("version: data read or assigned under vmap are two errors", "[autograd][version][vmap]") { // VC-S14
+TEST_CASE("version: data read or assigned under vmap are two errors", "[autograd][version][vmap][VC-S14]") {
   tensor const x = vec({1, 2});
   auto const read = [](tensor const& v) { return v.data(); };
   auto const assign = [](tensor const& v) {
@@ -232,7 +232,7 @@ TEST_CASE("version: set_ takes other memory, and counts as a write", "[autograd]
 }
 
 TEST_CASE("version: what a node saved can be asked for, and shares the counter of the value",
-          "[autograd][version]") { // VC-S09
+          "[autograd][version][VC-S09]") {
   tensor const a = leaf({0.5, 1});
   tensor const b = vv::exp(a);
   tensor const s = b.grad_fn().saved_tensors().at(0);

@@ -380,7 +380,7 @@ TEST_CASE("in place: a leaf and its views cannot be written while recorded", "[a
   CHECK(grad_of(x) == list{40, 9, 24});
 }
 
-TEST_CASE("in place: stale values are errors, values not needed are not", "[autograd][in_place]") { // AG-S11
+TEST_CASE("in place: stale values are errors, values not needed are not", "[autograd][in_place][AG-S11]") {
   dims const s{2, 2};
   tensor const x = from(list(4, 1), s).requires_grad_(), y = from(list(4, 4), s).requires_grad_();
   tensor const ones = from(list(4, 1), s);
@@ -464,7 +464,7 @@ TEST_CASE("in place: dtypes of gradients", "[autograd][in_place][dtype]") {
 }
 
 TEST_CASE("view: made in no_grad and written in grad mode, and the other three ways",
-          "[autograd][view][grad_mode]") { // AG-S32, AG-16
+          "[autograd][view][grad_mode][AG-S32]") { // AG-16
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;
   tensor const v = [&] {
@@ -496,7 +496,7 @@ TEST_CASE("view: made in no_grad and written in grad mode, and the other three w
 }
 
 TEST_CASE("view: one of several results of unbind, split or chunk may not be written into",
-          "[autograd][view]") { // AG-S32, AG-16
+          "[autograd][view][AG-S32]") { // AG-16
   tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2}).requires_grad_();
   tensor const a = x * 1;
   auto const rows = vv::unbind(a);
@@ -532,7 +532,7 @@ TEST_CASE("view: one of several results of unbind, split or chunk may not be wri
   CHECK(thread_is_clean());
 }
 
-TEST_CASE("in place: values divided, read, written by exp_", "[autograd][in_place]") { // AG-S11 (c)
+TEST_CASE("in place: values divided, read, written by exp_", "[autograd][in_place][AG-S11]") {
   tensor const x = from(list(25, 1), {5, 5}).requires_grad_(), y = from(list(25, 4), {5, 5}).requires_grad_();
   tensor const z = x / 2 + y / 8;
   tensor const q = z * y, r = z + y;
@@ -547,7 +547,7 @@ TEST_CASE("in place: values divided, read, written by exp_", "[autograd][in_plac
   CHECK_THROWS_AS(q.backward(ones, true), vv::autograd_error);
 }
 
-TEST_CASE("view: made in inference mode and written outside", "[autograd][view][inference]") { // AG-S18
+TEST_CASE("view: made in inference mode and written outside", "[autograd][view][inference][AG-S18]") {
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;
   tensor const v = [&] {

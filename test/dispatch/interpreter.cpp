@@ -33,7 +33,7 @@ TEST_CASE("layers: levels, kinds and sizes from the outside in", "[dispatch][int
   CHECK(vv::dynamic_layer_stack().empty());
 }
 
-TEST_CASE("layers: one operator goes through them from the inside out", "[dispatch][interpreter]") { // FS-S23
+TEST_CASE("layers: one operator goes through them from the inside out", "[dispatch][interpreter][FS-S23]") {
   tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(24), dtype::float64)), dims{4, 3, 2});
   std::vector<int> levels;
   int fail_at = -1;
@@ -84,14 +84,14 @@ TEST_CASE("layers: only the innermost can be lowered, several can be taken away 
   })(x);
 }
 
-TEST_CASE("layers: keys that the caller excluded do not stop transforms", "[dispatch][interpreter]") { // FS-S18, FS-19
+TEST_CASE("layers: keys that the caller excluded do not stop transforms", "[dispatch][interpreter][FS-S18]") { // FS-19
   tensor const x = from({0.5, -1}, {2});
   vv::exclude_keys const off(vv::dispatch_key::autograd);
   CHECK(difference(vv::grad([](auto const& v) { return vv::sum(vv::sin(v)); })(x), vv::cos(x)) == "");
   CHECK(vv::this_thread_state.excluded.has(vv::dispatch_key::autograd_functionality));
 }
 
-TEST_CASE("layers: random operators under vmap", "[dispatch][interpreter]") {
+TEST_CASE("layers: random operators under vmap", "[dispatch][interpreter][TR-S19]") {
   tensor const x = vv::zeros({5}, dtype::float64);
   auto const f = [](tensor const& v) { return v + vv::randn({2}, dtype::float64); };
   CHECK_THROWS_WITH(vv::vmap(f)(x), ContainsText("randn") && ContainsText("randomness"));

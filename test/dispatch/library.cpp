@@ -146,7 +146,7 @@ TEST_CASE("library: a composite works under every transform, a lone kernel only 
 }
 
 TEST_CASE("library: rules per kind of transform, with the layer exposed",
-          "[dispatch][library][interpreter]") { // FS-S19, FS-S20
+          "[dispatch][library][interpreter][FS-S19][FS-S20]") {
   vv::library lib("mylib");
   lib.def("mysum(Tensor x, int[] dim) -> Tensor");
   lib.impl("mysum", dispatch_key::cpu, [](tensor const& v, dims const& d) -> tensor { return vv::sum(v, d); });
@@ -289,7 +289,7 @@ TEST_CASE("library: fallthroughs, ambiguous kernels and re-entrant handlers", "[
 }
 
 TEST_CASE("library: a higher-order operator's keys fall through until something is registered for them",
-          "[dispatch][library][hop]") { // HO-S02
+          "[dispatch][library][hop][HO-S02]") {
   vv::higher_order_operator hop("mylib::twice");
   for (dispatch_key k : {dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back})
     CHECK_FALSE(hop.has(k));

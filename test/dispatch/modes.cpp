@@ -42,7 +42,7 @@ struct wrapped : vv::tensor_subclass<wrapped> {
 };
 } // namespace
 
-TEST_CASE("modes: a factory and plain tensors reach the mode", "[dispatch][mode]") { // MD-S06, MD-S07
+TEST_CASE("modes: a factory and plain tensors reach the mode", "[dispatch][mode][MD-S06][MD-S07]") {
   names l;
   writing m(l);
   tensor const x = from({1}, {1});
@@ -55,7 +55,7 @@ TEST_CASE("modes: a factory and plain tensors reach the mode", "[dispatch][mode]
   CHECK(l == names{"empty", "add"});
 }
 
-TEST_CASE("modes: nested, the inner first, the same one twice", "[dispatch][mode]") { // MD-S08, MD-S09, MD-S13
+TEST_CASE("modes: nested, the inner first, the same one twice", "[dispatch][mode][MD-S08][MD-S09][MD-S13]") {
   names l;
   writing outer(l, "outer "), inner(l, "inner ");
   tensor const x = from({1}, {1});
@@ -79,7 +79,7 @@ TEST_CASE("modes: nested, the inner first, the same one twice", "[dispatch][mode
   CHECK_THROWS_WITH(vv::empty({}), ContainsText("layer2"));
 }
 
-TEST_CASE("modes: are back after an exception", "[dispatch][mode]") { // MD-S10
+TEST_CASE("modes: are back after an exception", "[dispatch][mode][MD-S10]") {
   struct choosy : vv::dispatch_mode<choosy> {
     tensor process(vv::boxed_op op, vv::boxed_args const& args) {
       if (std::string(op.name()) == "randn") throw std::runtime_error("random");
@@ -92,7 +92,7 @@ TEST_CASE("modes: are back after an exception", "[dispatch][mode]") { // MD-S10
 }
 
 TEST_CASE("modes: one that declines leaves the call to the subclass, and sees what that does",
-          "[dispatch][mode]") { // MD-S12
+          "[dispatch][mode][MD-S12]") {
   struct polite : vv::dispatch_mode<polite> {
     int entered = 0, accepted = 0;
     tensor process(vv::boxed_op op, vv::boxed_args const& args) {
@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(vv::current_modes().size() == 2);
 }
 
-TEST_CASE("modes: the stack can be asked for, and which modes are the user's", "[dispatch][mode]") { // MD-S15, MD-S16
+TEST_CASE("modes: the stack can be asked for, and which modes are the user's", "[dispatch][mode][MD-S15][MD-S16]") {
   names l;
   writing one(l), two(l), infra(l);
   auto const objects = [] {
@@ -220,7 +220,7 @@ TEST_CASE("modes: user modes run before the infra modes, whatever was entered fi
   CHECK(l == names{"user empty", "functional empty", "proxy empty", "fake empty"});
 }
 
-TEST_CASE("modes: scopes without dispatch and without modes", "[dispatch][mode]") { // MD-S17, MD-19
+TEST_CASE("modes: scopes without dispatch and without modes", "[dispatch][mode][MD-S17]") { // MD-19
   names l;
   writing m(l), f(l, "function ");
   tensor const a = vv::make_subclass(wrapped(from({1}, {1})));
@@ -326,7 +326,7 @@ TEST_CASE("modes: the infra slots of the pre-dispatch stack", "[dispatch][mode]"
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("modes: a type for every operator of the thread", "[dispatch][mode]") { // MD-S01, MD-S02, MD-S04
+TEST_CASE("modes: a type for every operator of the thread", "[dispatch][mode][MD-S01][MD-S02][MD-S04]") {
   tensor const x = from({1, 2}, {2}), y = from({3, 4}, {2});
   tensor const a = vv::make_subclass(wrapped(x));
   struct other : vv::tensor_subclass<other> {

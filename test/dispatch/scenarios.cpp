@@ -45,7 +45,7 @@ TEST_CASE("scenarios: the key of modes without a mode, and without a subclass, i
 }
 
 TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mode",
-          "[dispatch][mode][autograd]") { // MD-S18, MD-23
+          "[dispatch][mode][autograd][MD-S18]") { // MD-23
   struct sink_t {
     std::vector<tensor> seen;
     names unseen, all;
@@ -82,7 +82,7 @@ TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mod
 }
 
 TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its recomputation, logs the operator",
-          "[dispatch][mode][autograd]") { // CK-S06
+          "[dispatch][mode][autograd][CK-S06]") {
   vv::call_log log;
   vv::logging_mode mode{log};
   int run = 0, watched = 0;
@@ -104,7 +104,7 @@ TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its reco
   }
 }
 
-TEST_CASE("scenarios: second derivatives by each pair of grad and jvp", "[dispatch][interpreter]") { // FS-S01, FS-S25
+TEST_CASE("scenarios: second derivatives by each pair of grad and jvp", "[dispatch][interpreter][FS-S01][FS-S25]") {
   tensor const x = from({0.5}, {}), one = from({1}, {});
   auto const sin = [](tensor const& v) -> tensor { return vv::sin(v); };
   auto const forward = [&](auto const& f) {
@@ -146,7 +146,7 @@ struct sum_operator : vv::higher_order_operator {
 } // namespace
 
 TEST_CASE("scenarios: no_grad inside of grad, through a higher-order operator",
-          "[dispatch][interpreter][hop]") { // FS-S21
+          "[dispatch][interpreter][hop][FS-S21]") {
   sum_operator mysum;
   auto const f = [&](tensor const& v) -> tensor {
     tensor const constant = [&] {
@@ -167,7 +167,7 @@ TEST_CASE("scenarios: no_grad inside of grad, through a higher-order operator",
 }
 
 TEST_CASE("scenarios: what escapes vmap is refused by every kind of operator, what escapes grad is what it holds",
-          "[dispatch][interpreter][escape]") { // FS-S04, FS-10
+          "[dispatch][interpreter][escape][FS-S04]") { // FS-10
   tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2});
   tensor kept, tracked;
   (void)vv::vmap([&](tensor const& v) { return kept = v * 2; })(x);

@@ -191,7 +191,7 @@ TEST_CASE("subclass: further keys, and metadata that is computed", "[dispatch][s
   CHECK(shaped.dtype() == dtype::float32);
 }
 
-TEST_CASE("subclass: modes that unwrap and wrap again", "[dispatch][subclass][mode]") { // MD-S19
+TEST_CASE("subclass: modes that unwrap and wrap again", "[dispatch][subclass][mode][MD-S19]") {
   struct wrapping : vv::dispatch_mode<wrapping> {
     tensor process(vv::boxed_op op, vv::boxed_args const& x) {
       return vv::make_subclass(two_tensor(op(vv::unwrap_all<two_tensor>(x, 0)), op(vv::unwrap_all<two_tensor>(x, 1))));

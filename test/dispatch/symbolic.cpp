@@ -34,7 +34,7 @@ constexpr auto ten_if_seen = [](auto const& x, auto const& like) {
 };
 } // namespace
 
-TEST_CASE("modes: a symbolic size reaches the handler as it is", "[dispatch][mode][trace]") { // MD-S24
+TEST_CASE("modes: a symbolic size reaches the handler as it is", "[dispatch][mode][trace][MD-S24]") {
   constexpr auto g = vv::trace(ten_if_seen, spec<float, 3>, spec<float, dim<"n">, 3>);
   STATIC_REQUIRE(g.count(vv::expand) == 1);
   CHECK_THAT(vv::to_string(g), ContainsText("expand(%0, [n, 3])") && ContainsText("constant(10)"));
@@ -53,7 +53,7 @@ TEST_CASE("modes: a symbolic size reaches the handler as it is", "[dispatch][mod
 }
 
 TEST_CASE("modes: a count that depends on a symbolic size reaches the handler as the value it is",
-          "[dispatch][mode][fuse]") { // MD-S24
+          "[dispatch][mode][fuse][MD-S24]") {
   vv::index_t const n = vv::loop::samples[0][0];
   vv::graph_builder b;
   b.sizes_are_samples(n / 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: argnums must be distinct and name existing arguments
+// scenario: TR-S22
 #include <varve/op/operators.hpp>
 #include <varve/transform/grad.hpp>
 namespace vv = varve;

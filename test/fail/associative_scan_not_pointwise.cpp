@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: associative_scan: this function is not pointwise; use combine_mode::generic
+// scenario: LP-S16
 #include <varve/loop/associative_scan.hpp>
 #include <varve/op/matmul.hpp>
 namespace vv = varve;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: must have two returns
+// scenario: AF-S12
 #include <varve/autograd/function.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>

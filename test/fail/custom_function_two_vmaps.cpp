@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: both vmap and generate_vmap_rule
+// scenario: AF-S07
 #include <varve/autograd/function.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>

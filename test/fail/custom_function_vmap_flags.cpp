@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: results and flags of incompatible structure
+// scenario: AF-S13
 #include <varve/autograd/function.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: the function must return a scalar \(rank 0\); reduce its result
+// scenario: TR-S43
 #include <varve/op/operators.hpp>
 #include <varve/op/sum.hpp>
 #include <varve/transform/grad.hpp>

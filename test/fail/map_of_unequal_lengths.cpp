@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: lengths_differ
+// scenario: LP-S17
 #include <varve/loop/map.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;

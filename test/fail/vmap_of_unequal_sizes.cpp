@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: mapped dimensions of the arguments have different sizes
+// scenario: TR-S01
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>
 namespace vv = varve;

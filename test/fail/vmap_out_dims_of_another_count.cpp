@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: out_dims must have one entry, or one per result
+// scenario: TR-S08
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>
 

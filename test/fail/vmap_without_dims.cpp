@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: in_dims must have one entry, or one per argument
+// scenario: TR-S04
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>
 namespace vv = varve;

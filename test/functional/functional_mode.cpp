@@ -201,7 +201,7 @@ TEST_CASE("FN-30, FN-32 functional mode: user modes see the program, those below
   CHECK(vv::current_modes().size() == 1);
   CHECK_THROWS_AS(vv::functional_mode_guard(other), vv::dispatch_error);
 }
-TEST_CASE("FN-S17 functional mode: beside plain tensors", "[functional][FN-S17]") {
+TEST_CASE("FN-S17, FN-S26 functional mode: beside plain tensors", "[functional][FN-S17][FN-S26]") {
   tensor const plain = some_numbers(), before = vv::clone(plain);
   vv::functional_mode mode, other;
   tensor const t = mode.to_functional_tensor(vv::clone(plain));
@@ -211,6 +211,9 @@ TEST_CASE("FN-S17 functional mode: beside plain tensors", "[functional][FN-S17]"
   CHECK(vv::is_functional_tensor(y));
   CHECK(elements(vv::from_functional_tensor(y)) == std::vector<double>{3, 5, 7});
   CHECK_THROWS_AS(vv::add_(plain, t), vv::transform_error);
+  tensor const lifted = mode.to_functional_tensor(plain);
+  CHECK_FALSE(lifted.shares_storage(plain));
+  vv::mul_(lifted, 3.0);
   CHECK(elements(plain) == elements(before));
   vv::add_(plain, 1.0); // no functional operand: as ever
   CHECK(elements(plain) == std::vector<double>{2, 3, 4});

@@ -90,7 +90,7 @@ TEST_CASE("associative_scan: derivatives, mapped, traced and fused, in both worl
   CHECK(agree(leaf.grad(), ga));
 }
 
-TEST_CASE("associative_scan: what is wrong is said", "[hop][associative_scan][exception]") {
+TEST_CASE("associative_scan: what is wrong is said", "[hop][associative_scan][exception][LP-S16]") {
   tensor const x = vv::ones({4, 2, 2}), captured = vv::ones({2, 2});
   CHECK_THROWS_WITH(vv::associative_scan([](tensor const& a, tensor const& b) { return tensor(vv::matmul(a, b)); }, x),
                     ContainsText("the function is not pointwise, it calls mm"));

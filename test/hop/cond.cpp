@@ -239,7 +239,7 @@ struct two : vv::tensor_subclass<two> { // HO-S04
 };
 } // namespace
 
-TEST_CASE("cond: subclasses need a rule", "[hop][cond][subclass]") {
+TEST_CASE("cond: subclasses need a rule", "[hop][cond][subclass][HO-S04]") {
   tensor const t = vv::make_subclass(two(number(2), number(-3)));
   auto const f = [](tensor const& v) {
     return vv::cond(

@@ -78,7 +78,7 @@ TEST_CASE("map: on tensors in every interpreter, as a loop and as on static valu
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("map: eager gradients, of rows alone and of arguments too", "[hop][map]") {
+TEST_CASE("map: eager gradients, of rows alone and of arguments too", "[hop][map][LP-S19][LP-S22]") {
   // one row's worth of the argument gets the sum over rows; what needs no gradient gets none
   tensor const xs = vv::zeros({2, 3}), y = vv::ones({3});
   xs.requires_grad_(), y.requires_grad_();
@@ -116,7 +116,7 @@ TEST_CASE("map: a run-time trace holds its function, lifts what it captures, and
   CHECK(agree(vv::interpret(dg, other)[0], vv::grad<1>(flat)(other[0], other[1], other[2])));
 }
 
-TEST_CASE("map: trees, of run-time structure too, and leaves that are none", "[hop][map]") {
+TEST_CASE("map: trees, of run-time structure too, and leaves that are none", "[hop][map][LP-S18]") {
   tensor const x = boxed(rows);
   auto const y = vv::map(
       [](std::vector<tensor> const& v, std::pair<tensor, tensor> const& c) {
@@ -129,7 +129,7 @@ TEST_CASE("map: trees, of run-time structure too, and leaves that are none", "[h
   CHECK_FALSE(std::get<2>(y)[1].shares_storage(x));
 }
 
-TEST_CASE("map: what is wrong is said, and leaves every stack as it was", "[hop][map][exception]") {
+TEST_CASE("map: what is wrong is said, and leaves every stack as it was", "[hop][map][exception][LP-S17][LP-S20]") {
   tensor const x = boxed(rows);
   auto const same = [](tensor const& v) { return v; };
   CHECK_THROWS_WITH(vv::map(same, vv::full({}, 1.0)), ContainsText("no dimension to walk through"));

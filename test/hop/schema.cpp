@@ -69,7 +69,7 @@ struct writing : vv::higher_order_operator {
 };
 } // namespace
 
-TEST_CASE("schema: of a while_loop, from its node", "[hop][while_loop][schema]") { // HO-18, HO-S05
+TEST_CASE("schema: of a while_loop, from its node", "[hop][while_loop][schema][HO-S05]") { // HO-18
   char const* const expected = "while_loop(GraphModule cond_fn, GraphModule body_fn, Tensor[2] carried_inputs, "
                                "Tensor[3] additional_inputs) -> (Tensor, Tensor)";
   tensor const count = from({3}, {}, dtype::int64), less = from({1}, {}, dtype::int64), x = from({1, 2, 3, 4}, {2, 2}),
@@ -129,7 +129,7 @@ TEST_CASE("schema: of the other higher-order operators, recorded and at work", "
                        "additional_inputs) -> Tensor"});
 }
 
-TEST_CASE("schema: an operator of a program, with a signature and without one", "[hop][schema]") { // HO-18, HO-S09
+TEST_CASE("schema: an operator of a program, with a signature and without one", "[hop][schema][HO-S09]") { // HO-18
   boxed_function const twice = [](boxed_args const& x) { return boxed_args(tensor(x[0] * 2)); };
   tensor const x = from({1, 2}, {2}), more = from({3}, {1});
   auto const schema = [&](writing& op) {

@@ -223,7 +223,7 @@ TEST_CASE("while_loop: modes are given one call, and what its functions do, and 
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop]") {
+TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop][LP-S21]") {
   tensor const x = vv::ones({2});
   auto const carried = std::tuple(vv::full({}, 3), std::pair{std::vector{x, x + 1.0}, x});
   auto const [n, rest] = vv::while_loop(
@@ -249,7 +249,7 @@ TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop]") {
 }
 
 TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as it was",
-          "[hop][while_loop][exception]") {
+          "[hop][while_loop][exception][LP-S05]") {
   tensor const x = vv::ones({2}), n = vv::full({}, 2);
   auto const go = [](tensor const& n, tensor const&) { return n > 0; };
   auto const body = [&](auto f) { return [=](tensor const& n, tensor const& v) { return f(n, v); }; };

@@ -49,7 +49,7 @@ TEST_CASE("logging: the log of a product and its gradient is PyTorch's", "[mode]
   CHECK(element(dx, 0) == 6);
 }
 
-TEST_CASE("logging: a factory and plain tensors are one line each", "[mode][logging]") { // MD-S06, MD-S07
+TEST_CASE("logging: a factory and plain tensors are one line each", "[mode][logging][MD-S06][MD-S07]") {
   tensor const x = from({1}, {}), y = from({2}, {});
   tensor r[2];
   CHECK(logged([&](auto&) { r[0] = vv::empty({}); }) == texts{"$0: f32[] = empty(size=[], dtype=float32)"});
@@ -57,7 +57,7 @@ TEST_CASE("logging: a factory and plain tensors are one line each", "[mode][logg
 }
 
 TEST_CASE("logging: nested modes write two lines per operator, with the same numbers",
-          "[mode][logging]") { // MD-S08, MD-S13
+          "[mode][logging][MD-S08][MD-S13]") {
   tensor const x = from({1}, {}), y = from({2}, {});
   vv::call_log log;
   vv::logging_mode outer{log}, inner{log};
@@ -80,7 +80,7 @@ TEST_CASE("logging: nested modes write two lines per operator, with the same num
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("logging: a scope without dispatch is not seen", "[mode][logging]") { // MD-S17
+TEST_CASE("logging: a scope without dispatch is not seen", "[mode][logging][MD-S17]") {
   auto const once = operators_of([] { (void)vv::ones({1}); });
   auto const with_hidden = operators_of([] {
     (void)vv::ones({1});
@@ -91,7 +91,7 @@ TEST_CASE("logging: a scope without dispatch is not seen", "[mode][logging]") { 
   CHECK(once == with_hidden);
 }
 
-TEST_CASE("logging: every tensor a gradient makes was seen", "[mode][logging]") { // MD-S18
+TEST_CASE("logging: every tensor a gradient makes was seen", "[mode][logging][MD-S18]") {
   struct made_here {
     std::vector<tensor> seen;
     bool all = true;

@@ -28,7 +28,7 @@ TEST_CASE("out: the result is written to a tensor that is there", "[op]") {
   CHECK_THROWS_AS(vv::out(vv::zeros({3}, dtype::int64))(vv::mul, a, b), vv::dtype_error);
 }
 
-TEST_CASE("out: not where gradients are recorded", "[op][autograd]") { // AG-17, AG-S15
+TEST_CASE("out: not where gradients are recorded", "[op][autograd][AG-S15]") { // AG-17
   tensor const a = from({1, 2}, {2}), b = from({3, 4}, {2});
   tensor const x = vv::clone(a).requires_grad_(), y = from({0, 0}, {2});
   CHECK_THROWS_AS(vv::out(y)(vv::mul, x, b), vv::autograd_error);

@@ -131,7 +131,7 @@ TEST_CASE("chunks: the result of the whole, piece by piece", "[transform][vmap]"
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("linearize: the derivative as a linear map", "[transform][linearize]") { // TR-20
+TEST_CASE("linearize: the derivative as a linear map", "[transform][linearize][TR-S38]") { // TR-20
   tensor const x{{0.4, 1.1}}, w{{2.0, 3.0}};
   int runs = 0;
   auto const f = [&](auto const& a, auto const& b) {

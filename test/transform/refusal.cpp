@@ -8,7 +8,7 @@
 using namespace sample;
 namespace vv = varve;
 
-TEST_CASE("transforms of tensors: wrong uses are named and leave the thread quiet", "[transform]") {
+TEST_CASE("transforms of tensors: wrong uses are named and leave the thread quiet", "[transform][TR-S01]") {
   tensor const x = from({1, 2, 3}, {3}), i = from({1, 2, 3}, {3}, dtype::int64), s = from({1}, {});
   auto square = [](auto const& v) { return v * v; };
   auto total = [](auto const& v) { return vv::sum(v * v); };

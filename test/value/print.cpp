@@ -23,7 +23,7 @@ TEST_CASE("print: tensors as PyTorch shows them", "[value][print]") {
   CHECK(to_string(from({INFINITY, -INFINITY, NAN}, {3})).find("inf, -inf, nan") != std::string::npos);
 }
 
-TEST_CASE("print: the innermost transform stands outside", "[value][print]") { // FS-S17
+TEST_CASE("print: the innermost transform stands outside", "[value][print][FS-S17]") {
   tensor const x = from({1, 2}, {2});
   std::string text;
   (void)vv::vmap(vv::grad([&](tensor const& v) {

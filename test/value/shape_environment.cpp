@@ -37,7 +37,7 @@ TEST_CASE("shape environment: symbols of inputs", "[shape]") { // SY-1, SY-2
         texts{"x1.size(0) == x0.size(0)", "2 <= x0.size(0)", "2 <= x0.size(1)", "2 <= x1.size(1)"});
 }
 
-TEST_CASE("shape environment: what hints decide is a guard", "[shape]") { // SY-3, FK-S21
+TEST_CASE("shape environment: what hints decide is a guard", "[shape][FK-S21]") { // SY-3
   shape_environment e;
   extent const n = e.size(5, {0, 0}), m = e.size(7, {0, 1});
   CHECK(n < m);
@@ -75,7 +75,7 @@ TEST_CASE("shape environment: equal symbols are one from then on", "[shape]") { 
   CHECK(e.guards_in_cpp().back() == "x0.size(0) * 2 == 10");
 }
 
-TEST_CASE("shape environment: what depends on data", "[shape]") { // SY-4 to SY-6, FK-S17, FK-S20
+TEST_CASE("shape environment: what depends on data", "[shape][FK-S17][FK-S20]") { // SY-4 to SY-6
   shape_environment e;
   extent const u = e.unbacked(), v = e.unbacked(false), n = e.size(6, {0, 0});
   CHECK(e.text(u + v) == "u0 + u1");

@@ -99,6 +99,11 @@ struct functional_core {
     return Host::alias_of(a).memory == Host::alias_of(b).memory;
   }
 
+  /// Was its memory there before the function of a higher-order operator that runs?
+  static bool is_captured(tensor const& t) { return !Host::alias_of(t).memory->is_writable(); }
+  /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
+  static void refuse_writes(tensor const& t, char const* who) { Host::alias_of(t).memory->returned_by = who; }
+
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }
 

@@ -24,6 +24,7 @@
 #include <varve/op/gather.hpp>
 #include <varve/op/gelu.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/op/index.hpp>
 #include <varve/op/layer_norm.hpp>
 #include <varve/op/matmul.hpp>
 #include <varve/op/maximum.hpp>

@@ -3,10 +3,12 @@
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/op/as_strided.hpp>
 #include <varve/op/clone.hpp>
+#include <varve/op/compare.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/slice.hpp>
 #include <varve/op/to.hpp>
+#include <varve/op/where.hpp>
 #include <varve/rule/linear.hpp>
 #include <varve/rule/moving.hpp>
 
@@ -143,9 +145,27 @@ struct rules<gather_t> {
                             value auto const& index) {
     return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
+  /// A row that is one for all lanes is read by all their indices at once, so that its cotangent is one row, too.
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
-    return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+    auto const by_lane = [&](auto const&...) {
+      return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+    };
+    auto const at_once = [&](auto const& row, auto const& at) {
+      auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(at));
+      return reshape(bind<gather_t>(ints<0>{})(row, reshape(at, all)), shape_of(at));
+    };
+    return choose(is_one_row(x), at_once, by_lane, x.value, index.value);
+  }
+
+private:
+  template <class V, class F>
+  static constexpr auto is_one_row(operand<V, F> const& x) {
+    auto const is_row = [](dims const& s) { return dims{s.n == 1}; };
+    if constexpr (std::is_same_v<F, std::true_type>) return std::false_type{};
+    else if constexpr (std::is_same_v<F, std::false_type>)
+      return same_fact(on_dims(is_row, shape_of(x.value)), ints<1>{});
+    else return !x.batched && rank_of(x.value) == 1;
   }
 };
 
@@ -253,7 +273,11 @@ constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) c
         return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
                                   shape_of(index));
       },
-      [&](auto const& v) { return detail::nothing_of(v, shape_of(index)); });
+      [&](auto const& v) {
+        auto const none = detail::nothing_of(v, shape_of(index));
+        if constexpr (is_seen<I>) return where(eq(index, index), none, none); // seen as what is chosen by the index is
+        else return none;
+      });
 }
 template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {

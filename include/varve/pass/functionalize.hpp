@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/read_sizes.hpp>
+#include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
 #include <varve/pass/rewriter.hpp>
@@ -23,7 +24,8 @@ namespace detail {
 class functionalizer {
 public:
   constexpr explicit functionalizer(graph const& g)
-      : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
+      : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
+        perhaps_shared_(g.nodes.size(), 0) {}
 
   constexpr graph run() {
     int r = -1;
@@ -114,10 +116,49 @@ private:
           is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
     }
+    if (nd.op == &getitem_handle) perhaps_shared_[at(n)] = perhaps_shared_[at(operand(nd, 0))];
+    else if (nd.op->kind == op_kind::hop && may_return_operands(*nd.op)) find_shared(n);
     return w_.copy(nd);
+  }
+  /// A loop gives copies; a branch, and a call, may give what they took.
+  static constexpr bool may_return_operands(op_handle const& op) {
+    constexpr char cond[] = "cond";
+    int k = 0;
+    while (k < 5 && op.name[k] == cond[k]) ++k;
+    return op.is_call || (op.own && k == 5);
+  }
+  /// The node of a function that makes the memory of another one of it.
+  constexpr int maker(int n) const {
+    while (is_invertible_view(old(n).op) || old(n).op->kind == op_kind::mutation || is(old(n), handle<detach_t>) ||
+           old(n).op == &getitem_handle)
+      n = operand(old(n), 0);
+    return n;
+  }
+  /// Marks the operands that a function returns, or parts of them, and what it returns twice (MA-3).
+  constexpr void find_shared(int n) {
+    node const& nd = old(n);
+    for (int r = 0; r < nd.regions_count; ++r) {
+      region const& f = g_.regions[at(nd.regions_first + r)];
+      for (int k = 0; k < f.result_count; ++k) {
+        int const made_by = maker(g_.results[at(f.result_first + k)]);
+        node const& by = old(made_by);
+        bool const may_pass = by.op->kind == op_kind::hop && may_return_operands(*by.op);
+        bool shared = by.op->kind == op_kind::placeholder || may_pass;
+        for (int j = 0; j < k && by.op->kind != op_kind::hop; ++j)
+          shared = shared || maker(g_.results[at(f.result_first + j)]) == made_by;
+        if (shared) perhaps_shared_[at(n)] = 1;
+        if (by.op->kind == op_kind::placeholder)
+          perhaps_shared_[at(base(operand(nd, 1 + static_cast<int>(by.value))))] = 1;
+        else if (may_pass) // of functions in it: whatever they took
+          for (int i = 1; i < nd.count; ++i) perhaps_shared_[at(base(operand(nd, i)))] = 1;
+      }
+    }
   }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
+    if (perhaps_shared_[at(b)])
+      refuse::argument_is_invalid(nd.op->name, "what a branch of cond or a checkpoint returns may lie in the memory "
+                                               "that is written into; let it return a copy, clone(x)");
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
@@ -185,9 +226,10 @@ private:
 
   graph const& g_;
   rewriter w_;
-  list<int> shows_;         // of an old node: the operand whose memory it shows, -1: none
-  list<int> writes_, seen_; // of a base: how often it was written; of a node: how many of these its new number knows
-  list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
+  list<int> shows_;          // of an old node: the operand whose memory it shows, -1: none
+  list<int> writes_, seen_;  // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> perhaps_shared_; // of a base: may a result of a function, or an operand of it, lie in its memory?
+  list<int> inputs_;         // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
   if (is_symbolic(g))

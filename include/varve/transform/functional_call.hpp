@@ -58,8 +58,8 @@ private:
 };
 
 /// Calls `m(x...)` with other tensors in place of its parameters, which are back afterwards, exceptions included
-/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, or one that there is
-/// none of, is `value_error`; with `strict` so is a parameter that no dict names.
+/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, one that there is none
+/// of, or two values for what is tied is `value_error`; with `strict` so is a parameter that no dict names.
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
@@ -81,6 +81,8 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
         if (s.first == name) at = s.second;
       if (!at) refuse("there is no parameter " + name);
       tensor const original = *at;
+      for (auto const& w : wanted)
+        if (w.at == at && !w.value.is(value)) refuse(name + " is tied to a parameter that is given another value");
       for (auto const& s : slots)
         if (s.second == at || (tie_weights && s.second->is(original))) wanted.push_back({s.second, value});
     }

@@ -20,13 +20,13 @@ namespace detail {
 constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
 template <int Count, int... A>
 constexpr bool argnums_are_valid() {
-  int const n[] = {wrap_argnum(A, Count)...};
-  for (int i = 0; i < static_cast<int>(sizeof...(A)); ++i) {
+  int const n[] = {Count, wrap_argnum(A, Count)...};
+  for (int i = 1; i <= static_cast<int>(sizeof...(A)); ++i) {
     if (n[i] < 0 || n[i] >= Count) return false;
-    for (int j = 0; j < i; ++j)
+    for (int j = 1; j < i; ++j)
       if (n[i] == n[j]) return false;
   }
-  return true;
+  return sizeof...(A) > 0;
 }
 } // namespace detail
 
@@ -39,7 +39,7 @@ struct grad_function {
   constexpr auto operator()(X const&... x) const {
     constexpr int count = sizeof...(X);
     static_assert(detail::argnums_are_valid<count, A...>(),
-                  "varve: grad: argnums must be distinct and name existing arguments");
+                  "varve: grad: argnums must be distinct and name existing arguments, one at least");
     if constexpr (differentiates<std::tuple<X...>>()) {
       auto scope = reverse_scope<F, X...>(f, x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {

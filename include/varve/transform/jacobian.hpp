@@ -47,12 +47,12 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
-/// One pass per element of x. TR-19.
-template <class F>
+/// One pass per element of x. `jacfwd(f, randomness::same)` says what random operators do, as for `vmap`. TR-19.
+template <class F, random_policy R = random_policy::error>
 struct jacfwd_function {
   [[no_unique_address]] F f;
-  template <class X, class... R>
-  constexpr auto operator()(X const& x, R const&... rest) const {
+  template <class X, class... Rest>
+  constexpr auto operator()(X const& x, Rest const&... rest) const {
     auto const column = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
@@ -62,14 +62,15 @@ struct jacfwd_function {
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
-      auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+      auto const columns =
+          vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>, randomness_t<R>{})(detail::basis(x));
       return detail::as_columns(columns, x);
     }
   }
 };
-template <class F>
-constexpr auto jacfwd(F f) {
-  return jacfwd_function<F>{f};
+template <random_policy R = random_policy::error, class F>
+constexpr auto jacfwd(F f, randomness_t<R> = {}) {
+  return jacfwd_function<F, R>{f};
 }
 
 /// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/composite.hpp>
+#include <varve/op/compare.hpp>
+#include <varve/op/create.hpp>
+#include <varve/op/factory.hpp>
+#include <varve/op/slice.hpp>
+#include <varve/op/sum.hpp>
+#include <varve/op/where.hpp>
+#include <varve/transform/closure.hpp>
+#include <varve/transform/vmap.hpp>
+
+namespace varve {
+
+namespace detail {
+/// 0, 1, ..., n - 1 as int64, in the world of `like`.
+template <class L, class N>
+constexpr auto indices(L const& like, N const& n) {
+  if constexpr (is_ints<N> && !dynamic_value<L> && !traced_value<L>) return arange<std::int64_t, N::to_dims()[0]>();
+  else return backend<typename decltype(base_tag<L>())::type>::arange(base_value(like), to_dims(n));
+}
+/// `f` mapped along those of the four indices whose entry is 0, and along the `Before` arguments that stand before
+/// them; the `After` arguments behind them are one for all.
+template <int Before, int After, auto Batch, auto Head, auto Query, auto Key, class F>
+constexpr auto along(F const& f) {
+  return [&]<std::size_t... B, std::size_t... A>(std::index_sequence<B...>, std::index_sequence<A...>) {
+    return vmap(f, in_dims<(static_cast<void>(B), 0)..., Batch, Head, Query, Key, (static_cast<void>(A), none)...>);
+  }(std::make_index_sequence<Before>{}, std::make_index_sequence<After>{});
+}
+/// `f(x..., b, h, q, k)`, a function of single elements, at every position of `sizes`: {batch, heads, queries, keys}.
+/// `x` are of these sizes; what `f` declares to capture follows the indices (OH-19).
+template <class F, class L, class S, class... X>
+constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
+  constexpr int before = sizeof...(X);
+  constexpr int after = std::tuple_size_v<decltype(captures_of(f))>;
+  auto const over_keys = along<before, after, none, none, none, 0>(without_captures(f));
+  auto const over_queries = along<before, after, none, none, 0, none>(over_keys);
+  auto const over_heads = along<before, after, none, 0, none, none>(over_queries);
+  auto const over_all = along<before, after, 0, none, none, none>(over_heads);
+  auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
+  return std::apply(
+      [&](auto const&... c) {
+        return over_all(
+            x..., count([](dims const& s) { return dims{s[0]}; }), count([](dims const& s) { return dims{s[1]}; }),
+            count([](dims const& s) { return dims{s[2]}; }), count([](dims const& s) { return dims{s[3]}; }), c...);
+      },
+      captures_of(f));
+}
+inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block) {
+  bool positive = sizes.n == 4 && block.n == 2;
+  for (int k = 0; positive && k < 4; ++k) positive = sizes[k] > 0;
+  if (!positive || block[0] < 1 || block[1] < 1)
+    refuse::argument_is_invalid("create_block_mask", "batch, heads, lengths and block sizes must be positive numbers");
+  return dims{1};
+};
+/// Sizes of a mask that is filled up to whole blocks, of queries first, then of keys as well; and as blocks.
+inline constexpr auto up_to = [](extent n, extent block) { return (n + block - 1) / block * block; };
+inline constexpr auto whole_query_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], up_to(s[2], block[0]), s[3]};
+};
+inline constexpr auto whole_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], up_to(s[2], block[0]), up_to(s[3], block[1])};
+};
+inline constexpr auto as_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], s[2] / block[0], block[0], s[3] / block[1], block[1]};
+};
+template <class S, class M>
+constexpr auto mask_at(M const& mask_mod, S const& sizes) {
+  if constexpr (is_ints<S>) return at_all_positions(mask_mod, std::int64_t(0), sizes);
+  else return at_all_positions(mask_mod, tensor(), sizes);
+}
+} // namespace detail
+
+/// What `flex_attention` may look at: the function that says it, for `sizes` {batch, heads, queries, keys} in which 1
+/// batch or head stands for all of them. Asked for its blocks it evaluates the function. Made by `create_block_mask`.
+template <class F, class S, class B>
+struct block_mask {
+  [[no_unique_address]] F mask_mod;
+  [[no_unique_address]] S sizes;
+  [[no_unique_address]] B block_size;
+
+  /// A truth value for every block {batch, heads, blocks of queries, blocks of keys}: is there something to look at?
+  /// Costs a truth value for every element.
+  constexpr auto to_dense() const {
+    auto const all = on_dims([](dims const& s) { return s; }, sizes);
+    auto const by_query = on_dims(detail::whole_query_blocks, all, block_size);
+    auto const whole = on_dims(detail::whole_blocks, all, block_size);
+    auto const rows = on_dims([](dims const& s) { return dims{2, 0, s[2], 1}; }, all);
+    auto const columns = on_dims([](dims const& s) { return dims{3, 0, s[3], 1}; }, all);
+    auto const allowed =
+        to(broadcast_to(detail::mask_at(mask_mod, sizes), all), ints<static_cast<index_t>(dtype::int64)>{});
+    auto const filled = slice_backward(slice_backward(allowed, by_query, rows), whole, columns);
+    return gt(sum(reshape(filled, on_dims(detail::as_blocks, whole, block_size)), ints<3, 5>{}), 0);
+  }
+  /// How many blocks of keys there are for each block of queries, as int64: {batch, heads, blocks of queries}.
+  constexpr auto kv_num_blocks() const { return sum(to_dense(), ints<3>{}); }
+  /// How much of the matrix lies in blocks with nothing to look at, in percent; below 0 where blocks reach beyond it.
+  constexpr double sparsity() const {
+    auto const count = sum(kv_num_blocks());
+    double blocks = 0;
+    if constexpr (is_ints<S>) blocks = static_cast<double>(count);
+    else blocks = static_cast<double>(count.template item<std::int64_t>());
+    dims const s = to_dims(sizes), b = to_dims(block_size);
+    return 100 * (1 - blocks * static_cast<double>(index_t(b[0] * b[1])) / static_cast<double>(index_t(numel(s))));
+  }
+};
+
+/// The truth values `mask_mod(b, h, q, kv)` of all positions of `sizes` {B, H, Q_LEN, KV_LEN}: a tensor, or for
+/// `shape<...>` an array (`create_mask`).
+template <class F, class S>
+constexpr auto create_mask(F const& mask_mod, S const& sizes) {
+  return detail::mask_at(mask_mod, detail::as_fact(sizes));
+}
+
+/// `create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, BLOCK_SIZE = 128)` for tensors, `create_block_mask(mask_mod,
+/// shape<B, H, Q_LEN, KV_LEN>, shape<queries, keys of a block>)` for static values: a query at position `q` of batch
+/// `b` and head `h` may look at the key at `kv` where `mask_mod(b, h, q, kv)` is true. The arguments are int64 values
+/// of rank 0 and the function is mapped over them, so that it cannot branch on them. `none` for B or H is 1, which
+/// stands for all of them. A mask serves sequences that are shorter, too. Errors: sizes below 1 (`value_error`).
+template <class F, fact S, fact B = ints<128, 128>>
+constexpr auto create_block_mask(F const& mask_mod, S const& sizes, B const& block_size = {}) {
+  (void)on_dims(detail::check_block_mask, sizes, block_size);
+  return block_mask<F, S, B>{mask_mod, sizes, block_size};
+}
+template <class F, class B, class H>
+  requires(!fact<B>)
+constexpr auto create_block_mask(F const& mask_mod, B const& batch, H const& heads, index_t q_len, index_t kv_len,
+                                 index_t block_size = 128) {
+  auto const given = [](auto const& n) {
+    if constexpr (is_none<std::remove_cvref_t<decltype(n)>>) return index_t(1);
+    else return index_t(n);
+  };
+  return create_block_mask(mask_mod, dims{given(batch), given(heads), q_len, kv_len}, dims{block_size, block_size});
+}
+
+/// Everything may be looked at.
+inline constexpr auto noop_mask = [](auto const& b, auto const&, auto const&, auto const&) { return eq(b, b); };
+
+namespace detail {
+/// Where `All` of some functions hold, or any. What each of them declares to capture comes as one tuple.
+template <bool All, class... F>
+struct joined_masks {
+  [[no_unique_address]] std::tuple<F...> masks;
+  template <class B, class H, class Q, class K, class... C>
+  constexpr auto operator()(B const& b, H const& h, Q const& q, K const& kv, C const&... captures) const {
+    return joined<0>(std::tuple<C const&...>(captures...), b, h, q, kv);
+  }
+
+private:
+  template <std::size_t K, class C, class... I>
+  constexpr auto joined(C const& captures, I const&... at) const {
+    auto const here =
+        std::apply([&](auto const&... c) { return std::get<K>(masks)(at..., c...); }, std::get<K>(captures));
+    if constexpr (K + 1 == sizeof...(F)) return here;
+    else if constexpr (All) return where(here, joined<K + 1>(captures, at...), false);
+    else return where(here, true, joined<K + 1>(captures, at...));
+  }
+};
+template <bool All, class... F>
+constexpr auto join_masks(F const&... f) {
+  using join = joined_masks<All, std::remove_cvref_t<decltype(without_captures(f))>...>;
+  return closure(join{{without_captures(f)...}}, captures_of(f)...);
+}
+} // namespace detail
+
+/// The positions that all of the functions allow; those that one of them allows.
+template <class... F>
+  requires(sizeof...(F) > 0)
+constexpr auto and_masks(F const&... f) {
+  return detail::join_masks<true>(f...);
+}
+template <class... F>
+  requires(sizeof...(F) > 0)
+constexpr auto or_masks(F const&... f) {
+  return detail::join_masks<false>(f...);
+}
+
+} // namespace varve

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+// Scenarios of tracing and of sizes (docs/scenarios.md) that no other test is about.
+#include "../sample/value.hpp"
+
+#include <varve/fake.hpp>
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+using vv::boxed_args;
+using vv::extent;
+using vv::relation;
+
+namespace {
+using texts = std::vector<std::string>;
+tensor counted(dims const& sizes) { return vv::to(vv::reshape(vv::arange(vv::numel(sizes)), sizes), dtype::float64); }
+bool same(tensor const& a, tensor const& b) { return difference(a, b, 1e-12).empty(); }
+int calls(vv::graph const& g, char const* name) {
+  int n = 0;
+  for (auto const& node : g) n += std::string(node.op->name) == name;
+  return n;
+}
+} // namespace
+
+TEST_CASE("sizes: one that depends on data is the one it is checked against", "[fake][shape][FK-S25]") {
+  vv::shape_environment e;
+  vv::fake_mode mode{{.environment = &e}};
+  tensor const t = mode.from_tensor(vv::full({}, 3, dtype::int64));
+  vv::fake_mode_guard const on(mode);
+  extent const u = mode.item(t), n = 10;
+  e.check_is_size(u);
+  tensor const z = vv::zeros(dims{u}), y = vv::ones(dims{n});
+  e.check(relation::equal, u, n);
+  bool const four = z.sizes()[0] == 4; // asks for no data any more
+  CHECK_FALSE(four);
+  CHECK((z + y).sizes() == dims{10});
+}
+
+TEST_CASE("sizes: guards say what relation is asked for, and that sizes are 2 at least", "[fake][shape][FK-S26]") {
+  vv::shape_environment e;
+  extent const a = e.size(8, {0, 0}), b = e.size(4, {1, 0}, false);
+  CHECK(a == 2 * b);
+  bool relation_found = false, least_found = false;
+  for (auto const& g : e.guards_in_cpp()) {
+    relation_found = relation_found || g.find("x0.size(0)") != std::string::npos;
+    least_found = least_found || g == "2 <= x1.size(0)";
+  }
+  CHECK(relation_found);
+  CHECK(least_found);
+  CHECK(e.guards().size() == 1);
+  vv::shape_environment of_numbers;
+  extent const c = 8, d = 4;
+  CHECK(c == 2 * d);
+  CHECK(of_numbers.guards().empty());
+}
+
+TEST_CASE("sizes: a graph has a symbol once, however often the size appears", "[fake][shape][make_fx][FK-S27]") {
+  auto const f = [](tensor const& x, tensor const& y) { return x + y + vv::sum(vv::zeros(dims{x.sizes()[0]})); };
+  auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({3, 1}), counted({5}));
+  CHECK(same(vv::interpret(g, boxed_args(counted({4, 1}), counted({6})))[0], f(counted({4, 1}), counted({6}))));
+  int symbols = 0;
+  for (std::size_t k = 0; k < g.expressions.size(); ++k)
+    symbols += g.expressions[extent::entry(static_cast<index_t>(k))].op == vv::size_op::symbol;
+  CHECK(symbols == 2);
+}
+
+TEST_CASE("make_fx: a constant that is written into is made anew in every run", "[graph][make_fx][MX-S01]") {
+  auto const f = [](tensor const& x) {
+    tensor const v = vv::full({}, 1.0, dtype::float64);
+    vv::add_(v, 2.0);
+    return x * v;
+  };
+  tensor const x = counted({3});
+  for (auto const& g : {vv::make_fx(f)(x), vv::make_fx(f, vv::tracing::fake)(x)})
+    for (int run = 0; run < 2; ++run) CHECK(same(vv::interpret(g, boxed_args(x))[0], x * 3.0));
+}
+
+TEST_CASE("make_fx: a number that is drawn cannot be asked for", "[graph][make_fx][exception][MX-S02]") {
+  auto const f = [](tensor const& x) {
+    tensor const v = vv::randn({1}, dtype::float64);
+    return vv::sum(v).item<double>() > 2.1 ? x * 2.0 : x;
+  };
+  CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::fake)(counted({2})), vv::error);
+  CHECK_THROWS_AS(vv::make_fx(f)(counted({2})), vv::error);
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("make_fx: a trace in a trace keeps its operators to itself, until its graph runs",
+          "[graph][make_fx][MX-S03]") {
+  vv::graph inner;
+  auto const square = [](tensor const& v) { return vv::sin(v * v); };
+  auto const alone = [&](tensor const& x) {
+    inner = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
+    return x + 1.0;
+  };
+  auto const called = [&](tensor const& x) {
+    auto const g = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
+    return tensor(vv::interpret(g, boxed_args(x))[0]) + 1.0;
+  };
+  tensor const x = counted({2});
+  vv::graph const g = vv::make_fx(alone)(x), h = vv::make_fx(called)(x);
+  CHECK(calls(g, "sin") == 0);
+  CHECK(calls(g, "mul") == 0);
+  CHECK(calls(inner, "sin") == 1);
+  CHECK(calls(inner, "add") == 0);
+  CHECK(calls(h, "sin") == 1);
+  CHECK(same(vv::interpret(g, boxed_args(x))[0], x + 1.0));
+  CHECK(same(vv::interpret(h, boxed_args(x))[0], called(x)));
+}
+
+TEST_CASE("make_fx: arithmetic of sizes", "[graph][make_fx][shape][MX-S10]") {
+  auto const f = [](tensor const& x) { return vv::zeros(dims{10 - x.sizes()[0]}, dtype::float64) + vv::sum(x); };
+  auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({3}));
+  for (index_t n : {3, 4, 7}) CHECK(same(vv::interpret(g, boxed_args(counted({n})))[0], f(counted({n}))));
+}
+
+TEST_CASE("functions in functions: sizes that captured tensors share", "[fake][hop][make_fx][shape][SL-S01]") {
+  // x is {s2, s0}, y {s0, s1}; each function takes the tensors, and finds the symbols in the table of the graph
+  auto const f = [](tensor const& x, tensor const& y) {
+    auto const outer = [&](tensor const& v) {
+      return vv::cond(
+          vv::lt(vv::sum(v), 1e9), [&](tensor const& u) { return tensor(vv::matmul(u, y)); },
+          [&](tensor const& u) { return tensor(vv::matmul(u, y) * 2.0); }, v);
+    };
+    return vv::cond(
+        vv::gt(vv::sum(x), -1e9), outer, [&](tensor const& v) { return tensor(vv::matmul(v, y) * 3.0); }, x);
+  };
+  auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({4, 3}), counted({3, 5}));
+  CHECK(vv::verify(g));
+  REQUIRE(g.regions.size() == 5);
+  for (auto const& r : g.regions) CHECK(r.inputs == 2);
+  tensor const x = counted({2, 6}), y = counted({6, 7});
+  CHECK(same(vv::interpret(g, boxed_args(x, y))[0], vv::matmul(x, y)));
+  CHECK_THROWS_AS(vv::interpret(g, boxed_args(x, counted({5, 7}))), vv::error);
+}
+
+TEST_CASE("functions in functions: sizes that are computed", "[fake][hop][make_fx][shape][SL-S07]") {
+  auto const f = [](tensor const& x, tensor const& y) {
+    tensor const pairs = vv::reshape(x, dims{-1, 2}), both = vv::cat(std::vector{pairs, y}, 0);
+    return vv::cond(
+        vv::gt(vv::sum(x), -1e9), [&](tensor const& v) { return tensor(vv::sum(both, 1) + vv::sum(v)); },
+        [&](tensor const&) { return tensor(vv::sum(both, 1)); }, x);
+  };
+  using vv::dim_dynamic;
+  std::vector<dim_dynamic> const rows{dim_dynamic::dynamic, dim_dynamic::fixed};
+  auto const fixed = vv::make_fx(f, vv::tracing::symbolic({rows, rows}))(counted({4, 6}), counted({5, 2}));
+  CHECK(vv::verify(fixed));
+  CHECK(
+      same(vv::interpret(fixed, boxed_args(counted({3, 6}), counted({4, 2})))[0], f(counted({3, 6}), counted({4, 2}))));
+  auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({4, 6}), counted({5, 2}));
+  tensor const x = counted({2, 10}), y = counted({3, 2});
+  CHECK(same(vv::interpret(g, boxed_args(x, y))[0], f(x, y)));
+}
+
+TEST_CASE("functions in functions: a size captured two deep", "[fake][hop][make_fx][shape][SL-S08]") {
+  auto const f = [](tensor const& x) {
+    extent const rows = x.sizes()[0];
+    auto const inner = [&](tensor const& v) { return tensor(vv::reshape(v * 2.0, dims{rows, 2})); };
+    auto const outer = [&](tensor const& v) {
+      return vv::cond(
+          vv::lt(vv::sum(v), 1e9), inner, [&](tensor const& u) { return tensor(vv::reshape(u, dims{rows, 2})); }, v);
+    };
+    return vv::cond(
+        vv::gt(vv::sum(x), -1e9), outer, [&](tensor const& v) { return tensor(vv::reshape(v * 3.0, dims{rows, 2})); },
+        x);
+  };
+  using vv::dim_dynamic;
+  std::vector<dim_dynamic> const policy{dim_dynamic::dynamic, dim_dynamic::fixed};
+  auto const g = vv::make_fx(f, vv::tracing::symbolic({policy}))(counted({4, 2}));
+  CHECK(vv::verify(g));
+  for (index_t n : {2, 4, 9}) CHECK(same(vv::interpret(g, boxed_args(counted({n, 2})))[0], counted({n, 2}) * 2.0));
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/loop.hpp"
+
+#include <varve/hop/flex_attention.hpp>
+
+#include <cmath>
+#include <limits>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+using vv::array;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr int B = 2, Hq = 4, H = 2, L = 5, S = 6, E = 3, V = 2;
+using queries = array<double, B, Hq, L, E>;
+using keys = array<double, B, H, S, E>;
+using vectors = array<double, B, H, S, V>;
+using table = array<double, Hq, L + S - 1>;
+
+template <class A>
+A numbered(double step) {
+  A a{};
+  for (index_t k = 0; k < A::count; ++k) a.data[k] = std::sin(step * static_cast<double>(k + 1));
+  return a;
+}
+queries const q = numbered<queries>(0.7);
+keys const k = numbered<keys>(1.3);
+vectors const v = numbered<vectors>(2.1);
+table const bias = numbered<table>(0.31);
+array<double, B, Hq, L, V> const g = numbered<array<double, B, Hq, L, V>>(0.9);
+array<double, B, Hq, L> const g_lse = numbered<array<double, B, Hq, L>>(0.17);
+
+// A bias by head and distance, and a window in front of the query, of which the first two see nothing.
+constexpr auto with_table = [](auto s, auto, auto h, auto i, auto j, auto t) {
+  return s + vv::index(t, h, j - i + (L - 1)); // distances from 1 - L to S - 1
+};
+constexpr auto window = [](auto, auto, auto i, auto j) { return vv::where(i > 1, j <= i, false); };
+constexpr double scale = 0.6;
+
+constexpr auto attend = [](auto x, auto y, auto z, auto t) {
+  auto const allowed = [](auto b, auto h, auto i, auto j) { return window(b, h, i, j); };
+  auto const mask = vv::create_block_mask(allowed, vv::shape<1, 1, L, S>, vv::shape<2, 2>);
+  return vv::flex_attention(x, y, z, vv::closure(with_table, t), mask, scale, true, vv::return_lse);
+};
+/// A number that depends on all of the result; rows of nothing have no logarithm to use.
+constexpr auto loss = [](auto x, auto y, auto z, auto t, auto c, auto d) {
+  auto const [out, lse] = attend(x, y, z, t);
+  return vv::sum(out * c) + vv::sum(vv::where(lse > -1e300, lse, 0.0) * d);
+};
+
+/// The same in numbers: results, and the gradients of `loss`.
+struct in_numbers {
+  array<double, B, Hq, L, V> out{};
+  array<double, B, Hq, L> lse{};
+  queries dq{};
+  keys dk{};
+  vectors dv{};
+  table dt{};
+};
+constexpr int place(int n1, int n2, int n3, int b, int h, int i, int e) { return ((b * n1 + h) * n2 + i) * n3 + e; }
+constexpr int of_q(int b, int h, int i, int e) { return place(Hq, L, E, b, h, i, e); }
+constexpr int of_k(int b, int h, int j, int e) { return place(H, S, E, b, h / (Hq / H), j, e); }
+constexpr int of_v(int b, int h, int j, int e) { return place(H, S, V, b, h / (Hq / H), j, e); }
+constexpr int of_out(int b, int h, int i, int e) { return place(Hq, L, V, b, h, i, e); }
+constexpr bool may_look(int i, int j) { return i > 1 && j <= i; }
+
+void attend_row(in_numbers& r, int b, int h, int i) {
+  double p[S] = {}, dp[S] = {}, sum = 0, mean = 0;
+  for (int j = 0; j < S; ++j) {
+    double s = bias.data[h * (L + S - 1) + j - i + L - 1];
+    for (int e = 0; e < E; ++e) s += scale * q.data[of_q(b, h, i, e)] * k.data[of_k(b, h, j, e)];
+    sum += p[j] = may_look(i, j) ? std::exp(s) : 0;
+  }
+  int const row = (b * Hq + h) * L + i;
+  r.lse.data[row] = sum > 0 ? std::log(sum) : -infinity;
+  for (int j = 0; j < S && sum > 0; ++j) {
+    p[j] /= sum;
+    for (int e = 0; e < V; ++e) {
+      r.out.data[of_out(b, h, i, e)] += p[j] * v.data[of_v(b, h, j, e)];
+      r.dv.data[of_v(b, h, j, e)] += p[j] * g.data[of_out(b, h, i, e)];
+      dp[j] += g.data[of_out(b, h, i, e)] * v.data[of_v(b, h, j, e)];
+    }
+    mean += p[j] * dp[j];
+  }
+  for (int j = 0; j < S; ++j) {
+    double const ds = p[j] * (dp[j] - mean + g_lse.data[row]);
+    r.dt.data[h * (L + S - 1) + j - i + L - 1] += ds;
+    for (int e = 0; e < E; ++e) {
+      r.dq.data[of_q(b, h, i, e)] += scale * ds * k.data[of_k(b, h, j, e)];
+      r.dk.data[of_k(b, h, j, e)] += scale * ds * q.data[of_q(b, h, i, e)];
+    }
+  }
+}
+in_numbers const right = [] {
+  in_numbers r;
+  for (int b = 0; b < B; ++b)
+    for (int h = 0; h < Hq; ++h)
+      for (int i = 0; i < L; ++i) attend_row(r, b, h, i);
+  return r;
+}();
+template <class D>
+bool are_right(D const& d) {
+  auto const as_tensor = [](auto const& x) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, tensor>) return x;
+    else return boxed(x);
+  };
+  return agree(as_tensor(std::get<0>(d)), boxed(right.dq)) && agree(as_tensor(std::get<1>(d)), boxed(right.dk)) &&
+         agree(as_tensor(std::get<2>(d)), boxed(right.dv)) && agree(as_tensor(std::get<3>(d)), boxed(right.dt));
+}
+constexpr auto gradients = vv::grad<0, 1, 2, 3>(loss);
+struct tensors {
+  tensor q = boxed(::q), k = boxed(::k), v = boxed(::v), bias = boxed(::bias), g = boxed(::g), g_lse = boxed(::g_lse);
+};
+bool everywhere(tensor const& x) { return vv::sum(x).item<index_t>() == x.numel(); }
+double greatest(tensor const& x) { return vv::amax(vv::abs(x), vv::dims{}).item<double>(); }
+/// Queries that may look at keys not behind them, in `n` positions.
+constexpr auto causal = [](auto const&, auto const&, auto const& i, auto const& j) { return i >= j; };
+} // namespace
+
+TEST_CASE("flex_attention: results and gradients are those of the formula, in both worlds", "[hop][flex_attention]") {
+  auto const [out, lse] = attend(q, k, v, bias);
+  CHECK(agree(boxed(out), boxed(right.out)));
+  CHECK(agree(boxed(lse), boxed(right.lse)));
+  CHECK(are_right(gradients(q, k, v, bias, g, g_lse)));
+  tensors const t;
+  auto const [y, s] = attend(t.q, t.k, t.v, t.bias);
+  CHECK(agree(y, boxed(right.out)));
+  CHECK(agree(s, boxed(right.lse)));
+  CHECK(are_right(gradients(t.q, t.k, t.v, t.bias, t.g, t.g_lse)));
+}
+
+TEST_CASE("flex_attention: fused, traced, compiled, functionalized and by eager autograd",
+          "[hop][flex_attention][fuse]") {
+  CHECK(are_right(vv::fuse(gradients)(q, k, v, bias, g, g_lse)));
+  tensors const t;
+  auto const made = vv::make_fx(gradients)(t.q, t.k, t.v, t.bias, t.g, t.g_lse);
+  CHECK(vv::verify(made));
+  auto const run = vv::interpret(made, vv::boxed_args(t.q, t.k, t.v, t.bias, t.g, t.g_lse));
+  CHECK(are_right(std::tuple(run[0], run[1], run[2], run[3])));
+  CHECK(are_right(vv::compile(gradients)(t.q, t.k, t.v, t.bias, t.g, t.g_lse)));
+  CHECK(are_right(vv::functionalize(gradients)(t.q, t.k, t.v, t.bias, t.g, t.g_lse)));
+  for (tensor const* x : {&t.q, &t.k, &t.v, &t.bias}) x->requires_grad_();
+  loss(t.q, t.k, t.v, t.bias, t.g, t.g_lse).backward();
+  CHECK(are_right(std::tuple(t.q.grad(), t.k.grad(), t.v.grad(), t.bias.grad())));
+}
+
+TEST_CASE("flex_attention: jvp, vjp, vmap and second derivatives", "[hop][flex_attention]") {
+  tensors const t;
+  auto const along = [&](auto x, auto y, auto z, auto b) { return loss(x, y, z, b, t.g, t.g_lse); };
+  tensor const dq = vv::sin(t.q), dk = vv::cos(t.k), dv = vv::sin(t.v), db = vv::cos(t.bias);
+  double const slope = vv::sum(dq * boxed(right.dq)).item<double>() + vv::sum(dk * boxed(right.dk)).item<double>() +
+                       vv::sum(dv * boxed(right.dv)).item<double>() + vv::sum(db * boxed(right.dt)).item<double>();
+  auto const ran = vv::jvp(along, std::tuple(t.q, t.k, t.v, t.bias), std::tuple(dq, dk, dv, db));
+  CHECK(ran.second.item<double>() == Approx(slope));
+  CHECK(vv::jvp([](auto x, auto y, auto z, auto b) { return loss(x, y, z, b, g, g_lse); }, std::tuple(q, k, v, bias),
+                std::tuple(unboxed(dq, q), unboxed(dk, k), unboxed(dv, v), unboxed(db, bias)))
+            .second == Approx(slope));
+  auto const [out, pull] =
+      vv::vjp([&](auto x, auto y, auto z, auto b) { return attend(x, y, z, b).first; }, t.q, t.k, t.v, t.bias);
+  CHECK(agree(std::get<2>(pull(t.g)), boxed(right.dv)));
+
+  // second order: forward over reverse, reverse over forward and reverse over reverse agree, and are a difference
+  auto const one = [&](auto x) { return loss(x, t.k, t.v, t.bias, t.g, t.g_lse); };
+  tensor const forward = vv::jvp(vv::grad(one), std::tuple(t.q), std::tuple(dq)).second;
+  tensor const reverse = vv::grad([&](auto x) { return vv::jvp(one, std::tuple(x), std::tuple(dq)).second; })(t.q);
+  tensor const twice = vv::grad([&](auto x) { return vv::sum(vv::grad(one)(x) * dq); })(t.q);
+  tensor const difference = (vv::grad(one)(t.q + 1e-5 * dq) - vv::grad(one)(t.q - 1e-5 * dq)) / 2e-5;
+  CHECK(agree(forward, reverse));
+  CHECK(agree(forward, twice));
+  CHECK(greatest(forward - difference) < 1e-8);
+  CHECK(greatest(forward) > 1e-2);
+
+  // lanes: of batches, and of tables
+  auto const mapped =
+      vv::vmap([](auto x, auto y, auto z, auto b) { return attend(x, y, z, b); }, vv::in_dims<0, 0, 0, vv::none>);
+  auto const batch_of_one = [](tensor const& x) { return vv::unsqueeze(x, 1); };
+  auto const [ys, ss] = mapped(batch_of_one(t.q), batch_of_one(t.k), batch_of_one(t.v), t.bias);
+  CHECK(agree(vv::squeeze(ys, 1), boxed(right.out)));
+  CHECK(agree(vv::squeeze(ss, 1), boxed(right.lse)));
+  tensor const tables = vv::stack(std::vector{t.bias, t.bias * 2.0}, 0);
+  tensor const each = vv::vmap(vv::grad<3>(loss), vv::in_dims<vv::none, vv::none, vv::none, 0, vv::none, vv::none>)(
+      t.q, t.k, t.v, tables, t.g, t.g_lse);
+  CHECK(agree(at(each, 0), boxed(right.dt)));
+  CHECK(agree(at(each, 1), vv::grad<3>(loss)(t.q, t.k, t.v, t.bias * 2.0, t.g, t.g_lse)));
+}
+
+TEST_CASE("flex_attention: rows of nothing are 0, without a NaN anywhere", "[hop][flex_attention][OH-S09]") {
+  tensors const t;
+  tensor const x = t.q * 1.0, y = vv::cat(std::vector{t.k, t.k}, 1), z = vv::cat(std::vector{t.v, t.v}, 1);
+  for (tensor const* u : {&x, &y, &z}) u->detach_(), u->requires_grad_();
+  auto const mask = vv::create_block_mask([](auto, auto, auto i, auto j) { return vv::where(i < 3, j >= 0, false); },
+                                          vv::none, vv::none, L, S);
+  auto const [out, lse] = vv::flex_attention(x, y, z, vv::none, mask, vv::none, false, vv::return_lse);
+  tensor const below = vv::slice(out, 2, 3, L), low = vv::slice(lse, 2, 3, L);
+  CHECK(agree(below, vv::zeros(below.sizes(), dtype::float64)));
+  CHECK(everywhere(vv::eq(low, -infinity)));
+  CHECK(everywhere(vv::gt(vv::slice(lse, 2, 0, 3), -10.0)));
+  (vv::sum(out) + vv::sum(vv::slice(lse, 2, 0, 3))).backward();
+  for (tensor const* u : {&x, &y, &z}) CHECK(everywhere(vv::lt(vv::abs(u->grad()), 100.0)));
+  CHECK(agree(vv::slice(x.grad(), 2, 3, L), vv::zeros(vv::dims{B, Hq, L - 3, E}, dtype::float64)));
+  CHECK(greatest(vv::slice(x.grad(), 2, 0, 3)) > 1e-3);
+  tensor const no_keys = vv::zeros(vv::dims{B, Hq, 0, E}, dtype::float64);
+  auto const [nothing, least] = vv::flex_attention(t.q, no_keys, vv::zeros(vv::dims{B, Hq, 0, V}, dtype::float64),
+                                                   vv::none, vv::none, vv::none, false, vv::return_lse);
+  CHECK(agree(nothing, vv::zeros(vv::dims{B, Hq, L, V}, dtype::float64)));
+  CHECK(everywhere(vv::eq(least, -infinity)));
+}
+
+TEST_CASE("flex_attention: what is captured is differentiated; in a mask it cannot be",
+          "[hop][flex_attention][OH-S12]") {
+  tensors const t;
+  tensor const slopes = from({0.5, 0.25, 0.1, 0.7}, {Hq});
+  slopes.requires_grad_();
+  auto const attention = [&](tensor const& per_head) { // by a lambda's capture, as on tensors one may
+    return vv::flex_attention(
+        t.q, t.k, t.v, [&](auto s, auto, auto h, auto i, auto j) { return s + vv::index(per_head, h) * (j - i); },
+        vv::none, vv::none, true);
+  };
+  vv::sum(attention(slopes) * t.g).backward();
+  tensor const by_parts = vv::grad([&](auto const& s) { return vv::sum(attention(s) * t.g); })(slopes.detach());
+  CHECK(agree(slopes.grad(), by_parts));
+  for (int h = 0; h < Hq; ++h) {
+    tensor const up = slopes.detach() * 1.0, down = slopes.detach() * 1.0;
+    set(up, h, element(up, h) + 1e-6), set(down, h, element(down, h) - 1e-6);
+    double const change = vv::sum((attention(up) - attention(down)) * t.g).item<double>() / 2e-6;
+    CHECK(element(by_parts, h) == Approx(change).epsilon(1e-6));
+  }
+  auto const farthest = [](auto const&, auto const&, auto i, auto j, auto const& n) { return i - j <= n; };
+  auto const within = [&](tensor const& n) { return vv::create_block_mask(vv::closure(farthest, n), 1, 1, L, S); };
+  tensor const far = vv::full({}, 2.0);
+  (void)vv::flex_attention(t.q, t.k, t.v, vv::none, within(far), vv::none, true);
+  far.requires_grad_();
+  CHECK_THROWS_WITH(vv::flex_attention(t.q, t.k, t.v, vv::none, within(far), vv::none, true),
+                    ContainsText("mask_mod captures may not require a gradient"));
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("flex_attention: heads in groups, a batch of one, and the layout of the query", "[hop][flex_attention]") {
+  tensors const t;
+  auto const repeated = [](tensor const& x) { // every head for two of the query
+    dims s = x.sizes();
+    tensor const twice = vv::expand(vv::unsqueeze(x, 2), vv::dims{s[0], s[1], 2, s[2], s[3]});
+    return vv::reshape(twice, vv::dims{s[0], 2 * s[1], s[2], s[3]});
+  };
+  tensor const grouped = vv::flex_attention(t.q, t.k, t.v, vv::none, vv::none, vv::none, true);
+  CHECK(agree(grouped, vv::flex_attention(t.q, repeated(t.k), repeated(t.v))));
+  tensor const score = vv::matmul(t.q, vv::transpose(repeated(t.k), -2, -1)) / std::sqrt(double(E));
+  CHECK(agree(grouped, vv::matmul(vv::softmax(score, 3), repeated(t.v))));
+
+  tensor const k1 = vv::slice(t.k, 0, 0, 1), v1 = vv::slice(t.v, 0, 0, 1);
+  tensor const shared = vv::flex_attention(t.q, k1, v1, vv::none, vv::none, vv::none, true);
+  CHECK(agree(shared, vv::flex_attention(t.q, vv::cat(std::vector{k1, k1}, 0), vv::cat(std::vector{v1, v1}, 0),
+                                         vv::none, vv::none, vv::none, true)));
+
+  tensor const by_position = vv::transpose(vv::contiguous(vv::transpose(t.q, 1, 2)), 1, 2);
+  tensor const y = vv::flex_attention(by_position, t.k, t.v, vv::none, vv::none, vv::none, true);
+  CHECK(y.strides() == vv::dims{L * Hq * V, V, Hq * V, 1}); // OH-18
+  CHECK(agree(y, grouped));
+}
+
+TEST_CASE("flex_attention: block masks tell their blocks and can be joined", "[hop][flex_attention]") {
+  auto const mask = vv::create_block_mask(causal, vv::none, 2, 5, 6, 2);
+  CHECK(mask.sizes == vv::dims{1, 2, 5, 6});
+  CHECK(elements(at(at(mask.to_dense(), 0), 1)) == std::vector<double>{1, 0, 0, 1, 1, 0, 1, 1, 1});
+  CHECK(elements(mask.kv_num_blocks()) == std::vector<double>{1, 2, 3, 1, 2, 3});
+  CHECK(mask.sparsity() == Approx(100 * (1 - 12 * 4 / 60.0)));
+  CHECK(elements(vv::create_mask(causal, vv::dims{1, 1, 2, 3})) == std::vector<double>{1, 0, 0, 1, 1, 0});
+
+  tensor const document = from({0, 0, 1, 1, 1}, {5}, dtype::int64);
+  auto const same = [](auto const&, auto const&, auto i, auto j, auto const& d) {
+    return vv::eq(vv::index(d, i), vv::index(d, j));
+  };
+  auto const first = [](auto const&, auto const&, auto const&, auto j) { return vv::eq(j, 0); };
+  auto const both = vv::and_masks(causal, vv::closure(same, document));
+  CHECK(elements(vv::create_mask(both, vv::dims{1, 1, 5, 5})) ==
+        std::vector<double>{1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1});
+  CHECK(elements(vv::create_mask(vv::or_masks(first, both), vv::dims{1, 1, 3, 3})) ==
+        std::vector<double>{1, 0, 0, 1, 1, 0, 1, 0, 1});
+  CHECK(everywhere(vv::create_mask(vv::noop_mask, vv::dims{2, 2, 2, 2})));
+
+  // a mask for longer sequences serves; a joined one in attention
+  tensors const t;
+  auto const longer = vv::create_block_mask(causal, vv::none, vv::none, 100, 200);
+  auto const plain = [](auto s, auto const&, auto const&, auto i, auto j) { return vv::where(i >= j, s, -infinity); };
+  CHECK(agree(vv::flex_attention(t.q, t.k, t.v, vv::none, longer, vv::none, true),
+              vv::flex_attention(t.q, t.k, t.v, plain, vv::none, vv::none, true)));
+}
+
+TEST_CASE("flex_attention: what is wrong is said", "[hop][flex_attention][exception][OH-S10]") {
+  tensors const t;
+  auto const single = [](tensor const& x) { return vv::to(x, dtype::float32); };
+  CHECK_THROWS_AS(vv::flex_attention(single(t.q), t.k, t.v, vv::none, vv::none, vv::none, true), vv::dtype_error);
+  CHECK_THROWS_WITH(vv::flex_attention(t.q, t.k, single(t.v), vv::none, vv::none, vv::none, true),
+                    ContainsText("flex_attention of two dtypes") && ContainsText("float32"));
+  CHECK_THROWS_AS(vv::flex_attention(vv::to(t.q, dtype::int64), t.k, t.v), vv::dtype_error);
+  CHECK_THROWS_WITH(vv::flex_attention(t.q, t.k, t.v), ContainsText("enable_gqa"));
+  tensor const three = vv::slice(t.q, 1, 0, 3);
+  CHECK_THROWS_WITH(vv::flex_attention(three, t.k, t.v, vv::none, vv::none, vv::none, true), ContainsText("multiple"));
+  CHECK_THROWS_AS(vv::flex_attention(t.q, vv::slice(t.k, 3, 0, 2), t.v, vv::none, vv::none, vv::none, true),
+                  vv::shape_error);
+  CHECK_THROWS_AS(vv::flex_attention(t.q, t.k, vv::slice(t.v, 2, 0, 2), vv::none, vv::none, vv::none, true),
+                  vv::shape_error);
+  CHECK_THROWS_AS(vv::flex_attention(at(t.q, 0), at(t.k, 0), at(t.v, 0)), vv::value_error);
+  auto const attend_with = [&](auto const& mask) {
+    return vv::flex_attention(t.q, t.k, t.v, vv::none, mask, vv::none, true);
+  };
+  CHECK_THROWS_WITH(attend_with(vv::create_block_mask(causal, 1, 1, L - 1, S)), ContainsText("shorter sequences"));
+  CHECK_THROWS_AS(attend_with(vv::create_block_mask(causal, 3, 1, L, S)), vv::shape_error);
+  CHECK_THROWS_AS(vv::create_block_mask(causal, 1, 1, 0, S), vv::value_error);
+  auto const writes = [](tensor s, auto const&, auto const&, auto const&, auto const&) { return vv::mul_(s, 2.0), s; };
+  CHECK_THROWS_WITH(vv::flex_attention(t.q, t.k, t.v, writes, vv::none, vv::none, true),
+                    ContainsText("score_mod writes into its score"));
+  auto const branches = [](auto s, auto const&, auto const&, tensor const& i, auto const&) {
+    return i.item<index_t>() > 1 ? s : s * 2.0; // OH-19
+  };
+  CHECK_THROWS_AS(vv::flex_attention(t.q, t.k, t.v, branches, vv::none, vv::none, true), vv::error);
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("index: elements by indices that broadcast, from either end", "[op][index]") {
+  tensor const x = vv::reshape(vv::arange(12), vv::dims{3, 4}), i = from({0, 2, -1}, {3}, dtype::int64);
+  CHECK(elements(vv::index(x, i, 1)) == std::vector<double>{1, 9, 9});
+  CHECK(elements(vv::index(x, vv::reshape(i, vv::dims{3, 1}), from({-1, 0}, {2}, dtype::int64))) ==
+        std::vector<double>{3, 0, 11, 8, 11, 8});
+  CHECK(vv::index(array<double, 2, 2>{1, 2, 3, 4}, 1, -2) == 3);
+  for (index_t wrong : {4, -5})
+    CHECK_THROWS_AS(vv::index(x, 1, vv::full({}, wrong)), vv::index_error); // though there are elements so far away
+  CHECK_THROWS_AS(vv::index(x, vv::full({}, index_t(3)), 0), vv::index_error);
+  CHECK_THROWS_AS(vv::index(x, 1), vv::value_error);
+  // all lanes read one table: the gradient is no larger than it
+  auto const read = [](auto const& t) {
+    return vv::sum(vv::vmap([&](auto const& k) { return vv::index(t, k) * 2.0; })(vv::arange(50) * 0 + 7));
+  };
+  auto const graph = vv::make_fx(vv::grad(read))(vv::ones({1000}, dtype::float64));
+  for (auto const& n : graph.nodes) CHECK(vv::numel(n.out.sizes) <= 1000);
+  tensor const d = vv::grad(read)(vv::ones({1000}, dtype::float64));
+  CHECK(element(d, 7) == 100);
+  CHECK(vv::sum(d).item<double>() == 100);
+}
+
+TEST_CASE("flex_attention: function modes see it whole", "[hop][flex_attention][mode]") {
+  tensors const t;
+  std::vector<std::string> seen;
+  struct names : vv::dispatch_mode<names> {
+    std::vector<std::string>* to;
+    tensor process(vv::boxed_op op, vv::boxed_args const& x) { return to->push_back(op.name()), op(x); }
+  } m;
+  m.to = &seen;
+  tensor const alone = vv::flex_attention(t.q, t.q, t.q);
+  {
+    vv::function_mode_guard const on{m};
+    CHECK(agree(vv::flex_attention(t.q, t.q, t.q), alone));
+  }
+  CHECK(seen.front() == "flex_attention");
+}
