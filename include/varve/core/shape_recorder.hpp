@@ -24,6 +24,9 @@ public:
   virtual bool decide(relation is, extent a, extent b) = 0;
   /// The number that an entry is taken for from now on.
   virtual index_t specialize(extent a) = 0;
+  /// A relation that the program says holds; that a number is a size.
+  virtual void check(relation is, extent a, extent b) = 0;
+  virtual void check_is_size(extent a) = 0;
   /// As people read it.
   virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
 
@@ -38,6 +41,12 @@ private:
   index_t number_ = 0;
   shape_recorder* next_ = nullptr;
 };
+
+/// States that a relation of sizes holds (`torch._check`): `value_error` where it does not. Of symbolic sizes it is
+/// known from then on; of those that data tell, a traced program checks it in each run (SY-5).
+void check(relation is, extent a, extent b);
+/// States that a number is a size (`torch._check_is_size`): 0 or more, and for shape rules of traces 2 or more (SY-6).
+void check_is_size(extent a);
 
 #if VARVE_DEFINES
 namespace detail {
@@ -105,6 +114,15 @@ VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
   return a.is_number() ? a.number() : recorder_of(a).specialize(a);
 }
 } // namespace detail
+
+VARVE_LIBRARY void check(relation is, extent a, extent b) {
+  if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
+  if (!detail::holds(is, a.number(), b.number())) throw value_error("varve: check: the relation does not hold");
+}
+VARVE_LIBRARY void check_is_size(extent a) {
+  if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
+  if (a.number() < 0) throw value_error("varve: check_is_size: the number is negative");
+}
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {
   auto& all = detail::recorders;

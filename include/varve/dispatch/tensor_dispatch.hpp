@@ -106,6 +106,9 @@ struct backend<detail::tensor_base> {
   }
   /// Is a tensor seen through a `vmap` that is at work, at any depth?
   static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
+  /// How many elements of some sizes become one of others: a plain number, or an operator's result if it is symbolic.
+  template <class T>
+  static T count(T const&, dims const& from, dims const& to);
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);

@@ -3,6 +3,7 @@
 #include <varve/fake/fake_mode.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/op/item.hpp>
 #include <varve/shape/environment.hpp>
 
 /// @file
@@ -24,6 +25,7 @@ inline tensor fake_memory::constant(tensor const& t) const {
   throw data_dependent_error("varve: item: the number in a fake tensor is not known: the program depends on data; use "
                              "where or cond, or pass it as a plain number");
 }
+inline extent fake_memory::read_number(tensor const& t) const { return fake_mode(of).item(t); }
 inline tensor fake_memory::in_its_mode(tensor (*make)(void const*), void const* f) const {
   fake_mode mode(of);
   fake_mode_guard const on(mode);
@@ -150,7 +152,10 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   for (int k = 0; k < x.size(); ++k)
     if (is_fake(in[k]) && y.shares_storage(metas[k])) return in[k].with_layout(y.where(), y.base().defined());
   bool const known = constant && detail::has_one_element(y.sizes());
-  return made(y, backend, known ? op(values) : tensor());
+  tensor const r = made(y, backend, known ? op(values) : tensor());
+  if (op.table->handle && op.table->handle() == &handle<local_scalar_t> && environment() && !known)
+    state_->items.push_back({r, r.version(), (*op.at)[0].n ? (*op.at)[0][0] : item(in[0])}); // the same number
+  return r;
 }
 /// What the operator gives of metadata; of one without a rule for its shape, what it gives of zeros, if the mode may.
 inline tensor fake_mode::metadata(boxed_op const& op, boxed_args const& x) {

@@ -5,6 +5,7 @@
 #include <varve/graph/read_sizes.hpp>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/create.hpp>
+#include <varve/op/item.hpp>
 
 #include <memory>
 #include <string>
@@ -13,14 +14,56 @@
 namespace varve {
 
 namespace detail {
-/// What the sizes of a graph are, as its arguments tell: checked, and shared with functions that outlive the call. Null
-/// where all are numbers.
+/// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
+/// of data until now. Checked as soon as they are known; shared with functions that outlive the call.
 template <class T = tensor>
-std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args const& in) {
+class sizes_of_call : public size_numbers {
+public:
+  static std::shared_ptr<sizes_of_call const> of_arguments(graph const& g, boxed_args const& in);
+  /// The same, and a symbol that was read.
+  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, index_t number) const {
+    sizes_of_call r = *this;
+    auto const s = static_cast<std::size_t>(g.expressions[symbol].a.number());
+    r.symbols_[s] = number, r.told_[s] = true;
+    r.settle(g, static_cast<int>(s));
+    return std::make_shared<sizes_of_call const>(std::move(r));
+  }
+
+private:
+  static constexpr index_t unknown = 99991; // no expression of it is a division by 0
+  std::vector<index_t> symbols_;
+  std::vector<dependent<bool, T>> told_;
+
+  bool is_told(graph const& g, extent e) const {
+    if (!e.is_entry()) return true;
+    size_expression const& x = g.expressions[e];
+    if (x.op == size_op::symbol) return told_[static_cast<std::size_t>(x.a.number())];
+    return is_told(g, x.a) && is_told(g, x.b);
+  }
+  static bool mentions(graph const& g, extent e, int symbol) {
+    if (!e.is_entry()) return false;
+    size_expression const& x = g.expressions[e];
+    if (x.op == size_op::symbol) return x.a.number() == symbol;
+    return mentions(g, x.a, symbol) || mentions(g, x.b, symbol);
+  }
+  /// All numbers, and the guards that are known by now: all, or those that speak of a symbol.
+  void settle(graph const& g, int symbol = -1) {
+    static_cast<size_numbers&>(*this) =
+        size_numbers(g.expressions.data(), g.expressions.data() + g.expressions.size(), symbols_.data());
+    for (size_guard const& asked : g.guards) {
+      bool const news = symbol < 0 || mentions(g, asked.left, symbol) || mentions(g, asked.right, symbol);
+      if (news && is_told(g, asked.left) && is_told(g, asked.right) && is_told(g, asked.unless) && !holds(asked))
+        loop::refuse_sizes("graph", g.expressions.view(), asked, of(asked.right));
+    }
+  }
+};
+template <class T>
+std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph const& g, boxed_args const& in) {
   if (!is_symbolic(g)) return nullptr;
   size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
-  std::vector<index_t> symbols(g.expressions.size());
-  std::vector<bool> told(symbols.size());
+  sizes_of_call r;
+  r.symbols_.assign(g.expressions.size(), index_t{unknown});
+  r.told_.assign(r.symbols_.size(), false);
   for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
     node const& n = g.nodes[k];
     dims const found = in[static_cast<int>(n.value)].sizes();
@@ -28,18 +71,20 @@ std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args con
       extent const e = n.out.sizes[d];
       if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
       auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
-      if (!told[s]) symbols[s] = found[d], told[s] = true;
+      if (!r.told_[s]) r.symbols_[s] = found[d], r.told_[s] = true;
     }
   }
+  std::vector<dependent<bool, T>> read(r.symbols_.size());
+  for (node const& n : g.nodes)
+    if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
+      read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
-    if (e->op == size_op::symbol && !told[static_cast<std::size_t>(e->a.number())])
+    if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
       throw value_error(("varve: graph: no argument has the symbolic size " +
                          g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
                             .c_str());
-  auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
-  for (size_guard const& asked : g.guards)
-    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right));
-  return sizes;
+  r.settle(g);
+  return std::make_shared<sizes_of_call const>(std::move(r));
 }
 /// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
 template <class T>
@@ -83,7 +128,7 @@ private:
 };
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
-boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<size_numbers const> const& sizes) {
+boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
   region const& f = g.regions[static_cast<std::size_t>(r)];
   if (in.size() != f.inputs)
     refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
@@ -130,7 +175,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
                             " is not known for tensors; call it on a tensor anywhere in the program")
                                .c_str());
-      at(n).push_back(boxed_op{table, &attributes_now}(x));
+      tensor const y = boxed_op{table, &attributes_now}(x);
+      if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
+        sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      at(n).push_back(y);
     }
   }
   boxed_args y;
@@ -149,7 +197,7 @@ boxed_args interpret(graph const& g, boxed_args const& arguments);
 #if VARVE_DEFINES
 template <class T>
 boxed_args interpret(graph const& g, boxed_args const& arguments) {
-  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>(g, arguments));
+  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>::of_arguments(g, arguments));
 }
 #endif
 

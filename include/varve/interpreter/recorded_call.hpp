@@ -106,7 +106,7 @@ struct operator_node : grad_node {
     dims const& sizes = y.sizes();
     dtype const type = y.dtype();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == type && x[i].sizes() == sizes) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == type && known_equal(x[i].sizes(), sizes)) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;

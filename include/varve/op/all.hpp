@@ -29,6 +29,7 @@
 #include <varve/op/matmul.hpp>
 #include <varve/op/maximum.hpp>
 #include <varve/op/mul.hpp>
+#include <varve/op/nonzero.hpp>
 #include <varve/op/one_hot.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/op/out.hpp>

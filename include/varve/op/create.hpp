@@ -25,6 +25,11 @@ inline constexpr struct arange_t {
   static constexpr auto op_name = "arange";
 } arange_op{};
 
+/// A whole number as an int64 tensor of rank 0; attribute {number}, which may be a symbolic size.
+inline constexpr struct scalar_tensor_t {
+  static constexpr auto op_name = "scalar_tensor";
+} scalar_tensor_op{};
+
 namespace detail {
 /// Uninitialized memory for a factory, whose sizes come from the user.
 inline tensor fresh(dims const& sizes, dtype type) {
@@ -63,6 +68,23 @@ struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
+    return r;
+  }
+};
+template <>
+struct rules<scalar_tensor_t> {
+  static constexpr auto schema = "(Scalar s) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr int arity = 0;
+  static constexpr bool differentiable = false;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at[0].n != 1) refuse::argument_is_invalid("scalar_tensor", "it holds one number");
+    return at;
+  }
+  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, {}}; }
+  static tensor make(attributes const& at) {
+    tensor const r = detail::fresh({}, dtype::int64);
+    *static_cast<std::int64_t*>(r.raw()) = at[0][0];
     return r;
   }
 };
@@ -137,7 +159,7 @@ tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
 }
 /// 0, 1, ..., n - 1.
 template <class = void>
-tensor arange(index_t n, dtype type = dtype::int64) {
+tensor arange(extent n, dtype type = dtype::int64) {
   return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
 }
 /// The n x n identity.
@@ -150,6 +172,19 @@ T eye(index_t n, dtype type = get_default_dtype()) {
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }
 
+/// A number, or a symbolic size, as an int64 tensor of rank 0: `scalar_tensor(n) * x` of a size n is an operator of the
+/// graph (`torch.scalar_tensor` of a SymInt).
+template <class = void>
+tensor scalar_tensor(extent n) {
+  return detail::create(bind<scalar_tensor_t>(dims{n}));
+}
+
+template <class T>
+T backend<detail::tensor_base>::count(T const&, dims const& from, dims const& to) {
+  extent const all = numel(from), some = numel(to), each = all / (known_equal(some, 0) ? extent(1) : some);
+  if (!each.is_number() && known_equal(some * each, all)) return varve::scalar_tensor(each);
+  return T::from_number(numel_per(from, to));
+}
 template <class>
 tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
   return varve::arange(n[0]);

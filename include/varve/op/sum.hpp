@@ -58,6 +58,7 @@ namespace detail {
 template <class X>
 constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
   if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
+  else if constexpr (std::is_same_v<X, tensor>) return backend<tensor_base>::count(x, from, to);
   else return numel_per(from, to);
 }
 } // namespace detail

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/item.hpp>
 #include <varve/pass/rewriter.hpp>
 
 namespace varve {
@@ -25,8 +26,8 @@ constexpr bool draws(graph const& g, int r, bool any) {
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations and draws count as such, and so does what `marks` says
-/// already.
+/// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
+/// what `marks` says already.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
@@ -35,7 +36,8 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
     bool const draws = !nd.scaffold && detail::draws(g, nd); // a scaffold's draws are taken back
-    if (draws || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // what a symbol is
+    if (draws || tells || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
     if (live[n])
       for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
   }

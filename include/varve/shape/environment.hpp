@@ -90,9 +90,9 @@ public:
   /// States that a relation holds (`torch._check`, SY-5): what follows is nothing new; what symbols of inputs tell is a
   /// guard, and `value_error` when it does not hold; what depends on data is checked when the program runs, and known
   /// from then on.
-  void check(relation is, extent a, extent b);
+  void check(relation is, extent a, extent b) override;
   /// States that a number is a size: not negative, and for shape rules at least 2 (`torch._check_is_size`, SY-6).
-  void check_is_size(extent a);
+  void check_is_size(extent a) override;
 
   /// Would the guards hold for other numbers of the symbols, in their order? Those of unbacked ones are not looked at.
   bool hold(index_t const* numbers) const {
@@ -363,9 +363,15 @@ VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char cons
 
 VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& to) const {
   std::vector<size_guard> r;
+  auto const is_used = [&](std::size_t k) { // sizes of a base that no argument is tell nothing
+    for (std::size_t e = 0; e < to.size(); ++e)
+      if (to.data()[e].op == size_op::symbol && known_equal(to.data()[e].b, table_[extent::entry(places_[k])].b))
+        return true;
+    return false;
+  };
   for (std::size_t k = 0; k < symbols_.size(); ++k) {
-    if (symbols_[k].unbacked) continue;
     extent const own = extent::entry(places_[k]), size = resolved_here(own); // replaced ones had a range as well
+    if (symbols_[k].unbacked || (known_equal(size, own) && !is_used(k))) continue;
     auto const must = [&](extent a, extent b) {
       if (known_equal(size, own) || known(relation::less_equal, a, b, false) != truth::yes)
         r.push_back({relation::less_equal, imported(to, a), imported(to, b)});
@@ -377,6 +383,17 @@ VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& 
     extent const left = resolved_here(g.holds.left), right = resolved_here(g.holds.right);
     if (known(g.holds.is, left, right, false) != truth::yes)
       r.push_back({g.holds.is, imported(to, left), imported(to, right)});
+  }
+  for (std::size_t k = 0; k < symbols_.size(); ++k)
+    if (symbols_[k].unbacked && symbols_[k].size_like && is_used(k))
+      r.push_back({relation::less_equal, 0, imported(to, extent::entry(places_[k]))});
+  for (auto const& a : assertions_) {
+    bool all = true;
+    for (std::size_t k = 0; k < symbols_.size(); ++k) {
+      extent const symbol = extent::entry(places_[k]);
+      all = all && (is_used(k) || !(mentions(a.holds.left, symbol) || mentions(a.holds.right, symbol)));
+    }
+    if (all) r.push_back({a.holds.is, imported(to, a.holds.left), imported(to, a.holds.right)});
   }
   return r;
 }

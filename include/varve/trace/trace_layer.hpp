@@ -6,6 +6,7 @@
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/op/item.hpp>
 #include <varve/op/randn.hpp>
 
 #include <algorithm>
@@ -252,6 +253,7 @@ private:
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args literals_;       // tensors that the function made of C++ values
   std::vector<int> literal_nodes_;
+  std::vector<std::pair<extent, int>> told_;         // symbols, and the nodes that they are numbers of
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
   std::vector<std::uint32_t> copied_writes_;         // of each copy as it was made
@@ -262,6 +264,14 @@ private:
   bool ambient_ = is_grad_enabled();    // as the trace began
 
   int literal_node(tensor const& t);
+  /// A symbol is the number in one value only.
+  void told(extent symbol, int by) {
+    for (auto const& [known, node] : told_)
+      if (known_equal(known, symbol) && node != by)
+        throw data_dependent_error("varve: trace: a traced function that reads a number of data runs twice in one "
+                                   "program, on other data; read the number outside of it, and pass it");
+    told_.push_back({symbol, by});
+  }
   /// What an operator is run on.
   tensor run_on(tensor const& t);
   static bool is_random(boxed_op const& op);
@@ -514,8 +524,11 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     inner.push_back(run_on(t));
   }
   tensor const y = run(op, inner);
+  attributes at = *op.at;
+  if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
+    if (extent const n = y.object()->read_number(y); !n.is_number()) at = attributes(dims{n}), told(n, ids[0]);
   int const node =
-      builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+      builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
   return wrap(y, node);
 }
