@@ -152,7 +152,7 @@ T eye(index_t n, dtype type = get_default_dtype()) {
 
 template <class>
 tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
-  return varve::arange(n[0]);
+  return detail::create(bind<arange_t>(n, dims{static_cast<index_t>(dtype::int64)})); // a symbolic size stays one
 }
 template <class S, class T, number N>
 tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
