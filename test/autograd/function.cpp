@@ -177,6 +177,7 @@ TEST_CASE("custom function: one that fills its context in forward works outside 
   refused([&] { vv::jacrev(f)(n); });
   refused([&] { vv::jacfwd(f)(n); });
   refused([&] { vv::hessian(f)(n); });
+  refused([&] { vv::functionalize(f)(n); });
   CHECK(thread_is_clean());
 }
 

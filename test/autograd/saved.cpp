@@ -96,6 +96,21 @@ TEST_CASE("saved values: hooks that write, and hooks around transforms, are refu
                       return f(t);
                     })(x),
                     ContainsText("saved tensor hooks"));
+  auto const inside = [&](auto const& t) {
+    vv::saved_tensors_hooks const on(same, same);
+    return f(t);
+  };
+  auto const refused = [](auto const& call) { CHECK_THROWS_WITH(call(), ContainsText("saved tensor hooks")); };
+  tensor const plain = x.detach();
+  refused([&] { (void)vv::jacrev(inside)(plain); });
+  refused([&] { (void)vv::value_and_grad(inside)(plain); });
+  refused([&] { (void)vv::hessian(inside)(plain); });
+  {
+    vv::saved_tensors_hooks const on(same, same);
+    refused([&] { (void)vv::jacrev(f)(plain); });
+    refused([&] { (void)vv::value_and_grad(f)(plain); });
+    refused([&] { (void)vv::hessian(f)(plain); });
+  }
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 

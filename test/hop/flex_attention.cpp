@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/loop.hpp"
 
+#include <varve/fake.hpp>
 #include <varve/hop/flex_attention.hpp>
 
 #include <cmath>
@@ -338,6 +339,35 @@ TEST_CASE("index: elements by indices that broadcast, from either end", "[op][in
   tensor const d = vv::grad(read)(vv::ones({1000}, dtype::float64));
   CHECK(element(d, 7) == 100);
   CHECK(vv::sum(d).item<double>() == 100);
+}
+
+TEST_CASE("flex_attention: one graph, and one program, for every batch and length", "[hop][flex_attention][shape]") {
+  auto const by_head = [](auto s, auto, auto h, auto i, auto j) { return s + 0.1 * h * (i - j); };
+  auto const f = [&](tensor const& x, tensor const& y, tensor const& z) {
+    auto const mask = vv::create_block_mask(causal, vv::none, vv::none, x.sizes()[2], y.sizes()[2]);
+    return vv::flex_attention(x, y, z, by_head, mask);
+  };
+  auto const df = [&](tensor const& x, tensor const& y, tensor const& z) {
+    return tensor(vv::grad([&](tensor const& u) { return vv::sum(vv::sin(f(u, y, z))); })(x));
+  };
+  auto const numbers = [](index_t b, index_t n, double by) {
+    return tensor(vv::sin(vv::reshape(vv::arange(b * 3 * n * 4, dtype::float64), dims{b, 3, n, 4}) * by));
+  };
+  auto const check = [&](auto const& of) {
+    auto const g = vv::make_fx(of, vv::tracing::symbolic)(numbers(2, 5, 0.3), numbers(2, 6, 0.7), numbers(2, 6, 0.9));
+    for (auto const& [b, l, s] : {std::array<index_t, 3>{3, 7, 9}, {2, 4, 8}}) {
+      tensor const x = numbers(b, l, 0.3), y = numbers(b, s, 0.7), z = numbers(b, s, 0.9);
+      CHECK(agree(vv::interpret(g, vv::boxed_args(x, y, z))[0], of(x, y, z)));
+    }
+  };
+  check(f), check(df);
+  constexpr auto of_any_length =
+      vv::fuse<vv::spec<double, 2, 3, vv::dim<"n">, 4>, vv::spec<double, 2, 3, vv::dim<"m">, 4>,
+               vv::spec<double, 2, 3, vv::dim<"m">, 4>>([](auto x, auto y, auto z) {
+        return vv::flex_attention(x, y, z, [](auto s, auto, auto h, auto i, auto j) { return s + 0.1 * h * (i - j); });
+      });
+  tensor const x = numbers(2, 7, 0.3), y = numbers(2, 9, 0.7), z = numbers(2, 9, 0.9);
+  CHECK(agree(of_any_length(x, y, z), vv::flex_attention(x, y, z, by_head)));
 }
 
 TEST_CASE("flex_attention: function modes see it whole", "[hop][flex_attention][mode]") {

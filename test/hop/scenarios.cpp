@@ -89,6 +89,14 @@ TEST_CASE("cond: a trace of one holds one operator in each branch", "[hop][cond]
   CHECK(g.count(vv::mul) == 1);
 }
 
+TEST_CASE("cond: of a constant predicate a trace has one branch alone", "[hop][cond][graph][CD-S24]") {
+  auto const f = [](tensor const& x) { return vv::cond(true, sine, cosine, x); };
+  auto const g = vv::make_fx(f)(counted({3}));
+  CHECK(g.regions.size() == 1);
+  CHECK(g.operations() == 1);
+  CHECK(g.count(vv::sin) == 1);
+}
+
 TEST_CASE("cond: under vmap with a predicate for each lane", "[hop][cond][vmap][CD-S19]") {
   tensor const a = counted({3, 5}), b = vv::full({3, 5}, 4.0, dtype::float64);
   tensor const y = vv::vmap([](tensor const& u, tensor const& v) {

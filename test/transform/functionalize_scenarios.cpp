@@ -66,7 +66,8 @@ TEST_CASE("functionalize: a write into the argument, seen by a view", "[transfor
 TEST_CASE("functionalize: a write into the diagonal", "[transform][functionalize][FN-S04][FN-S05]") {
   auto const diagonal = [](tensor const& x) { return vv::as_strided(x, dims{2}, dims{3}); };
   auto const of_argument = [&](tensor const& x) {
-    vv::add_(diagonal(x), vv::ones({2}));
+    tensor const one = vv::ones({2});
+    vv::add_(diagonal(x), one);
     return x;
   };
   CHECK(operators(check(of_argument, vv::ones({2, 2}), {2, 1, 1, 2}, {2, 1, 1, 2})) ==

@@ -160,11 +160,19 @@ TEST_CASE("jacobians: of a function that draws numbers", "[transform][jacobian][
   CHECK(vv::this_thread_state.quiet());
 }
 
-TEST_CASE("jvp: what does not depend on the argument has a tangent of zeros", "[transform][jvp]") {
+TEST_CASE("jvp: what does not depend on the argument has a tangent of zeros, unless it is strict",
+          "[transform][jvp][TR-S37]") {
   tensor const x = counted({3}), y = counted({3}) + 1.0;
   auto const t = vv::jvp([&](auto const& v) { return std::pair(v * 1.0, y); }, std::tuple(x), std::tuple(x)).second;
   CHECK(agree(t.first, x));
   CHECK(agree(t.second, vv::zeros({3}, dtype::float64)));
+  CHECK_THROWS_WITH(
+      vv::jvp([&](auto const& v) { return std::pair(v * 1.0, y); }, std::tuple(x), std::tuple(x), vv::strict),
+      ContainsText("strict"));
+  CHECK(agree(vv::jvp([](auto const& v) { return v * v; }, std::tuple(x), std::tuple(x), vv::strict).second,
+              x * x * 2.0));
+  static_assert(vv::jvp([](auto v) { return v * v; }, std::tuple(3.0), std::tuple(1.0), vv::strict).second == 6);
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("vmap of jvp: a copy into a view changes that part alone", "[transform][vmap][jvp][in_place][TR-S39]") {

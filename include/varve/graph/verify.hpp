@@ -33,9 +33,13 @@ namespace detail {
 /// The numbers that sizes are checked with: none, or two sets of samples.
 struct checked_sizes {
   size_numbers at[2]{};
+  bool admitted[2] = {true, true}; // do the guards of the graph hold for the samples?
 
   constexpr explicit checked_sizes(graph_view const& g) {
-    for (int k = 0; k < 2; ++k) at[k] = sampled_sizes(g, k);
+    for (int k = 0; k < 2; ++k) {
+      at[k] = sampled_sizes(g, k);
+      for (std::size_t i = 0; i < g.sizes.guards; ++i) admitted[k] = admitted[k] && at[k].holds(g.guards[i]);
+    }
   }
   constexpr bool knows(node const& n) const {
     bool r = true;
@@ -49,7 +53,9 @@ struct checked_sizes {
   constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
     if (at[0].empty()) return f(n.at, in.data(), n.out);
     bool r = true;
-    for (size_numbers const& sizes : at) {
+    for (int k = 0; k < 2; ++k) {
+      if (!admitted[k]) continue;
+      size_numbers const& sizes = at[k];
       list<meta> numbers = in;
       for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
       r = r && f(sizes.of(n.at), numbers.data(), meta{n.out.type, sizes.of(n.out.sizes)});
@@ -68,11 +74,10 @@ struct checked_sizes {
 };
 } // namespace detail
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
-/// attributes are as operators write them, every
-/// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
-/// constants have elements, symbolic sizes are expressions of the graph's table. `static_assert(verify(g))` is an
-/// ordinary test.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit,
+/// attributes are as operators write them, every operator's own shape rule agrees with the recorded meta, placeholders
+/// come first and are arguments that there are, constants have elements, symbolic sizes are expressions of the graph's
+/// table; these fit for two sets of samples, if its guards admit them. `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;

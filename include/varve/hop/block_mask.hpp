@@ -124,11 +124,11 @@ constexpr auto create_block_mask(F const& mask_mod, S const& sizes, B const& blo
 }
 template <class F, class B, class H>
   requires(!fact<B>)
-constexpr auto create_block_mask(F const& mask_mod, B const& batch, H const& heads, index_t q_len, index_t kv_len,
+constexpr auto create_block_mask(F const& mask_mod, B const& batch, H const& heads, extent q_len, extent kv_len,
                                  index_t block_size = 128) {
   auto const given = [](auto const& n) {
-    if constexpr (is_none<std::remove_cvref_t<decltype(n)>>) return index_t(1);
-    else return index_t(n);
+    if constexpr (is_none<std::remove_cvref_t<decltype(n)>>) return extent(1);
+    else return extent(n);
   };
   return create_block_mask(mask_mod, dims{given(batch), given(heads), q_len, kv_len}, dims{block_size, block_size});
 }

@@ -187,7 +187,7 @@ T backend<detail::tensor_base>::count(T const&, dims const& from, dims const& to
 }
 template <class>
 tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
-  return varve::arange(n[0]);
+  return detail::create(bind<arange_t>(n, dims{static_cast<index_t>(dtype::int64)})); // a symbolic size stays one
 }
 template <class S, class T, number N>
 tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {

@@ -231,6 +231,14 @@ public:
     Y const& t = layer_.interpreter.fresh(y).extra();
     return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
+  /// Has a result a tangent of its own?
+  bool depends(tensor const& y) const {
+    return layer_.interpreter.mine(y) && layer_.interpreter.fresh(y).extra().defined();
+  }
+  template <number Y>
+  bool depends(Y) const {
+    return false;
+  }
   template <number Y>
   tensor primal(Y y) const {
     return detail::as_tensor(y);

@@ -50,6 +50,12 @@ struct static_forward_scope {
     else return y;
   }
   template <class Y>
+  static constexpr bool depends(Y const&) {
+    static_assert(at_level<Y, N>,
+                  "varve: jvp: strict: a result does not depend on the arguments; its derivative would be zeros");
+    return true;
+  }
+  template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
     else return detail::constant_zeros(y);
@@ -62,16 +68,30 @@ constexpr auto forward_scope() {
 }
 } // namespace detail
 
+/// Asks `jvp` to refuse results that do not depend on the arguments.
+inline constexpr struct strict_t {
+} strict{};
+
 /// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one
-/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros. TR-17.
-template <class F, class... P, class... T>
-constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents) {
+/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros, or is refused with
+/// `strict` behind the tangents (`value_error`). TR-17.
+template <class F, class... P, class... T, class Strict = none_t>
+constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents, Strict const& = {}) {
   static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0,
                 "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
   scope.give(detail::captures_of(f));
   auto const y = scope.run([&] { return detail::call_with(f, in); });
+  if constexpr (std::is_same_v<Strict, strict_t>)
+    tree_map(
+        [&](auto const& v) {
+          if (!scope.depends(v))
+            refuse::argument_is_invalid("jvp", "strict: a result does not depend on the arguments; its derivative "
+                                               "would be zeros");
+          return 0;
+        },
+        y);
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y),
                    tree_map([&](auto const& v) { return scope.tangent(v); }, y));
 }
