@@ -376,7 +376,36 @@ TEST_CASE("a branch that is traced, but not taken, writes into nothing that a le
   auto const refused = ContainsText("the function of a higher-order operator writes into");
   CHECK_THROWS_WITH(vv::linearize(f, x), refused);
   auto const gradient = [&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(f(u)); })(v); };
-  CHECK(elements(vv::interpret(vv::make_fx(gradient)(x), vv::boxed_args(x))[0]) == doubles({3, 3, 3}));
+  CHECK_THROWS_WITH(vv::make_fx(gradient)(x), refused); // its graph would be for either branch
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("reverse mode does not pass over a write of a graph's function into what it was given", "[hop][grad]") {
+  tensor const x = vector_of({0.75, -0.5});
+  auto const refused = ContainsText("the function of a higher-order operator writes into its operand, or into what it "
+                                    "captures; return the new value instead");
+  auto const captured = [](tensor const& v) { // a branch within the body of a loop, which becomes a graph
+    tensor const w = v * 2.0;
+    auto const same = [](tensor const& a) { return tensor(vv::clone(a)); };
+    auto const writes = [w](tensor const& a) { return vv::fill_(w, 7.0), tensor(vv::clone(a)); };
+    (void)vv::cond(w > 0, same, writes, v);
+    return w;
+  };
+  CHECK(elements(vv::map(captured, x)) == doubles({1.5, 7}));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(vv::map(captured, v)); })(x), refused);
+  auto const operand = [](tensor const& v) {
+    tensor const w = v * 2.0;
+    auto const same = [](tensor const& a) { return tensor(vv::clone(a)); };
+    auto const writes = [](tensor const& a) { return vv::mul_(a, 3.0), tensor(vv::clone(a)); };
+    return tensor(vv::cond(vv::sum(v) > 0, writes, same, w) + w);
+  };
+  auto const gradient = vv::grad([&](tensor const& v) { return vv::sum(operand(v)); });
+  CHECK(elements(gradient(x)) == doubles({12, 12}));
+  CHECK_THROWS_WITH(vv::make_fx(gradient)(x), refused);
+  CHECK_THROWS_WITH(vv::compile(gradient)(x), refused);
+  vv::graph const g = vv::make_fx(operand)(x);
+  auto const run = [&](tensor const& v) { return vv::sum(vv::interpret(g, vv::boxed_args(v))[0]); };
+  CHECK_THROWS_WITH(vv::grad(run)(x), refused);
   CHECK(vv::this_thread_state.quiet());
 }
 

@@ -226,6 +226,23 @@ TEST_CASE("a part of a view that shows elements more than once is written exactl
       x, doubles({1, -2, 30, -40, 5, -2, 30, -40, -2, 30, -40}));
 }
 
+TEST_CASE("a region of a region in lanes of lanes is a view", "[transform][vmap]") {
+  auto const f = [](tensor const& v) {
+    tensor const t = vv::clone(vv::expand(v, dims{3, 2})), a = vv::as_strided(t, dims{}, dims{}, dims{1}),
+                 b = vv::as_strided(a, dims{3}, dims{0}, dims{0});
+    vv::mul_(a, 10.0);
+    return b;
+  };
+  tensor const x = vector_of({1, 2, 3, 4, 5, 6, 7, 8});
+  auto const lanes = [&](tensor const& v) { return vv::vmap(f)(v); };
+  std::vector<double> right;
+  for (double e : {2, 4, 6, 8}) right.insert(right.end(), 3, e * 10);
+  CHECK(elements(vv::vmap(f)(vv::reshape(x, dims{4, 2}))) == right);
+  CHECK(elements(vv::vmap(lanes)(vv::reshape(x, dims{2, 2, 2}))) == right);
+  CHECK(elements(vv::vmap([&](tensor const& v) { return vv::vmap(lanes)(v); })(vv::reshape(x, dims{1, 2, 2, 2}))) ==
+        right);
+}
+
 TEST_CASE("what shows elements more than once is not written into as a whole", "[transform][functionalize]") {
   tensor const x = vector_of({1, -2, 3, -4, 5});
   auto const overlapping = [](tensor const& v) {

@@ -79,6 +79,7 @@ public:
       }();
       auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
                  on_false = traced(op.on_false, primal, captures, 1, which[1]);
+      on_true.refuse_writes(), on_false.refuse_writes();
       op.on_true = on_true.call, op.on_false = on_false.call;
       if (!on_true.draws && !on_false.draws)
         return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));

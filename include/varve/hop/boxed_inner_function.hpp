@@ -131,10 +131,36 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
-/// A function as a graph, and whether it draws random numbers.
+/// Which operators write into what a function was given: a graph's own inputs, and those of the functions in it. Null
+/// where none does.
+struct operand_writes {
+  char const* own = nullptr;
+  char const* inner = nullptr;
+};
+inline operand_writes writes_into_operands(graph const& g) {
+  operand_writes r;
+  for (node const& nd : g) {
+    if (nd.op->kind != op_kind::mutation) continue;
+    node const* n = &nd;
+    do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
+    while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
+    if (n->op->kind != op_kind::placeholder) continue;
+    (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
+  }
+  return r;
+}
+/// A function as a graph, whether it draws random numbers, and what writes into operands.
 struct traced_function {
   boxed_function call;
   bool draws;
+  operand_writes writes;
+
+  /// A level would take what is written for what it was. Loops find themselves what their steps write into.
+  void refuse_writes(bool is_step = false) const {
+    if (char const* const op = writes.inner ? writes.inner : is_step ? nullptr : writes.own)
+      refuse::argument_is_invalid(op, "the function of a higher-order operator writes into its operand, or into "
+                                      "what it captures; return the new value instead");
+  }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
@@ -159,13 +185,14 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     l.trace_function([&] { return f(in); });
     graph g = l.builder.finish();
     bool const random = draws(g);
+    operand_writes const writes = writes_into_operands(g);
     captures = more;
     return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
               boxed_args a = part(all, 0, n);
               for (int k : order) a.push_back(all[n + k]);
               return interpret(g, a);
             },
-            random};
+            random, writes};
   };
   generator const before = default_generator;
   try {

@@ -103,7 +103,9 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      op.f = traced(op.f, primal, captures).call;
+      auto const f = traced(op.f, primal, captures);
+      f.refuse_writes();
+      op.f = f.call;
       return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
     });
     impl<trace_rule, layer&>("trace", trace_rule{});

@@ -35,6 +35,7 @@ public:
         going = op.going({}, primal);
       }
       auto const step = traced(op.f, primal, captures, 1, going[0]);
+      step.refuse_writes(true);
       op.f = step.call;
       if (op.condition) {
         auto const condition = traced(op.condition, primal, captures);

@@ -34,15 +34,19 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
                                 "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
-/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that
-/// `vmap` maps.
-constexpr bool is_row_by_row(attributes const& at, layout const& in) {
+/// Of how many leading axes is it the same region for each index, of rows that are contiguous, but need not lie beside
+/// one another? So it is of slices that `vmap`s map. 0: of none.
+constexpr int axes_of_rows(attributes const& at, layout const& in) {
   dims const &sizes = at[0], &strides = at[1];
-  if (in.sizes.n == 0 || sizes.n == 0 || in.sizes[0] == 0 || sizes[0] != in.sizes[0]) return false;
-  layout const row{in.sizes.sub(1, in.sizes.n), in.strides.sub(1, in.strides.n), 0, true};
-  index_t last = at[2][0];
-  for (int k = 1; k < sizes.n; ++k) last += (sizes[k] - 1) * strides[k];
-  return row.contiguous() && strides[0] == numel(row.sizes) && (last < numel(row.sizes) || numel(sizes) == 0);
+  for (int k = 1; k <= in.sizes.n && k <= sizes.n; ++k) {
+    layout const row{in.sizes.sub(k, in.sizes.n), in.strides.sub(k, in.sizes.n), 0, true};
+    extent const length = numel(row.sizes);
+    if (in.sizes[k - 1] == 0 || sizes[k - 1] != in.sizes[k - 1] || strides[k - 1] != length) return 0;
+    extent last = at[2][0];
+    for (int j = k; j < sizes.n; ++j) last += (sizes[j] - 1) * strides[j];
+    if (row.contiguous() && (last < length || numel(sizes) == 0)) return k;
+  }
+  return 0;
 }
 } // namespace detail
 
@@ -60,7 +64,8 @@ struct rules<as_strided_t> : rule::view {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
-    if (!r.expressible && detail::is_row_by_row(at, in)) r.strides[0] = in.strides[0], r.expressible = true;
+    int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
+    for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
     return r;
   }
   template <class Op>
