@@ -34,6 +34,10 @@ constexpr op_table whole_table(char const* name, int arity, saved_values const& 
 tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
                   tensor (*kernel)(attributes const& at, tensor const* const* x));
 
+/// Is `X` a tensor, and no value seen through a static transform?
+template <class X>
+inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
+
 /// Are floating tensors in memory, of one dtype?
 inline bool are_floats(tensor const* const* x, int n) {
   dtype const t = x[0]->dtype();

@@ -165,7 +165,4 @@ private:
     return whole_call(table, no_attributes, all, F::arity, &value);
   }
 };
-/// `whole_function<F>::call` for a tensor, nothing for other values: `if constexpr` on the result's type decides.
-template <class X>
-inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
 } // namespace varve::detail
