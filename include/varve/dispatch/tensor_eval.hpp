@@ -74,17 +74,6 @@ inline constexpr pointwise_info info_of{Tag::op_name,
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
-/// Is a large tensor stored by columns, so that gathering its rows would read a line of the cache for each element?
-inline bool is_turned(tensor const& t) {
-  constexpr index_t large = 4096;
-  if (t.is_contiguous() || t.numel() < large) return false;
-  dims const &sizes = t.sizes(), &strides = t.strides();
-  int last = sizes.n - 1;
-  while (last > 0 && sizes[last] == 1) --last;
-  bool adjacent = false; // along another dimension
-  for (int d = 0; d < last; ++d) adjacent = adjacent || (sizes[d] > 1 && strides[d] == 1);
-  return adjacent && strides[last] != 0 && strides[last] != 1;
-}
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
@@ -106,7 +95,6 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
       if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
       else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
     }
-    if (is_turned(*in[k])) copies[k] = contiguous_copy(*in[k]), in[k] = &copies[k]; // in tiles
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
   kernel::loop const loop = f.loops[static_cast<int>(t)];

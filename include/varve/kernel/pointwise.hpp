@@ -127,18 +127,49 @@ inline void* as_taken(walk const& w, int k, index_t n, void* x, void* converted)
   w.convert[k](static_cast<std::size_t>(n), converted, &in);
   return converted;
 }
+/// Rows whose operands are adjacent, or one element each: nothing is packed but such elements, in blocks that serve the
+/// row, and further rows while they stay the same.
+VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
+  constexpr index_t bytes = 2048;
+  alignas(64) unsigned char packed[max_operands][bytes];
+  char const* repeated[max_operands]{}; // where an element was read
+  void* p[max_operands];
+  index_t step[max_operands]; // bytes of a block, 0 of one that is repeated
+  int const inner = w.rank - 1, count = w.count;
+  index_t const n = w.size[inner];
+  index_t block = n;
+  for (int k = 0; k < count; ++k)
+    if (w.stride[inner][k] == 0 && bytes / w.itemsize[k] < block) block = bytes / w.itemsize[k];
+  for (int k = 0; k < count; ++k) step[k] = w.stride[inner][k] * block;
+  do {
+    for (int k = 0; k < count; ++k) {
+      p[k] = w.data[k];
+      if (step[k] != 0) continue;
+      p[k] = packed[k];
+      if (repeated[k] != w.data[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
+      repeated[k] = w.data[k];
+    }
+    for (index_t i = n; i > block; i -= block) {
+      f(static_cast<std::size_t>(block), p[0], p + 1);
+      for (int k = 0; k < count; ++k) p[k] = static_cast<char*>(p[k]) + step[k];
+    }
+    f(static_cast<std::size_t>(n - (n - 1) / block * block), p[0], p + 1);
+  } while (w.next());
+}
 /// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
 /// through blocks.
 VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
-  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
-  bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k] && !w.convert[k];
+  bool plain = true;
+  for (int k = 0; k < w.count; ++k)
+    plain = plain && (stride[k] == w.itemsize[k] || (stride[k] == 0 && k > 0)) && !w.convert[k];
+  if (plain) return detail::pointwise_plain_rows(w, f);
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
+  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   do {
-    for (index_t i = 0; i < n; i += direct ? n : block) {
-      index_t const m = direct || n - i < block ? n - i : block;
+    for (index_t i = 0; i < n; i += block) {
+      index_t const m = n - i < block ? n - i : block;
       void* p[max_operands];
       for (int k = 0; k < w.count; ++k) {
         char* const source = w.data[k] + i * stride[k];
@@ -158,6 +189,74 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
         detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
     }
   } while (w.next());
+}
+
+/// The dimension, not the inner one, along which an operand's elements follow one another, where gathering rows of it
+/// would read a line of the cache for each element; -1 if it needs no turning.
+inline int turned_along(walk const& w, int k) {
+  int const inner = w.rank - 1;
+  if (w.stride[inner][k] == 0 || w.stride[inner][k] == w.itemsize[k]) return -1;
+  for (int d = 0; d < inner; ++d)
+    if (w.stride[d][k] == w.itemsize[k] && w.size[d] >= 8) return d;
+  return -1;
+}
+using tile_copy = void (*)(char*, index_t, index_t, char const*, index_t, index_t, index_t, index_t);
+inline tile_copy tiles_of(int bytes) {
+  return bytes == 4 ? copy_tiles<4> : bytes == 8 ? copy_tiles<8> : bytes == 2 ? copy_tiles<2> : copy_tiles<1>;
+}
+/// Operands stored by columns along one dimension: some rows of them are turned at a time, and stay in the first cache
+/// until the kernel has read them.
+VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, int across) {
+  constexpr index_t rows = 16, width = 1024; // bytes of a row
+  alignas(64) unsigned char packed[max_operands][width], converted[max_operands][width * 8];
+  alignas(64) unsigned char tile[2][rows * width];
+  int const inner = w.rank - 1, count = w.count;
+  index_t const n = w.size[inner], *const step = w.stride[inner], *const row = w.stride[across];
+  index_t const all = w.size[across];
+  unsigned char* place[max_operands]{}; // of what is turned
+  char const* repeated[max_operands]{}; // where an element was read that the row repeats
+  int most = w.itemsize[0], turned = 0, same[max_operands]; // the operand whose tile this one shares
+  for (int k = 0; k < count; ++k) {
+    most = most > w.itemsize[k] ? most : w.itemsize[k];
+    same[k] = k;
+    if (k == 0 || turned_along(w, k) != across) continue;
+    for (int j = k - 1; j > 0; --j)
+      if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
+        bool alike = true;
+        for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
+        if (alike) same[k] = j;
+      }
+    if (same[k] != k) place[k] = place[same[k]];
+    else if (turned < 2) place[k] = tile[turned++];
+  }
+  index_t const block = width / most;
+  w.size[across] = 1; // the walk stays on the other dimensions
+  do
+    for (index_t r = 0; r < all; r += rows)
+      for (index_t c = 0; c < n; c += block) {
+        index_t const h = all - r < rows ? all - r : rows, m = n - c < block ? n - c : block;
+        for (int k = 1; k < count; ++k)
+          if (place[k] && same[k] == k)
+            tiles_of(w.itemsize[k])(reinterpret_cast<char*>(place[k]), width, w.itemsize[k],
+                                    w.data[k] + r * row[k] + c * step[k], row[k], step[k], h, m);
+        for (index_t i = 0; i < h; ++i) {
+          void* p[max_operands];
+          for (int k = 0; k < count; ++k) {
+            char* const source = w.data[k] + (r + i) * row[k] + c * step[k];
+            p[k] = place[k] ? static_cast<void*>(place[k] + i * width) : source;
+            if (!place[k] && step[k] != w.itemsize[k]) {
+              p[k] = packed[k];
+              bool const kept = step[k] == 0 && repeated[k] == source;
+              if (!kept)
+                detail::gather(packed[k], w.itemsize[k], source, step[k], step[k] == 0 ? block : m, w.itemsize[k]);
+              repeated[k] = step[k] == 0 ? source : nullptr;
+            }
+            if (k > 0) p[k] = detail::as_taken(w, k, m, p[k], converted[k]);
+          }
+          f(static_cast<std::size_t>(m), p[0], p + 1);
+        }
+      }
+  while (w.next());
 }
 
 /// Short rows: as many as fit are packed together.
@@ -213,6 +312,10 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     return f(static_cast<std::size_t>(n), out.data, p);
   }
   detail::walk w(sizes, out, in, count);
+  int across = -1;
+  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
+    for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
+  if (across >= 0) return detail::pointwise_tiles(w, f, across);
   if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
   else detail::pointwise_short_rows(w, f);
 }

@@ -79,7 +79,7 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
   index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
   index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
   bool const rows = step == in.itemsize || n == 1;
-  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0 && (m >= 4 || n < 64)) { // a row of results at once
     do {
       from.data[0] = to.data[1];
       do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);

@@ -198,32 +198,43 @@ private:
   }
 };
 
+/// Turns a square of as many elements as a register has: the input is adjacent along the rows, the output along the
+/// columns.
+template <int Bytes>
+VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_t from_col) {
+  using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+  batch<T> square[lanes<T>];
+  for (std::size_t k = 0; k < lanes<T>; ++k)
+    std::memcpy(&square[k], from + static_cast<index_t>(k) * from_col, sizeof(batch<T>));
+  kernel::transpose<T>(square);
+  for (std::size_t k = 0; k < lanes<T>; ++k)
+    std::memcpy(to + static_cast<index_t>(k) * to_row, &square[k], sizeof(batch<T>));
+}
 /// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in
-/// registers, the rest goes in tiles, so that neither side leaves the first cache between uses of one of its lines.
+/// registers, the last of a row or column over elements that were copied before; the rest goes in tiles, so that neither
+/// side leaves the first cache between uses of one of its lines.
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {
+  if constexpr (Bytes >= 4 && lanes<std::int64_t> > 1) {
+    constexpr index_t L = lanes<std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>>;
+    if (rows >= L && cols >= L && to_col == Bytes && from_row == Bytes) {
+      for (index_t r = 0; r < rows; r += L) {
+        index_t const i = r + L <= rows ? r : rows - L;
+        for (index_t c = 0; c < cols; c += L) {
+          index_t const j = c + L <= cols ? c : cols - L;
+          detail::copy_square<Bytes>(to + i * to_row + j * Bytes, to_row, from + i * Bytes + j * from_col, from_col);
+        }
+      }
+      return;
+    }
+  }
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
     for (index_t c = 0; c < cols; c += tile) {
       index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
       char* const t = to + r * to_row + c * to_col;
       char const* const f = from + r * from_row + c * from_col;
-      if constexpr (Bytes >= 4)
-        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
-          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-          constexpr index_t L = lanes<T>;
-          for (index_t i = 0; i < tile; i += L)
-            for (index_t j = 0; j < tile; j += L) {
-              batch<T> square[lanes<T>];
-              for (index_t k = 0; k < L; ++k)
-                std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
-              kernel::transpose<T>(square);
-              for (index_t k = 0; k < L; ++k)
-                std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
-            }
-          continue;
-        }
       for (index_t i = 0; i < h; ++i)
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }

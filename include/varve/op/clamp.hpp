@@ -27,8 +27,14 @@ constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
 struct limit_both {
   template <class V>
   VARVE_INLINE V operator()(V const& x, V const& low, V const& high) const {
-    V const raised = kernel::where(kernel::lt(x, low), low, x);
-    return kernel::where(kernel::gt(raised, high), high, raised);
+    if constexpr (kernel::is_batch<V>) { // without flags as lanes
+      using T = kernel::element_t<V>;
+      V const raised = kernel::select<T>(x < low, low, x);
+      return kernel::select<T>(raised > high, high, raised);
+    } else {
+      V const raised = kernel::where(kernel::lt(x, low), low, x);
+      return kernel::where(kernel::gt(raised, high), high, raised);
+    }
   }
 };
 template <class = void>

@@ -120,6 +120,26 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
+/// ... and of one dtype that are broadcast or lie in other orders, when the memory that is written is read by no other
+/// element.
+VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop loop, tensor const* const* x) {
+  constexpr int most = 4;
+  tensor const& self = *x[0];
+  dims strides[most];
+  kernel::operand o[most];
+  for (int k = 0; k < f.arity; ++k) {
+    tensor const& in = *x[k];
+    bool const same = in.raw() == self.raw() && in.sizes() == self.sizes() && in.strides() == self.strides();
+    if (in.dtype() != self.dtype() || in.is_number() || (in.shares_storage(self) && !same) ||
+        !is_expandable(in.sizes(), self.sizes()))
+      return false;
+    strides[k] = broadcast_strides(in.sizes(), in.strides(), self.sizes());
+    o[k] = operand_of(in, strides[k].numbers());
+  }
+  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop);
+  self.bump_version();
+  return true;
+}
 /// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do
 /// not.
 VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
@@ -132,7 +152,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
             (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
     in[k] = x[k]->raw();
   }
-  if (!alike) return false;
+  if (!alike) return loop && !f.conditions && write_strided(f, loop, x);
   if (self.numel() > 0) loop(static_cast<std::size_t>(self.numel()), self.raw(), in);
   self.bump_version();
   return true;

@@ -4,6 +4,7 @@
 #include <varve/op/detach.hpp>
 #include <varve/op/reciprocal.hpp>
 #include <varve/op/sum.hpp>
+#include <varve/rule/normalized_rows.hpp>
 
 namespace varve {
 
@@ -19,6 +20,102 @@ inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normal
   if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
   return axes;
 };
+
+/// `layer_norm` of tensors as a whole call: of x, eps (a number), and a weight and a bias where there are such.
+template <bool Weight, bool Bias>
+struct whole_layer_norm {
+  static constexpr int arity = 2 + Weight + Bias;
+  static bool is_built_in() {
+    return are_built_in<sum_t, div_t, sub_t, mul_t, add_t, detach_t, rsqrt_t, expand_t, reshape_t>();
+  }
+  static index_t row(attributes const& at) {
+    index_t n = 1;
+    for (extent s : at[0]) n *= s.number();
+    return n;
+  }
+  /// Puts the operands of a kernel in order: x, w or null, b or null, eps.
+  template <class T>
+  struct operands {
+    tensor weight, bias;
+    T const *w = nullptr, *b = nullptr;
+    T eps;
+    template <class At>
+    explicit operands(At const& at) : eps(static_cast<T>(at(1).template item<double>())) {
+      if constexpr (Weight) weight = contiguous_or_copy(at(2)), w = floats_of<T>(weight);
+      if constexpr (Bias) bias = contiguous_or_copy(at(2 + Weight)), b = floats_of<T>(bias);
+    }
+  };
+  static tensor value(attributes const& at, tensor const* const* x) {
+    index_t const n = row(at);
+    tensor const in = contiguous_or_copy(*x[0]);
+    tensor y = tensor::empty(in.sizes(), in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
+      kernel::layer_norm_rows(numel(in.sizes()).number() / n, n, floats_of<T>(in), o.w, o.b, o.eps,
+                              static_cast<T*>(y.raw()));
+    });
+    return y;
+  }
+  /// The gradients of x and of the weight where nothing watches.
+  static tensor pull_at_once(int i, index_t n, tensor const& g, boxed_args const& x) {
+    tensor const cotangent = contiguous_or_copy(g), in = contiguous_or_copy(x[0]);
+    tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      T const eps = static_cast<T>(x[1].template item<double>());
+      index_t const rows = numel(in.sizes()).number() / n;
+      T* const to = static_cast<T*>(r.raw());
+      if (i != 0)
+        return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
+      tensor weight;
+      if constexpr (Weight) weight = contiguous_or_copy(x[2]);
+      kernel::layer_norm_backward_rows(rows, n, floats_of<T>(cotangent), floats_of<T>(in),
+                                       Weight ? floats_of<T>(weight) : nullptr, eps, to);
+    });
+    return r;
+  }
+  static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
+    dims const sizes = at[0];
+    if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
+    if (is_built_in() && pulls_at_once(g, x[0]) && (!Weight || i != 0 || are_unwatched(&x[2], 1)))
+      return pull_at_once(i, row(at), g, x);
+    dims const axes = normalized_axes(x[0].sizes(), sizes);
+    auto const d = sub(x[0], mean(x[0], axes, keepdim));
+    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), x[1]));
+    auto const y = mul(d, scale);
+    if (i == 2) return sum_to_size(mul(g, y), sizes);
+    tensor weighted = g;
+    if constexpr (Weight) weighted = mul(g, x[2]);
+    auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));
+    return mul(scale, sub(weighted, across));
+  }
+  /// x is read for both gradients, the weight for that of x.
+  static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
+  static constexpr op_table table = whole_table(
+      "layer_norm", arity,
+      {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0, Weight ? of_x : std::uint16_t{0},
+        0}},
+      &pullback);
+  /// Undefined when the body must run.
+  template <class... P>
+  static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
+    index_t n = 1;
+    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.number();
+    if (!has_rows(x, n) || !is_built_in()) return {};
+    for (tensor const* p : {&x, &parameters...})
+      if (!p->defined() || p->dtype() != x.dtype() || p->is_number() || (p != &x && !(p->sizes() == sizes))) return {};
+    tensor const number = tensor::from_number(eps);
+    tensor const* const all[] = {&x, &number, &parameters...};
+    return whole_call(table, attributes(sizes), all, arity, &value);
+  }
+};
+template <class W, class B>
+tensor layer_norm_at_once(tensor const& x, dims const& sizes, double eps, W const& weight, B const& bias) {
+  using whole = whole_layer_norm<!is_none<W>, !is_none<B>>;
+  if constexpr (is_none<W> && is_none<B>) return whole::call(x, sizes, eps);
+  else if constexpr (is_none<B>) return whole::call(x, sizes, eps, weight);
+  else if constexpr (is_none<W>) return whole::call(x, sizes, eps, bias);
+  else return whole::call(x, sizes, eps, weight, bias);
+}
 } // namespace detail
 
 /// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard
@@ -34,6 +131,10 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
   static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {},
                              double eps = 1e-5) {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
+    if constexpr (detail::is_one_tensor<X> && (is_none<W> || detail::is_one_tensor<W>) &&
+                  (is_none<B> || detail::is_one_tensor<B>))
+      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias); y.defined())
+        return y;
     auto const m = mean(x, axes, keepdim);
     auto const fixed = detach(m);
     auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));

@@ -3,6 +3,7 @@
 #include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/where.hpp>
+#include <varve/rule/one_pass.hpp>
 
 namespace varve {
 
@@ -18,7 +19,7 @@ struct rules<relu_t> : detail::no_bool<relu_t, 1> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const&) {
-    return where(gt(y, 0), g, 0);
+    return detail::at_once<gt_t, where_t>([](auto const& c, auto const& r) { return where(gt(r, 0), c, 0); }, g, y);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <varve/op/matmul.hpp>
 #include <varve/op/reciprocal.hpp>
 #include <varve/op/to.hpp>
+#include <varve/rule/normalized_rows.hpp>
 
 #include <limits>
 
@@ -50,6 +51,65 @@ inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   }
 } logsumexp{};
 
+namespace detail {
+struct softmax_rows {
+  static constexpr auto op_name = "softmax";
+  static bool is_built_in() { return are_built_in<exp_t, sub_t, amax_t, detach_t, mul_t, reciprocal_t, sum_t>(); }
+  template <class T>
+  static void run(index_t rows, index_t n, T const* x, T* y) {
+    kernel::softmax_rows(rows, n, x, y);
+  }
+  struct backward {
+    template <class T>
+    static void run(index_t rows, index_t n, T const* g, T const* y, T* r) {
+      kernel::softmax_backward_rows(rows, n, g, y, r);
+    }
+  };
+  template <value G>
+  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+    return mul(y, sub(g, varve::sum(mul(g, y), axis, keepdim)));
+  }
+};
+struct log_softmax_rows {
+  static constexpr auto op_name = "log_softmax";
+  static bool is_built_in() { return are_built_in<exp_t, sub_t, amax_t, detach_t, mul_t, log_t, sum_t>(); }
+  template <class T>
+  static void run(index_t rows, index_t n, T const* x, T* y) {
+    kernel::log_softmax_rows(rows, n, x, y);
+  }
+  struct backward {
+    template <class T>
+    static void run(index_t rows, index_t n, T const* g, T const* y, T* r) {
+      kernel::log_softmax_backward_rows(rows, n, g, y, r);
+    }
+  };
+  template <value G>
+  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+    return sub(g, mul(exp(y), varve::sum(g, axis, keepdim)));
+  }
+};
+/// `softmax` or `log_softmax` of tensors along their last axis as a whole call.
+template <class Rows>
+struct whole_softmax {
+  static tensor value(attributes const&, tensor const* const* x) {
+    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].number(), *x[0]);
+  }
+  static tensor pullback(int, attributes const&, tensor const& g, tensor const& y, boxed_args const&) {
+    if (pulls_at_once(g, y) && Rows::is_built_in())
+      return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y);
+    return Rows::pull(g, y, ints<-1>{});
+  }
+  static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  /// Undefined when the body must run.
+  template <class A>
+  static tensor call(tensor const& x, A const& axis) {
+    if (!x.defined() || !has_rows(x, size_of_last(x, to_dims(as_fact(axis)))) || !Rows::is_built_in()) return {};
+    tensor const* const all[] = {&x};
+    return whole_call(table, no_attributes, all, 1, &value);
+  }
+};
+} // namespace detail
+
 /// exp(x) / sum(exp(x)) along one axis. Integers are refused.
 inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto op_name = "softmax";
@@ -57,6 +117,8 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
     detail::needs_floating<softmax_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_softmax<detail::softmax_rows>::call(x, axis); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
@@ -72,6 +134,8 @@ inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
     detail::needs_floating<log_softmax_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_softmax<detail::log_softmax_rows>::call(x, axis); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));

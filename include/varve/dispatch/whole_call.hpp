@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+
+/// @file
+/// Composites that compute a whole call in one or two passes over memory where nothing could tell: when nothing watches
+/// the calls that their bodies are made of, or only one recorder does, which writes the call down as one node. In every
+/// other case the body runs.
+namespace varve::detail {
+
+inline constinit std::atomic<dispatch_table const*> nothing_registered{nullptr};
+
+/// What a recorder needs of a whole call: how many operands it has, what its gradient reads of them, and the gradient.
+constexpr op_table whole_table(char const* name, int arity, saved_values const& saved,
+                               decltype(op_table::vjp) gradient) {
+  return {.name = name,
+          .schema = "",
+          .arity = arity,
+          .differentiable = true,
+          .eval = nullptr,
+          .jvp = nullptr,
+          .vjp = gradient,
+          .batch = nullptr,
+          .handle = nullptr,
+          .meta = nullptr,
+          .registered = &nothing_registered,
+          .saved = saved,
+          .kind = op_kind::pointwise}; // the result has memory of its own
+}
+
+/// Calls `kernel(at, x)` on the operands and has the recorder, if there is one, write that down. Undefined, and nothing
+/// has happened, when something watches or the kernel does not take such operands, for which it gives an undefined
+/// tensor.
+tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
+                  tensor (*kernel)(attributes const& at, tensor const* const* x));
+
+/// Is `X` a tensor, and no value seen through a static transform?
+template <class X>
+inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
+
+/// Are floating tensors in memory, of one dtype?
+inline bool are_floats(tensor const* const* x, int n) {
+  dtype const t = x[0]->dtype();
+  bool fits = t == dtype::float32 || t == dtype::float64;
+  for (int k = 0; k < n; ++k) fits = fits && x[k]->dtype() == t && !x[k]->is_number();
+  return fits;
+}
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
+                                tensor (*kernel)(attributes const& at, tensor const* const* x)) {
+  constexpr int most = 4;
+  tensor const* below[most];
+  bool unwatched = true;
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined()) return {};
+    below[k] = x[k];
+    unwatched = unwatched && are_unwatched(x[k], 1);
+  }
+  if (!unwatched && !opened_for_one_recorder(below, n)) return {};
+  tensor y = kernel(at, below);
+  if (y.defined() && !unwatched) record_done({&t, &at}, y, x, below, n);
+  return y;
+}
+} // namespace varve::detail
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/whole_call.hpp>
+#include <varve/kernel/row_norm.hpp>
+
+/// @file
+/// Tensors as rows along their last axes, for composites that normalize them in one call (`whole_call.hpp`).
+namespace varve::detail {
+
+/// Longer rows leave the first cache between two passes, and their sums are better halved: the operators do both.
+inline constexpr index_t longest_row = 1 << 14;
+
+/// Calls `f.operator()<T>()` for float or double.
+template <class F>
+void on_floats(dtype t, F const& f) {
+  if (t == dtype::float32) f.template operator()<float>();
+  else f.template operator()<double>();
+}
+template <class T>
+T const* floats_of(tensor const& t) {
+  return static_cast<T const*>(t.raw(sizeof(T)));
+}
+/// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
+inline bool has_rows(tensor const& x, index_t n) {
+  tensor const* const all[] = {&x};
+  return n > 0 && n <= longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
+}
+/// The size of an axis if it is the last one, or -1.
+inline index_t size_of_last(tensor const& x, dims const& axis) {
+  int const rank = x.dim();
+  if (axis.n != 1 || rank == 0 || wrap_axis(axis[0], rank) != rank - 1 || is_symbol(x.sizes()[rank - 1])) return -1;
+  return x.sizes()[rank - 1].number();
+}
+inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
+/// `Kernel::run<T>(rows, n, x..., result)` of contiguous tensors of one shape.
+template <class Kernel, class... X>
+tensor map_rows(index_t n, tensor const& x, X const&... more) {
+  tensor const all[] = {contiguous_or_copy(x), contiguous_or_copy(more)...};
+  tensor r = tensor::empty(x.sizes(), x.dtype());
+  on_floats(x.dtype(), [&]<class T>() {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      Kernel::template run<T>(numel(x.sizes()).number() / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+    }(std::make_index_sequence<1 + sizeof...(X)>{});
+  });
+  return r;
+}
+/// May the gradient of a whole call be a whole call, too: does nothing watch, and are the tensors alike?
+inline bool pulls_at_once(tensor const& g, tensor const& like) {
+  tensor const* const all[] = {&g, &like};
+  return g.defined() && are_unwatched(&g, 1) && are_unwatched(&like, 1) && are_floats(all, 2) &&
+         g.sizes() == like.sizes();
+}
+} // namespace varve::detail
