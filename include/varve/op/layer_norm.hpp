@@ -90,11 +90,11 @@ struct whole_layer_norm {
   }
   /// x is read for both gradients, the weight for that of x.
   static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
-  static constexpr op_table table = whole_table(
-      "layer_norm", arity,
-      {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0, Weight ? of_x : std::uint16_t{0},
-        0}},
-      &pullback);
+  static constexpr op_table table =
+      whole_table("layer_norm", arity,
+                  {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
+                    Weight ? of_x : std::uint16_t{0}, 0}},
+                  &pullback);
   /// Undefined when the body must run.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
@@ -133,7 +133,8 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
     if constexpr (detail::is_one_tensor<X> && (is_none<W> || detail::is_one_tensor<W>) &&
                   (is_none<B> || detail::is_one_tensor<B>))
-      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias); y.defined())
+      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias);
+          y.defined())
         return y;
     auto const m = mean(x, axes, keepdim);
     auto const fixed = detach(m);
