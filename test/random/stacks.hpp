@@ -8,6 +8,9 @@
 /// A stack is a list of them, the outermost first; its meaning is the letters without I.
 #include "run.hpp"
 
+#include <varve/fake.hpp>
+#include <varve/functional.hpp>
+
 namespace random_programs {
 /// A way to call a function.
 struct way {
@@ -22,6 +25,12 @@ struct way {
 using stack = std::vector<way const*>;
 
 namespace ways {
+/// The graph of a function. What a mode around it does would be in the graph, and be done again where that runs.
+template <class... How>
+vv::graph traced(function const& f, values const& v, How... how) {
+  if (vv::is_user_mode_active()) throw vv::value_error("varve: random programs: a mode would be at work twice");
+  return vv::make_fx(f, how...)(v);
+}
 inline values rest(values const& v) { return {v.begin() + 1, v.end()}; }
 inline values behind(tensor const& x, values const& others) {
   values r{x};
@@ -176,6 +185,25 @@ inline values gradient_by_linearize(function const& f, values const& v) {
   for (index_t k = 0; k < v[0].numel(); ++k) columns.push_back(run.second(unit(v[0], k)));
   return {stacked(columns, v[0].sizes())};
 }
+/// Nothing is written below; what was written into arguments is, when all is done.
+inline values below_functional_mode(function const& f, values const& v) {
+  vv::functional_mode mode;
+  values in, y;
+  for (tensor const& t : v)
+    if (t.requires_grad()) throw vv::value_error("varve: random programs: values of the mode have no history");
+  {
+    vv::functional_mode_guard const on(mode);
+    for (tensor const& t : v) {
+      auto const same = std::find_if(v.begin(), v.end(), [&](tensor const& o) { return o.is(t); });
+      auto const k = static_cast<std::size_t>(same - v.begin());
+      in.push_back(k < in.size() ? in[k] : mode.to_functional_tensor(t));
+    }
+    for (tensor const& t : f(in)) y.push_back(vv::is_functional_tensor(t) ? vv::from_functional_tensor(t) : t);
+  }
+  for (std::size_t k = 0; k < v.size(); ++k)
+    if (vv::mutations_of(in[k]).any()) vv::copy_(v[k], vv::from_functional_tensor(in[k]));
+  return y;
+}
 } // namespace ways
 
 /// Every way. The first of a letter is what others are compared with.
@@ -196,16 +224,25 @@ inline std::vector<way> const& all_ways() {
        },
        false, true},
       {'I', "interpret(make_fx)", "return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v))); }, false, true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, false, true},
       {'I', "interpret(optimize(make_fx))", "return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v))); }, false,
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::optimize(traced(f, v)), boxed(v))); }, false,
        true},
       {'I', "interpret(functionalize(make_fx))",
        "return unboxed(vv::interpret(vv::functionalize(vv::make_fx(f)(v)), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::functionalize(vv::make_fx(f)(v)), boxed(v))); },
-       false, true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::functionalize(traced(f, v)), boxed(v))); }, false,
+       true},
       {'I', "fuse(make_fx)", "return unboxed(vv::fuse(vv::make_fx(f)(v))(boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::fuse(vv::make_fx(f)(v))(boxed(v))); }, false, true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::fuse(traced(f, v))(boxed(v))); }, false, true},
+      {'I', "interpret(make_fx on fakes)",
+       "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::fake)(v), boxed(v)));",
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::fake), boxed(v))); }, false,
+       true},
+      {'I', "interpret(make_fx of symbolic sizes)",
+       "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::symbolic)(v), boxed(v)));",
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::symbolic), boxed(v))); },
+       false, true},
+      {'I', "functional mode", "return below_functional_mode(f, v);", below_functional_mode, false, true},
       {'I', "checkpoint", "return checkpoint(f, v);",
        [](f_t f, v_t v) -> values {
          return carried::spread(v, [&](auto const&... x) { return vv::checkpoint(carried::taken(f), x...); });

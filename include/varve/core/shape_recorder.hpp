@@ -24,9 +24,9 @@ public:
   virtual bool decide(relation is, extent a, extent b) = 0;
   /// The number that an entry is taken for from now on.
   virtual index_t specialize(extent a) = 0;
-  /// A relation that the program says holds; that a number is a size.
-  virtual void check(relation is, extent a, extent b) = 0;
-  virtual void check_is_size(extent a) = 0;
+  /// A relation that the program says holds: `value_error` where it does not. That a number is a size.
+  virtual void check(relation is, extent a, extent b);
+  virtual void check_is_size(extent a) { check(relation::less_equal, 0, a); }
   /// As people read it.
   virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
 
@@ -115,6 +115,9 @@ VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
 }
 } // namespace detail
 
+VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
+  if (!decide(is, a, b)) throw value_error("varve: check: the relation does not hold");
+}
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
   if (!detail::holds(is, a.number(), b.number())) throw value_error("varve: check: the relation does not hold");

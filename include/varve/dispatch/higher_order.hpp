@@ -215,6 +215,15 @@ private:
   std::atomic<rule*> rules_{nullptr};
 };
 
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_eager_gradient(char const* op, char const* mode) {
+  throw autograd_error((std::string("varve: ") + op +
+                        ": an operand requires a gradient of eager autograd, which under " + mode +
+                        " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
+                        "program, or detach the operand")
+                           .c_str());
+}
+} // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
 boxed_args boxed_hop::operator()(boxed_args const& x) const {
@@ -249,6 +258,10 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   popped const p(stack);
   layer& mode = p.top();
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
+  if (traces || mode.kind->process_custom)   // takes the call whole, which eager autograd above it does not
+    for (auto const& t : x)
+      if (t.defined() && t.requires_grad() && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality))
+        detail::refuse_eager_gradient(name_, mode.kind->name);
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
   if (!r && !mode.kind->process_hop)
@@ -258,7 +271,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   for (auto const& f : op.functions)
     inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
       key_guard const as_before(this_thread_state.included, done);
-      if (!sees) return f(a); // the rule says whether the mode is on
+      if (!sees) return f(a);                  // the rule says whether the mode is on
       detail::reentered const on(stack, mode); // what the functions do is seen by the mode, as on static values
       return f(a);
     });

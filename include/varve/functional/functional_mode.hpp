@@ -46,6 +46,10 @@ public:
       throw value_error(
           "varve: functional_mode: to_functional_tensor: the tensor is a functional one already; take its "
           "value by from_functional_tensor first");
+    if (t.is_wrapped())
+      throw transform_error(
+          "varve: functional_mode: to_functional_tensor: the tensor is seen through a transform, which "
+          "is above the mode; make it functional outside, and pass it as an argument");
     T const plain = t.requires_grad() ? T(t.alias()) : t;
     T const r = wrap(plain);
     mirror_autograd_meta(t, r);
@@ -101,6 +105,8 @@ private:
                              "to_functional_tensor, or use the functional operator (FN-23)")
                                 .c_str());
   }
+  /// What eager autograd recorded of the function of a higher-order operator leads into that.
+  static bool loses_gradient(tensor const& t) { return t.requires_grad(); }
   nothing inside() const { return {}; } // functions of a call put the mode back by themselves
   nothing below() const { return {}; }
 

@@ -38,6 +38,8 @@ struct functional_fn {
             (std::string("varve: ") + who +
              ": the function writes into one of its operands, or a view of it; return the new value instead")
                 .c_str());
+    for (auto const& t : y)
+      if (t.defined() && in.loses_gradient(t)) refuse_eager_gradient(who, "functional_mode");
     if (returned) find_returned(in, closed, y);
     [[maybe_unused]] auto const off = in.below();
     return in.open_functional(y);

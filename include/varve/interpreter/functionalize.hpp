@@ -40,6 +40,7 @@ struct functionalize_interpreter : dynamic_level, detail::functional_core<T, fun
     return r;
   }
   void check_write(boxed_op const& op, boxed_args const& x) const { detail::check_write_at_level(*self, op, x); }
+  static constexpr bool loses_gradient(tensor const&) { return false; }
   /// Around functions of a higher-order operator that it handed down, and around what it hands down itself.
   detail::reentered inside() const { return {this_thread_state.transforms, *self}; }
   lowered below() const { return {}; }

@@ -71,13 +71,13 @@ struct make_fx_function {
     l.apart = On::apart;
     return trace(values, l, [](auto const&...) {}, x...);
   }
-  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
-  /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
-  /// the function returned, which may be nothing.
+  /// The same, as a transform, of a function that captures tensors: these are collected, as inputs behind the
+  /// arguments, each once. It runs on copies, and the generator is put back: what it writes and draws, the graph will.
+  /// `returned` is told what the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     On const values(how);
-    trace_layer l(On::host());
+    trace_layer l; // not below autograd, which would take what is written into captured tensors for done
     l.captures = &captured;
     l.apart = true;
     generator_guard const as_before(default_generator);

@@ -131,9 +131,15 @@ struct trace_layer : layer {
   void called(int node, bool grad_mode);
   /// A value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node);
-  /// ... that a higher-order operator or custom function gave: of a mode a fresh one, since functions may return what
-  /// they were given.
-  tensor wrap_result(tensor const& v, int node) { return wrap(is_mode() ? value_of(v) : v, node); }
+  /// ... that a higher-order operator or custom function gave: of a mode another one than they were given, which
+  /// functions may return.
+  tensor wrap_result(tensor const& v, int node) {
+    if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
+    return wrap(distinct(v), node);
+  }
+  tensor distinct(tensor const& v) const {
+    return is_mode() && known_node(v) >= 0 ? below([&] { return twin(v); }) : v;
+  }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
   bool is_mine(tensor const& t) const;
@@ -249,10 +255,13 @@ private:
   void sweep();
   /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
   int known_node(tensor const& t) const;
+  int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
+  int from_outside(tensor const& t, int node);
 
   std::vector<int> captured_; // pairs of an index in `captures` and its node
-  boxed_args literals_;       // tensors that the function made of C++ values
-  std::vector<int> literal_nodes_;
+  boxed_args originals_;      // arguments of which it runs on an alias
+  boxed_args found_;          // of a mode: literals and captured tensors
+  std::vector<int> found_nodes_;
   std::vector<std::pair<extent, int>> told_;         // symbols, and the nodes that they are numbers of
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
@@ -263,6 +272,7 @@ private:
   generator drawn_ = default_generator; // as the trace left it
   bool ambient_ = is_grad_enabled();    // as the trace began
 
+  tensor stand_in(tensor const& t);
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
@@ -362,7 +372,11 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
                                          "traced; return only tensors that hold something");
   if (is_mode()) {
-    if (int const n = known_node(t); n >= 0) return n;
+    int n = exact_node(t);
+    bool by_outer = false;
+    for (trace_layer const* l = outer; l && n < 0; l = l->outer) by_outer = by_outer || l->exact_node(t) >= 0;
+    if (n < 0 && !by_outer) n = known_node(t);
+    if (n >= 0) return n;
   } else if (is_mine(t)) {
     return static_cast<int>(t.extra().item<std::int64_t>());
   }
@@ -373,7 +387,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
     refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
-  if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+  if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
   if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -386,12 +400,14 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   }
   captured_.push_back(at);
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
-  return captured_.back();
+  return from_outside(t, captured_.back());
+}
+VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
+  if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
+  return node;
 }
 /// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
 VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
-  for (int k = 0; k < literals_.size(); ++k)
-    if (literals_[k].is(t)) return literal_nodes_[static_cast<std::size_t>(k)];
   tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
   if (!value.defined()) return -1;
   int n = -1;
@@ -402,18 +418,26 @@ VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
     n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
                      meta_of(t));
   });
-  literals_.push_back(t);
-  literal_nodes_.push_back(n);
-  return n;
+  return from_outside(t, n);
 }
 VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
+}
+VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
+  if (auto const at = known_.find(t.id()->store); at != known_.end())
+    for (known_value const& k : at->second)
+      if (k.value.is(t)) return k.node;
+  for (int k = 0; k < found_.size(); ++k)
+    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
+  return -1;
 }
 VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   auto const at = known_.find(t.id()->store);
   if (at == known_.end()) return -1;
   for (known_value const& k : at->second)
     if (k.value.is(t)) return k.node;
+  for (auto const& o : originals_)
+    if (o.is(t)) return -1; // captured
   auto const lies_alike = [](layout const& a, layout const& b) {
     return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
   };
@@ -463,10 +487,20 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
   for (auto const& t : x) r.push_back(real(t));
   return r;
 }
+/// What a mode runs on for an argument: another tensor than that, which the function may capture as well. Where it runs
+/// on the values themselves it lies in the same memory.
+VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& t) {
+  tensor const value = value_of(t);
+  if (apart) return value.shares_storage(t) || known_node(value) >= 0 ? below([&] { return twin(value); }) : value;
+  if (known_node(t) >= 0) return below([&] { return twin(t); });
+  originals_.push_back(t);
+  tensor const r = t.alias();
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
   if (!copies) outside_.push_back(t);
-  tensor value = value_of(t);
-  if (is_mode() && known_node(value) >= 0) value = below([&] { return twin(value); });
+  tensor const value = is_mode() ? stand_in(t) : value_of(t);
   return wrap(value, builder.input({t.dtype(), value.sizes()}));
 }
 VARVE_LIBRARY std::vector<int> trace_layer::captured() const {

@@ -30,7 +30,11 @@ inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o
 inline bool tensor::requires_grad() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
-  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
+  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history)
+    // A view that was made where nothing was recorded has no part in it until the memory is written into.
+    if ((block_->origin != detail::view_origin::no_grad && block_->origin != detail::view_origin::inference) ||
+        is_overtaken())
+      return true;
   if (block_->history) return true;
   return is_wrapped() && inner().requires_grad();
 }
