@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/custom/boxed_custom_function.hpp>
+#include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/trace/region.hpp>
 
@@ -160,6 +161,10 @@ boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const
     return around.beneath([&] { return call_custom<>(f, real); });
   }
   around.require_kept();
+  if (around.is_mode() && is_user_mode_active())
+    refuse::argument_is_invalid(f->name(), "a custom function is called under a mode in a function that is traced: the "
+                                           "graph would keep the call, and not what the mode does to its operators; "
+                                           "call it outside of the mode");
   return custom_call_tracer<T>(around, f, x).run();
 }
 } // namespace detail

@@ -72,8 +72,7 @@ public:
   using on_fake_values<Mode>::host, on_fake_values<Mode>::literal;
   static constexpr bool apart = true;
   explicit on_symbolic_values(options const& how)
-      : on_fake_values<Mode>(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {
-  }
+      : on_fake_values<Mode>(own_options(this)), how_(how), before_(std::exchange(at_work, this)) {}
   ~on_symbolic_values() { at_work = before_; }
   template <class T>
   static T value(T const& t) {
@@ -100,6 +99,14 @@ public:
   }
 
 private:
+  /// Tensors of another fake mode have sizes of their own.
+  static fake_mode_options own_options(shape_environment* e) {
+    if (on_fake_values<Mode>::mode_at_work())
+      throw dispatch_error(
+          "varve: make_fx: a trace on symbolic sizes inside of another one, or under another fake_mode "
+          "cannot have sizes of its own; use tracing::fake there");
+    return {.environment = e};
+  }
   static inline thread_local on_symbolic_values* at_work = nullptr;
   options const& how_;
   on_symbolic_values* before_;

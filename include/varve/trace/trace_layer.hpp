@@ -272,7 +272,7 @@ private:
   generator drawn_ = default_generator; // as the trace left it
   bool ambient_ = is_grad_enabled();    // as the trace began
 
-  tensor stand_in(tensor const& t);
+  tensor stand_in(tensor const& of);
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
@@ -489,7 +489,8 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
 }
 /// What a mode runs on for an argument: another tensor than that, which the function may capture as well. Where it runs
 /// on the values themselves it lies in the same memory.
-VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& t) {
+VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
+  tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
   tensor const value = value_of(t);
   if (apart) return value.shares_storage(t) || known_node(value) >= 0 ? below([&] { return twin(value); }) : value;
   if (known_node(t) >= 0) return below([&] { return twin(t); });
