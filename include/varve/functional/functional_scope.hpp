@@ -11,13 +11,10 @@
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
 namespace varve::detail {
 
-/// Which operands the functions of a call return, or views of them, and which results so lie in memory of others.
+/// What lies in one memory of the results of a call: result k with operand i, with a captured value, with result j.
 struct returned_memories {
-  std::vector<bool> operands, results;
-  static void mark(std::vector<bool>& of, int k) {
-    if (static_cast<int>(of.size()) <= k) of.resize(static_cast<std::size_t>(k) + 1);
-    of[static_cast<std::size_t>(k)] = true;
-  }
+  std::vector<std::pair<int, int>> operands, results;
+  std::vector<std::pair<int, tensor>> captured;
 };
 /// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
 template <class Host>
@@ -51,13 +48,11 @@ private:
     for (int k = 0; k < y.size(); ++k) {
       if (!y[k].defined() || !in.mine(y[k])) continue;
       bool const captured = in.is_captured(y[k]);
-      if (captured) in.refuse_writes(y[k], who), returned->mark(returned->results, k);
+      if (captured) returned->captured.push_back({k, y[k]});
       for (int i = 0; i < x.size() && !captured; ++i)
-        if (x[i].defined() && in.share_memory(x[i], y[k]))
-          returned->mark(returned->operands, i), returned->mark(returned->results, k);
+        if (x[i].defined() && in.share_memory(x[i], y[k])) returned->operands.push_back({k, i});
       for (int j = 0; j < k; ++j)
-        if (y[j].defined() && in.mine(y[j]) && in.share_memory(y[j], y[k]))
-          returned->mark(returned->results, j), returned->mark(returned->results, k);
+        if (y[j].defined() && in.mine(y[j]) && in.share_memory(y[j], y[k])) returned->results.push_back({k, j});
     }
   }
 };
@@ -72,12 +67,10 @@ boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args cons
   [[maybe_unused]] auto const off = in.below();
   boxed_args const y = in.wrap(call.with(std::move(functions))(in.open_functional(x)));
   if (!returned) return y;
-  auto const refuse = [&](std::vector<bool> const& shared, boxed_args const& all, int first) {
-    for (int k = 0; k < static_cast<int>(shared.size()) && first + k < all.size(); ++k)
-      if (shared[static_cast<std::size_t>(k)] && in.mine(all[first + k])) in.refuse_writes(all[first + k], call.name());
-  };
-  refuse(returned->results, y, 0);
-  refuse(returned->operands, x, 1); // behind a predicate, or the state of the generator
+  for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
+    if (in.mine(x[1 + i])) in.lie_in(y[k], x[1 + i], call.name());
+  for (auto const& [k, t] : returned->captured) in.lie_in(y[k], t, call.name());
+  for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
   return y;
 }
 /// The host that a layer of `functionalize` is.

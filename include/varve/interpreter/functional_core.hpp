@@ -104,6 +104,13 @@ struct functional_core {
   /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
   static void refuse_writes(tensor const& t, char const* who) { Host::alias_of(t).memory->returned_by = who; }
 
+  /// ... and what it holds is what it was only as long as nobody writes into the memory of `x`.
+  static void lie_in(tensor const& t, tensor const& x, char const* who) {
+    refuse_writes(t, who);
+    auto const& m = Host::alias_of(x).memory;
+    Host::alias_of(t).memory->lies_in.push_back({m, m->generation});
+  }
+
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }
 

@@ -74,6 +74,11 @@ struct functional_memory {
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
+  struct source {
+    std::shared_ptr<functional_memory> memory;
+    std::uint64_t generation;
+  };
+  std::vector<source> lies_in{}; // memory that it may lie in, as it was when it was returned
   std::vector<update> pending{};
   owner_lock reading{};
 
@@ -95,8 +100,10 @@ struct functional_memory {
     without_grad += !is_grad_enabled();
     recorded = recorded || this_thread_state.grad_mode;
   }
-  /// Before a read whose value has the gradient that was there before.
+  /// Before a read: its value is that of now, with the gradient of now.
   void check_read(view_step const* at) const {
+    for (source const& s : lies_in)
+      if (s.memory->generation != s.generation) refuse_overtaken(returned_by);
     if (hidden && is_grad_enabled() && !is_detached(at))
       refuse_hidden(
           "a value that has a derivative is read after it was written in no_grad mode or through detach, which left "
@@ -132,6 +139,11 @@ private:
           (tangents && t.extra().defined() && is_floating(t.extra().dtype())))
         return true;
     return t.requires_grad();
+  }
+  [[noreturn]] VARVE_COLD static void refuse_overtaken(char const* who) {
+    throw transform_error((std::string("varve: functionalize: what ") + who +
+                           " returned may lie in memory that was written into since; clone it there")
+                              .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());
