@@ -47,6 +47,10 @@ TEST_CASE("vmap: axes that an argument or a result does not have", "[transform][
 TEST_CASE("vmap: of a constant", "[transform][vmap][TR-S12]") {
   tensor const x = counted({3}), pi = from({3.14}, {});
   CHECK(elements(vv::vmap([&](tensor const&) { return pi; })(x)) == std::vector<double>{3.14, 3.14, 3.14});
+  auto const number = [](auto const& v) { return std::pair(3.14, v); };
+  CHECK(elements(vv::vmap(number)(x).first) == std::vector<double>{3.14, 3.14, 3.14});
+  static_assert(vv::vmap(number)(vv::array<double, 3>{}).first.data[2] == 3.14);
+  CHECK(std::get<0>(vv::fuse(vv::vmap(number))(vv::array<double, 3>{})).data[2] == 3.14);
 }
 
 TEST_CASE("vmap: an in-place operator writes into the very argument", "[transform][vmap][in_place][TR-S13]") {
