@@ -384,6 +384,45 @@ TEST_CASE("cond: a trace refuses to write where a branch may have returned an op
   as_it_is(written_after(passes, keeps)), as_it_is(written_after(a_view, keeps)); // nobody reads it afterwards
 }
 
+namespace {
+struct unchanged : vv::function<unchanged> {
+  static tensor forward(tensor x) { return x; }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, auto g) { return g; }
+};
+struct first_row : vv::function<first_row> {
+  static tensor forward(tensor x) { return vv::select(x, 0, 0); }
+  static auto setup_context(auto c, auto const& in, auto const&) { return c.save_for_backward(std::get<0>(in)); }
+  static auto backward(auto& c, auto g) { return vv::zeros_like(std::get<0>(c.saved())) + g; }
+};
+} // namespace
+
+TEST_CASE("custom functions and checkpoints that return an operand: the same in a trace",
+          "[hop][functionalize][function][exception]") {
+  tensor const x = counted({2, 2}) + 1.0;
+  auto const overtaken = [](auto const& call) {
+    return [=](tensor const& v) {
+      tensor const own = v * 1.0, y = call(own);
+      vv::add_(own, 1.0);
+      return tensor(y * 1.0);
+    };
+  };
+  auto const refused = [&](auto const& call, char const* name) {
+    auto const f = overtaken(call);
+    CHECK_THROWS_WITH(vv::make_fx(vv::functionalize(f))(x), ContainsText(name) && ContainsText("written into since"));
+    CHECK_THROWS_WITH(vv::functionalize(vv::make_fx(f)(x)), ContainsText("written into since"));
+    CHECK(vv::this_thread_state.quiet());
+  };
+  auto const identity = [](tensor const& v) { return tensor(unchanged::apply(v)); };
+  auto const row = [](tensor const& v) { return tensor(first_row::apply(v)); };
+  auto const again = [](tensor const& v) { return tensor(vv::checkpoint([](tensor const& u) { return u; }, v)); };
+  refused(identity, "unchanged"), refused(row, "first_row"), refused(again, "wrap_activation_checkpoint");
+  CHECK_THROWS_WITH(vv::functionalize(overtaken(row))(x), ContainsText("first_row returned"));
+  CHECK(same(vv::functionalize(overtaken(identity))(x), x + 1.0));
+  CHECK(same(vv::compile(overtaken(identity))(x), x + 1.0)); // inlined, for values alone
+  CHECK(same(vv::compile(overtaken(row))(x), at(x, 0) + 1.0));
+}
+
 TEST_CASE("scan: what its step returns twice are two results", "[hop][scan][functionalize][MA-S04]") {
   tensor const x = counted({3, 2});
   auto const f = [](tensor const& v) {

@@ -118,15 +118,15 @@ private:
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
     }
     if (nd.op == &getitem_handle) returned_[at(n)] = returned_[at(operand(nd, 0))];
-    else if (nd.op->kind == op_kind::hop && may_return_operands(*nd.op)) find_shared(n);
+    else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
   }
-  /// A loop gives copies; a branch, and a call, may give what they took.
-  static constexpr bool may_return_operands(op_handle const& op) {
+  /// A loop gives copies; a branch, a call and a custom function may give what they took.
+  static constexpr bool may_return_operands(node const& nd) {
     constexpr char cond[] = "cond";
     int k = 0;
-    while (k < 5 && op.name[k] == cond[k]) ++k;
-    return op.is_call || (op.own && k == 5);
+    while (k < 5 && nd.op->name[k] == cond[k]) ++k;
+    return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
   }
   /// The node of a function that makes the memory of another one of it.
   constexpr int maker(int n) const {
@@ -147,9 +147,10 @@ private:
       for (int k = 0; k < f.result_count; ++k) {
         int const made_by = maker(g_.results[at(f.result_first + k)]);
         node const& by = old(made_by);
-        if (by.op->kind == op_kind::placeholder) lies_in(1 + static_cast<int>(by.value));
-        if (by.op->kind == op_kind::hop && may_return_operands(*by.op)) // of functions in it: whatever they took
-          for (int i = 1; i < nd.count; ++i) lies_in(i);
+        int const first = nd.function < 0; // behind a predicate, or the state of the generator
+        if (by.op->kind == op_kind::placeholder) lies_in(first + static_cast<int>(by.value));
+        if (by.regions_count > 0 && may_return_operands(by)) // of functions in it: whatever they took
+          for (int i = first; i < nd.count; ++i) lies_in(i);
         for (int j = 0; j < k && by.op->kind != op_kind::hop; ++j)
           if (maker(g_.results[at(f.result_first + j)]) == made_by) returned_[at(n)] = 1;
       }
@@ -162,14 +163,16 @@ private:
   }
   constexpr void check_overtaken(int b) const {
     if (overtaken_[at(old(b).op == &getitem_handle ? operand(old(b), 0) : b)])
-      refuse::argument_is_invalid("functionalize", "what a branch of cond or a checkpoint returned may lie in memory "
-                                                   "that was written into since; let it return a copy, clone(x)");
+      refuse::argument_is_invalid("functionalize",
+                                  "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
+                                  "that was written into since; let it return a copy, clone(x)");
   }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
     if (returned_[at(b)])
-      refuse::argument_is_invalid(nd.op->name, "what a branch of cond or a checkpoint returns may lie in the memory "
-                                               "that is written into; let it return a copy, clone(x)");
+      refuse::argument_is_invalid(
+          nd.op->name, "what a branch of cond, a checkpoint or a custom function returns may lie in the memory "
+                       "that is written into; let it return a copy, clone(x)");
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
