@@ -148,6 +148,27 @@ TEST_CASE("jacobians: in chunks", "[transform][jacobian][TR-S32]") {
   for (index_t n : {0, -2}) CHECK_THROWS_WITH(vv::chunk_size{n}, ContainsText("chunk"));
 }
 
+namespace {
+struct counts_backwards : vv::function<counts_backwards> { // a backward that vmap refuses
+  static constexpr bool generate_vmap_rule = true;
+  static auto forward(auto x) { return x * 1.0; }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, auto g) {
+    auto const places = vv::nonzero(g); // of a unit vector
+    CHECK(places.sizes()[0] == 1);
+    return g;
+  }
+};
+} // namespace
+
+TEST_CASE("jacobians: in chunks of one where vmap refuses", "[transform][jacobian][exception][TR-S33]") {
+  tensor const x = counted({3});
+  auto const f = [](tensor const& v) { return tensor(counts_backwards::apply(v)); };
+  CHECK(agree(vv::jacrev(f, vv::chunk_size{1})(x), vv::eye(3, dtype::float64)));
+  CHECK_THROWS_WITH(vv::jacrev(f, vv::chunk_size{2})(x), ContainsText("vmap"));
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("jacobians: beside an argument that is a plain number", "[transform][jacobian][TR-S35]") {
   tensor const x = counted({3, 3}), unit = vv::reshape(vv::eye(9, dtype::float64), dims{3, 3, 3, 3});
   auto const f = [](auto const& v, int k) { return v + k; };
