@@ -61,6 +61,23 @@ TEST_CASE("cond: operands of which one asks for no gradient", "[hop][cond][CD-S0
   }
 }
 
+TEST_CASE("cond: branches that return plain numbers", "[hop][cond][graph][CD-S11]") {
+  auto const f = [](tensor const& v) {
+    return vv::cond(vv::gt(vv::sum(v), 0.0), [](tensor const&) { return 3; }, [](tensor const&) { return 5; }, v);
+  };
+  auto const alike = [](tensor const& v) {
+    return vv::cond(vv::gt(vv::sum(v), 0.0), [](tensor const&) { return 3; }, [](tensor const&) { return 3; }, v);
+  };
+  tensor const x = counted({2}), y = vv::neg(x);
+  auto const g = vv::make_fx(f)(x);
+  for (tensor const& v : {x, y}) {
+    CHECK(f(v).item<index_t>() == (vv::sum(v).item<double>() > 0 ? 3 : 5));
+    CHECK(vv::interpret(g, vv::boxed_args(v))[0].item<index_t>() == f(v).item<index_t>());
+    CHECK(vv::compile(f)(v).item<index_t>() == f(v).item<index_t>());
+    CHECK(alike(v).item<index_t>() == 3);
+  }
+}
+
 TEST_CASE("cond: compiled, its branches read captured tensors as they are at each call", "[hop][cond][CD-S17]") {
   tensor const a = vv::ones({2, 3}, dtype::float64), b = a + 1.0, x = counted({2, 3});
   auto const f = [&](tensor const& v) {
