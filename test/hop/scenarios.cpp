@@ -2,6 +2,7 @@
 // Scenarios of cond, loops and what their functions may do (docs/scenarios.md) that no other test is about.
 #include "../sample/loop.hpp"
 
+#include <varve/fake.hpp>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -438,6 +439,51 @@ TEST_CASE("custom functions and checkpoints that return an operand: the same in 
   CHECK(same(vv::functionalize(overtaken(identity))(x), x + 1.0));
   CHECK(same(vv::compile(overtaken(identity))(x), x + 1.0)); // inlined, for values alone
   CHECK(same(vv::compile(overtaken(row))(x), at(x, 0) + 1.0));
+}
+
+TEST_CASE("a function that returns what it was given leaves that what it is, in a trace",
+          "[hop][cond][function][make_fx]") {
+  auto const captured = [](tensor const& v) {
+    tensor const w = v * 1.0;
+    tensor const y = vv::cond(
+        vv::gt(vv::sum(v), 0.0), [&](tensor const&) { return w; }, [](tensor const& u) { return tensor(u * 2.0); }, v);
+    return tensor(w * 10.0 + y);
+  };
+  auto const operand = [](tensor const& v) {
+    tensor const w = v * 1.0;
+    tensor const y = vv::cond(
+        vv::gt(vv::sum(v), 0.0), [](tensor const& u) { return u; }, [](tensor const& u) { return tensor(u * 2.0); }, w);
+    return tensor(w * 10.0 + y);
+  };
+  auto const written = [](tensor const& v) {
+    tensor const w = v * 1.0;
+    tensor const y = vv::cond(
+        vv::gt(vv::sum(v), 0.0), [](tensor const& u) { return u; }, [](tensor const& u) { return tensor(u * 2.0); }, w);
+    vv::add_(w, 1.0);
+    return tensor(y * 1.0);
+  };
+  tensor const x = counted({2}) + 1.0, y = vv::neg(x);
+  auto const check = [&](auto const& f) {
+    for (tensor const& at : {x, y})
+      for (auto const& g : {vv::make_fx(f)(at), vv::make_fx(f, vv::tracing::fake)(at)})
+        for (tensor const& v : {x, y}) CHECK(same(vv::interpret(g, vv::boxed_args(v))[0], f(v)));
+  };
+  check(captured), check(operand), check(written);
+  auto const fast = vv::compile(captured);
+  for (tensor const& v : {x, y}) CHECK(same(fast(v), captured(v)));
+  // what a custom function returned is used there alone: its derivative is not that of all uses
+  auto const through = [](tensor const& v) {
+    tensor const w = v * 1.0, u = first_row::apply(vv::stack(std::vector{w, w}, 0)), same_w = unchanged::apply(w);
+    return tensor(w * 10.0 + u + same_w);
+  };
+  for (auto const& g : {vv::make_fx(through)(x), vv::make_fx(through, vv::tracing::fake)(x)}) {
+    int products = 0;
+    for (auto const& n : g)
+      if (n.op == &vv::handle<vv::mul_t> && n.count == 2)
+        products += g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n.first)])].function < 0;
+    CHECK(products >= 2); // of v and of w, not of what the function gave
+    CHECK(same(vv::interpret(g, vv::boxed_args(y))[0], through(y)));
+  }
 }
 
 TEST_CASE("scan: what its step returns twice are two results", "[hop][scan][functionalize][MA-S04]") {
