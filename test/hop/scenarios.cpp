@@ -434,6 +434,23 @@ TEST_CASE("custom functions and checkpoints that return an operand: the same in 
   auto const identity = [](tensor const& v) { return tensor(unchanged::apply(v)); };
   auto const row = [](tensor const& v) { return tensor(first_row::apply(v)); };
   auto const again = [](tensor const& v) { return tensor(vv::checkpoint([](tensor const& u) { return u; }, v)); };
+  auto const twice = [](tensor const& v) { // one after the other, and one in the other
+    auto const keeps = [](tensor const& u) {
+      return vv::cond(
+          vv::gt(vv::sum(u), 0.0), [](tensor const& w) { return w; }, [](tensor const& w) { return tensor(w * 2.0); },
+          u);
+    };
+    return tensor(keeps(keeps(v)));
+  };
+  auto const nested = [](tensor const& v) {
+    auto const inner = [](tensor const& u) {
+      return vv::cond(
+          vv::gt(vv::sum(u), 1.0), [](tensor const& w) { return w; }, [](tensor const& w) { return tensor(w * 2.0); },
+          u);
+    };
+    return tensor(vv::cond(vv::gt(vv::sum(v), 0.0), inner, [](tensor const& u) { return tensor(u * 2.0); }, v));
+  };
+  refused(twice, "cond"), refused(nested, "cond");
   refused(identity, "unchanged"), refused(row, "first_row"), refused(again, "wrap_activation_checkpoint");
   CHECK_THROWS_WITH(vv::functionalize(overtaken(row))(x), ContainsText("first_row returned"));
   CHECK(same(vv::functionalize(overtaken(identity))(x), x + 1.0));

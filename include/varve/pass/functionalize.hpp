@@ -156,13 +156,19 @@ private:
       }
     }
   }
-  /// After a write into memory: what was returned and may lie in it is not what it was.
+  /// The call that gave a value, which one of several results shows.
+  constexpr int given_by(int n) const { return old(n).op == &getitem_handle ? operand(old(n), 0) : n; }
+  /// After a write into memory: what was returned and may lie in it is not what it was, nor what that was given to.
   constexpr void overtake(int b) {
-    for (std::size_t k = 0; k < sources_.size(); k += 2)
-      if (sources_[k + 1] == b) overtaken_[at(sources_[k])] = 1;
+    for (std::size_t k = 0; k < sources_.size(); k += 2) {
+      int const n = sources_[k], in = sources_[k + 1];
+      if ((in != b && given_by(in) != b) || overtaken_[at(n)]) continue;
+      overtaken_[at(n)] = 1;
+      overtake(n);
+    }
   }
   constexpr void check_overtaken(int b) const {
-    if (overtaken_[at(old(b).op == &getitem_handle ? operand(old(b), 0) : b)])
+    if (overtaken_[at(given_by(b))])
       refuse::argument_is_invalid("functionalize",
                                   "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
                                   "that was written into since; let it return a copy, clone(x)");
