@@ -24,7 +24,7 @@ void check_for_all_sizes(F const& f, index_t least = 2) {
   for (index_t n : {least, least + 1, index_t(5), index_t(11)})
     for (index_t columns : {2, 3, 7}) {
       tensor const x = rows(n, columns);
-      CHECK(elements(vv::interpret(g, boxed_args(x))[0]) == elements(f(x)));
+      CHECK(difference(vv::interpret(g, boxed_args(x))[0], f(x), 1e-14) == "");
     }
 }
 } // namespace

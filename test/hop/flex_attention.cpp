@@ -281,6 +281,13 @@ TEST_CASE("flex_attention: block masks tell their blocks and can be joined", "[h
         std::vector<double>{1, 0, 0, 1, 1, 0, 1, 0, 1});
   CHECK(everywhere(vv::create_mask(vv::noop_mask, vv::dims{2, 2, 2, 2})));
 
+  // plain numbers and truth values, the same at every position
+  auto const always = [](auto const&...) { return true; };
+  auto const no_score = [](auto const&...) { return 0.0; };
+  tensors const u;
+  tensor const mean = vv::flex_attention(u.k, u.k, u.v, no_score, vv::create_block_mask(always, 1, 1, S, S));
+  CHECK(agree(mean, vv::expand(vv::mean(u.v, vv::dims{2}, vv::keepdim), mean.sizes())));
+
   // a mask for longer sequences serves; a joined one in attention
   tensors const t;
   auto const longer = vv::create_block_mask(causal, vv::none, vv::none, 100, 200);

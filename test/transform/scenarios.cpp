@@ -47,6 +47,10 @@ TEST_CASE("vmap: axes that an argument or a result does not have", "[transform][
 TEST_CASE("vmap: of a constant", "[transform][vmap][TR-S12]") {
   tensor const x = counted({3}), pi = from({3.14}, {});
   CHECK(elements(vv::vmap([&](tensor const&) { return pi; })(x)) == std::vector<double>{3.14, 3.14, 3.14});
+  auto const number = [](auto const& v) { return std::pair(3.14, v); };
+  CHECK(elements(vv::vmap(number)(x).first) == std::vector<double>{3.14, 3.14, 3.14});
+  static_assert(vv::vmap(number)(vv::array<double, 3>{}).first.data[2] == 3.14);
+  CHECK(std::get<0>(vv::fuse(vv::vmap(number))(vv::array<double, 3>{})).data[2] == 3.14);
 }
 
 TEST_CASE("vmap: an in-place operator writes into the very argument", "[transform][vmap][in_place][TR-S13]") {
@@ -142,6 +146,27 @@ TEST_CASE("jacobians: in chunks", "[transform][jacobian][TR-S32]") {
   for (index_t n : {1, 2, 3, 4, 7, 10, 1000})
     CHECK(difference(vv::jacrev(f, vv::chunk_size{n})(x), vv::jacrev(f)(x), 1e-14) == "");
   for (index_t n : {0, -2}) CHECK_THROWS_WITH(vv::chunk_size{n}, ContainsText("chunk"));
+}
+
+namespace {
+struct counts_backwards : vv::function<counts_backwards> { // a backward that vmap refuses
+  static constexpr bool generate_vmap_rule = true;
+  static auto forward(auto x) { return x * 1.0; }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, auto g) {
+    auto const places = vv::nonzero(g); // of a unit vector
+    CHECK(places.sizes()[0] == 1);
+    return g;
+  }
+};
+} // namespace
+
+TEST_CASE("jacobians: in chunks of one where vmap refuses", "[transform][jacobian][exception][TR-S33]") {
+  tensor const x = counted({3});
+  auto const f = [](tensor const& v) { return tensor(counts_backwards::apply(v)); };
+  CHECK(agree(vv::jacrev(f, vv::chunk_size{1})(x), vv::eye(3, dtype::float64)));
+  CHECK_THROWS_WITH(vv::jacrev(f, vv::chunk_size{2})(x), ContainsText("vmap"));
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("jacobians: beside an argument that is a plain number", "[transform][jacobian][TR-S35]") {

@@ -72,6 +72,11 @@ public:
   /// Does result k lie in the memory of another one?
   bool is_shared(int k) const { return k < static_cast<int>(shared_.size()) && shared_[static_cast<std::size_t>(k)]; }
 
+  /// The operand in whose memory result k lies, unwritten; -1: none.
+  int operand_behind(int k) const {
+    return k < static_cast<int>(behind_.size()) ? behind_[static_cast<std::size_t>(k)] : -1;
+  }
+
 private:
   boxed_custom_function const& f() const { return *as_.f.f; }
   template <class Call>
@@ -89,19 +94,28 @@ private:
                                  " writes into an argument that it does not return; return it, marked dirty")
                                     .c_str());
       }
-      shared_.assign(written_.size(), false);
-      auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
-      for (int k = 0; k < y.size(); ++k)
-        for (int j = 0; j < y.size(); ++j)
-          if (j != k && is_seen(y[k]) && is_seen(y[j]) && functionalize_interpreter<T>::share_memory(y[k], y[j]))
-            shared_[static_cast<std::size_t>(k)] = true;
+      find_shared(in, y);
       return b.open(y);
     });
+  }
+  void find_shared(boxed_args const& in, boxed_args const& y) const {
+    shared_.assign(written_.size(), false);
+    behind_.assign(written_.size(), -1);
+    auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
+    auto const in_one_memory = [&](tensor const& a, tensor const& b) {
+      return is_seen(a) && is_seen(b) && functionalize_interpreter<T>::share_memory(a, b);
+    };
+    for (int k = 0; k < y.size(); ++k) {
+      for (int j = 0; j < y.size(); ++j)
+        if (j != k && in_one_memory(y[k], y[j])) shared_[static_cast<std::size_t>(k)] = true;
+      for (int i = 0; i < in.size(); ++i)
+        if (in_one_memory(y[k], in[i])) behind_[static_cast<std::size_t>(k)] = i;
+    }
   }
 
   mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
   // Of one call:
-  mutable std::vector<int> written_;
+  mutable std::vector<int> written_, behind_;
   mutable std::vector<dependent<bool, On>> shared_;
 };
 
@@ -124,6 +138,9 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
     if (same >= 0) r.push_back(x[same]);
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
+    int const behind = g->operand_behind(k);
+    if (same < 0 && y[k].defined() && behind >= 0 && in.mine(x[behind]))
+      in.lie_in(r[k], in.memory_of(x[behind]), f->name());
   }
   return r;
 }

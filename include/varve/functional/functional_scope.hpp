@@ -11,13 +11,11 @@
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
 namespace varve::detail {
 
-/// Which operands the functions of a call return, or views of them, and which results so lie in memory of others.
+/// What lies in one memory of the results of a call: result k with operand i, with a captured value, with result j.
+template <class Memory>
 struct returned_memories {
-  std::vector<bool> operands, results;
-  static void mark(std::vector<bool>& of, int k) {
-    if (static_cast<int>(of.size()) <= k) of.resize(static_cast<std::size_t>(k) + 1);
-    of[static_cast<std::size_t>(k)] = true;
-  }
+  std::vector<std::pair<int, int>> operands, results;
+  std::vector<std::pair<int, std::shared_ptr<Memory>>> captured;
 };
 /// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
 template <class Host>
@@ -25,7 +23,7 @@ struct functional_fn {
   Host const* host;
   boxed_function f;
   char const* who;
-  std::shared_ptr<returned_memories> returned;
+  std::shared_ptr<returned_memories<typename Host::memory>> returned;
   template <class P>
   P operator()(P const& x) const {
     Host const& in = *host;
@@ -50,15 +48,23 @@ private:
   void find_returned(Host const& in, P const& x, P const& y) const {
     for (int k = 0; k < y.size(); ++k) {
       if (!y[k].defined() || !in.mine(y[k])) continue;
-      bool const captured = in.is_captured(y[k]);
-      if (captured) in.refuse_writes(y[k], who), returned->mark(returned->results, k);
-      for (int i = 0; i < x.size() && !captured; ++i)
-        if (x[i].defined() && in.share_memory(x[i], y[k]))
-          returned->mark(returned->operands, i), returned->mark(returned->results, k);
-      for (int j = 0; j < k; ++j)
-        if (y[j].defined() && in.mine(y[j]) && in.share_memory(y[j], y[k]))
-          returned->mark(returned->results, j), returned->mark(returned->results, k);
+      for_each_memory(in, y[k], [&](auto const& m) {
+        bool operand = false;
+        for (int i = 0; i < x.size(); ++i)
+          if (x[i].defined() && in.memory_of(x[i]) == m) operand = true, returned->operands.push_back({k, i});
+        if (!operand && !m->is_writable()) returned->captured.push_back({k, m});
+        for (int j = 0; j < k; ++j)
+          if (y[j].defined() && in.mine(y[j]))
+            for_each_memory(in, y[j], [&](auto const& other) {
+              if (other == m) returned->results.push_back({k, j});
+            });
+      });
     }
+  }
+  template <class F>
+  static void for_each_memory(Host const& in, tensor const& t, F const& f) {
+    auto const& m = in.memory_of(t);
+    m->for_each_source(m, f);
   }
 };
 /// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
@@ -66,18 +72,17 @@ template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
   std::string_view const name(call.name()); // of those whose functions' results are not copied, as a loop's are
   bool const passes = name == "cond" || name == "wrap_activation_checkpoint";
-  std::shared_ptr<returned_memories> const returned = passes ? std::make_shared<returned_memories>() : nullptr;
+  using memories = returned_memories<typename Host::memory>;
+  std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
   std::vector<boxed_function> functions;
   for (auto const& f : call.functions) functions.push_back(functional_fn<Host>{&in, f, call.name(), returned});
   [[maybe_unused]] auto const off = in.below();
   boxed_args const y = in.wrap(call.with(std::move(functions))(in.open_functional(x)));
   if (!returned) return y;
-  auto const refuse = [&](std::vector<bool> const& shared, boxed_args const& all, int first) {
-    for (int k = 0; k < static_cast<int>(shared.size()) && first + k < all.size(); ++k)
-      if (shared[static_cast<std::size_t>(k)] && in.mine(all[first + k])) in.refuse_writes(all[first + k], call.name());
-  };
-  refuse(returned->results, y, 0);
-  refuse(returned->operands, x, 1); // behind a predicate, or the state of the generator
+  for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
+    if (in.mine(x[1 + i])) in.lie_in(y[k], in.memory_of(x[1 + i]), call.name());
+  for (auto const& [k, m] : returned->captured) in.lie_in(y[k], m, call.name());
+  for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
   return y;
 }
 /// The host that a layer of `functionalize` is.

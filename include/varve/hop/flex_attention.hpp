@@ -21,7 +21,7 @@ constexpr void check_attention_shapes(dims const& q, dims const& k, dims const& 
   if (q[3] != k[3]) refuse::shapes_do_not_match("flex_attention (features of query and key)", q, k);
   if (k[0] != v[0] || k[1] != v[1] || k[2] != v[2])
     refuse::shapes_do_not_match("flex_attention (batch, heads or length of key and value)", k, v);
-  if (enable_gqa ? k[1] == 0 || q[1] % k[1] != 0 : q[1] != k[1])
+  if (enable_gqa && k[1] != 0 ? q[1] % k[1] != 0 : q[1] != k[1])
     refuse::shapes_do_not_match(enable_gqa ? "flex_attention (heads of the query must be a multiple of the key's)"
                                            : "flex_attention (heads; enable_gqa allows fewer of key and value)",
                                 q, k);

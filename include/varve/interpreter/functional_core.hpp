@@ -99,10 +99,18 @@ struct functional_core {
     return Host::alias_of(a).memory == Host::alias_of(b).memory;
   }
 
-  /// Was its memory there before the function of a higher-order operator that runs?
-  static bool is_captured(tensor const& t) { return !Host::alias_of(t).memory->is_writable(); }
   /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
   static void refuse_writes(tensor const& t, char const* who) { Host::alias_of(t).memory->returned_by = who; }
+
+  /// ... and what it holds is what it was only as long as nobody writes into another memory.
+  static void lie_in(tensor const& t, std::shared_ptr<memory> const& m, char const* who) {
+    refuse_writes(t, who);
+    auto& sources = Host::alias_of(t).memory->lies_in;
+    for (auto const& s : sources)
+      if (s.memory == m) return;
+    sources.push_back({m, m->generation});
+  }
+  static std::shared_ptr<memory> const& memory_of(tensor const& t) { return Host::alias_of(t).memory; }
 
   /// Did autograd see any of that?
   static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }

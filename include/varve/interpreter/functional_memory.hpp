@@ -74,6 +74,11 @@ struct functional_memory {
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
+  struct source {
+    std::shared_ptr<functional_memory> memory;
+    std::uint64_t generation;
+  };
+  std::vector<source> lies_in{}; // memory that it may lie in, as it was when it was returned
   std::vector<update> pending{};
   owner_lock reading{};
 
@@ -82,6 +87,12 @@ struct functional_memory {
         recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
+  /// Calls `f` with a memory and all that it may lie in.
+  template <class F>
+  static void for_each_source(std::shared_ptr<functional_memory> const& m, F const& f) {
+    f(m);
+    for (source const& s : m->lies_in) for_each_source(s.memory, f);
+  }
   /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
   /// which no value says that is made from what was written (FN-15).
   void commit(T const& value, view_chain const& at, layout const& shown) {
@@ -95,8 +106,9 @@ struct functional_memory {
     without_grad += !is_grad_enabled();
     recorded = recorded || this_thread_state.grad_mode;
   }
-  /// Before a read whose value has the gradient that was there before.
+  /// Before a read: its value is that of now, with the gradient of now.
   void check_read(view_step const* at) const {
+    if (!lies_in.empty()) check_sources(returned_by);
     if (hidden && is_grad_enabled() && !is_detached(at))
       refuse_hidden(
           "a value that has a derivative is read after it was written in no_grad mode or through detach, which left "
@@ -132,6 +144,17 @@ private:
           (tangents && t.extra().defined() && is_floating(t.extra().dtype())))
         return true;
     return t.requires_grad();
+  }
+  void check_sources(char const* who) const {
+    for (source const& s : lies_in) {
+      if (s.memory->generation != s.generation) refuse_overtaken(who);
+      s.memory->check_sources(who);
+    }
+  }
+  [[noreturn]] VARVE_COLD static void refuse_overtaken(char const* who) {
+    throw transform_error((std::string("varve: functionalize: what ") + who +
+                           " returned may lie in memory that was written into since; clone it there")
+                              .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());

@@ -25,7 +25,7 @@ class functionalizer {
 public:
   constexpr explicit functionalizer(graph const& g)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        perhaps_shared_(g.nodes.size(), 0) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0) {}
 
   constexpr graph run() {
     int r = -1;
@@ -80,6 +80,7 @@ private:
   /// The new number of an old node, with all that was written until now.
   constexpr int now(int n) {
     int const b = base(n);
+    check_overtaken(b);
     if (seen_[at(n)] != writes_[at(b)]) {
       int const in = now(shows_[at(n)]);
       w_.now[at(n)] = old(n).op->kind == op_kind::mutation ? in : w_.append(old(n), &in);
@@ -116,16 +117,16 @@ private:
           is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
     }
-    if (nd.op == &getitem_handle) perhaps_shared_[at(n)] = perhaps_shared_[at(operand(nd, 0))];
-    else if (nd.op->kind == op_kind::hop && may_return_operands(*nd.op)) find_shared(n);
+    if (nd.op == &getitem_handle) returned_[at(n)] = returned_[at(operand(nd, 0))];
+    else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
   }
-  /// A loop gives copies; a branch, and a call, may give what they took.
-  static constexpr bool may_return_operands(op_handle const& op) {
+  /// A loop gives copies; a branch, a call and a custom function may give what they took.
+  static constexpr bool may_return_operands(node const& nd) {
     constexpr char cond[] = "cond";
     int k = 0;
-    while (k < 5 && op.name[k] == cond[k]) ++k;
-    return op.is_call || (op.own && k == 5);
+    while (k < 5 && nd.op->name[k] == cond[k]) ++k;
+    return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
   }
   /// The node of a function that makes the memory of another one of it.
   constexpr int maker(int n) const {
@@ -134,31 +135,50 @@ private:
       n = operand(old(n), 0);
     return n;
   }
-  /// Marks the operands that a function returns, or parts of them, and what it returns twice (MA-3).
+  /// Marks a call of which a function returns an operand, or a part of one, or one value twice (MA-3).
   constexpr void find_shared(int n) {
     node const& nd = old(n);
+    auto const lies_in = [&](int operand_number) {
+      returned_[at(n)] = 1;
+      sources_.push_back(n), sources_.push_back(base(operand(nd, operand_number)));
+    };
     for (int r = 0; r < nd.regions_count; ++r) {
       region const& f = g_.regions[at(nd.regions_first + r)];
       for (int k = 0; k < f.result_count; ++k) {
         int const made_by = maker(g_.results[at(f.result_first + k)]);
         node const& by = old(made_by);
-        bool const may_pass = by.op->kind == op_kind::hop && may_return_operands(*by.op);
-        bool shared = by.op->kind == op_kind::placeholder || may_pass;
+        int const first = nd.function < 0; // behind a predicate, or the state of the generator
+        if (by.op->kind == op_kind::placeholder) lies_in(first + static_cast<int>(by.value));
+        if (by.regions_count > 0 && may_return_operands(by)) // of functions in it: whatever they took
+          for (int i = first; i < nd.count; ++i) lies_in(i);
         for (int j = 0; j < k && by.op->kind != op_kind::hop; ++j)
-          shared = shared || maker(g_.results[at(f.result_first + j)]) == made_by;
-        if (shared) perhaps_shared_[at(n)] = 1;
-        if (by.op->kind == op_kind::placeholder)
-          perhaps_shared_[at(base(operand(nd, 1 + static_cast<int>(by.value))))] = 1;
-        else if (may_pass) // of functions in it: whatever they took
-          for (int i = 1; i < nd.count; ++i) perhaps_shared_[at(base(operand(nd, i)))] = 1;
+          if (maker(g_.results[at(f.result_first + j)]) == made_by) returned_[at(n)] = 1;
       }
     }
   }
+  /// The call that gave a value, which one of several results shows.
+  constexpr int given_by(int n) const { return old(n).op == &getitem_handle ? operand(old(n), 0) : n; }
+  /// After a write into memory: what was returned and may lie in it is not what it was, nor what that was given to.
+  constexpr void overtake(int b) {
+    for (std::size_t k = 0; k < sources_.size(); k += 2) {
+      int const n = sources_[k], in = sources_[k + 1];
+      if ((in != b && given_by(in) != b) || overtaken_[at(n)]) continue;
+      overtaken_[at(n)] = 1;
+      overtake(n);
+    }
+  }
+  constexpr void check_overtaken(int b) const {
+    if (overtaken_[at(given_by(b))])
+      refuse::argument_is_invalid("functionalize",
+                                  "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
+                                  "that was written into since; let it return a copy, clone(x)");
+  }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
-    if (perhaps_shared_[at(b)])
-      refuse::argument_is_invalid(nd.op->name, "what a branch of cond or a checkpoint returns may lie in the memory "
-                                               "that is written into; let it return a copy, clone(x)");
+    if (returned_[at(b)])
+      refuse::argument_is_invalid(
+          nd.op->name, "what a branch of cond, a checkpoint or a custom function returns may lie in the memory "
+                       "that is written into; let it return a copy, clone(x)");
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
@@ -181,6 +201,7 @@ private:
         cur = put_back(
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
             [&] { return now(shows_[at(v)]); }, cur);
+    overtake(b);
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -226,10 +247,12 @@ private:
 
   graph const& g_;
   rewriter w_;
-  list<int> shows_;          // of an old node: the operand whose memory it shows, -1: none
-  list<int> writes_, seen_;  // of a base: how often it was written; of a node: how many of these its new number knows
-  list<int> perhaps_shared_; // of a base: may a result of a function, or an operand of it, lie in its memory?
-  list<int> inputs_;         // arguments of the program that were written: old number, and new one of before
+  list<int> shows_;         // of an old node: the operand whose memory it shows, -1: none
+  list<int> writes_, seen_; // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
+  list<int> overtaken_;     // ... and was that written into?
+  list<int> sources_;       // pairs of a call and what its results may lie in
+  list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
   if (is_symbolic(g))

@@ -104,12 +104,25 @@ auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, chunk_size c, randomness_t<
   return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>(static_cast<F&&>(f), c.n);
 }
 
-/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time.
+namespace detail {
+/// `f` of one row after the other, stacked.
+template <class F, class B>
+auto row_by_row(F const& f, B const& basis) {
+  std::vector<std::remove_cvref_t<decltype(f(basis))>> rows;
+  for (index_t k = 0, n = basis.sizes()[0]; k < n; ++k) rows.push_back(f(select(basis, 0, k)));
+  return stack(rows);
+}
+} // namespace detail
+
+/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time; with k = 1 it is called for each,
+/// without `vmap`, so that backward may do what that refuses (TR-18).
 template <class F>
 auto jacrev(F f, chunk_size c) {
   return [f, c](auto const& x, auto const&... rest) {
     auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
-    auto const rows = vmap([&](auto const& e) { return std::get<0>(run.second(e)); }, c)(detail::basis(run.first));
+    auto const row = [&](auto const& e) { return std::get<0>(run.second(e)); };
+    auto const basis = detail::basis(run.first);
+    auto const rows = c.n == 1 && basis.sizes()[0] > 0 ? detail::row_by_row(row, basis) : vmap(row, c)(basis);
     return detail::reshape_to(rows, detail::concat(run.first.sizes(), x.sizes()));
   };
 }

@@ -260,6 +260,7 @@ private:
 template <class On = void>
 class dynamic_batch_scope {
 public:
+  static constexpr bool on_tensors = true;
   explicit dynamic_batch_scope(extent n, random_policy random)
       : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};

@@ -105,6 +105,7 @@ constexpr auto common_size(std::tuple<N, M...> const& sizes) {
 template <int N, class Tag, class Size>
 struct static_batch_scope {
   using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
+  static constexpr bool on_tensors = false;
   Size n;
   constexpr Size size() const { return n; }
   template <class V>
@@ -140,6 +141,13 @@ constexpr auto map_tree(Scope const& scope, T const& t) {
     return tree_map(
         [&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
 }
+/// What is the same in every lane.
+template <class V, class N>
+constexpr auto repeated(V const& v, N const& n) {
+  if constexpr (number<V> && !is_ints<N>)
+    return backend<dependent<traced_base, V>>::full(n, dims{static_cast<index_t>(dtype_of_type<V>())}, v);
+  else return expand(v, on_dims(prepend, shape_of(v), n));
+}
 template <auto D, class Scope, class Y>
 constexpr auto collect(Scope const& scope, Y const& y) {
   static_assert(value<Y>, "varve: vmap: the mapped function must return values");
@@ -152,10 +160,12 @@ constexpr auto collect(Scope const& scope, Y const& y) {
                     "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
     }
     return y;
+  } else if constexpr (number<Y> && Scope::on_tensors) {
+    return collect<D>(scope, as_tensor(y));
   } else {
     auto const front = choose(
         scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
-        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
+        [&](auto const& v) { return repeated(v, scope.size()); }, y);
     return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
   }
 }
