@@ -192,8 +192,8 @@ inline outcome call_anew(program const& p, stack const& s) {
   given const g = inputs_of(p);
   return call(p, g, s, arguments_for(meaning(s), p, g));
 }
-/// Is a derivative of a statement, first or second, infinite or none here? Then a cotangent 0 that comes to it becomes
-/// NaN, and whether one comes is open: a result that nobody reads, an operand that a branch does not use.
+/// Is a result of a statement, or a derivative, first or second, infinite or none here? Then a cotangent 0 that comes
+/// to it becomes NaN, and whether one comes is open: a result that nobody reads, an operand that a branch does not use.
 inline bool is_infinite(statement const& s, values x) {
   if (s.op->of == kind::carrier || s.op->of == kind::random) return false;
   for (tensor& t : x)
@@ -207,7 +207,7 @@ inline bool is_infinite(statement const& s, values x) {
     };
     auto const g = [&](tensor const& t) { return contracted({vv::grad(f)(t)}); };
     try {
-      for (tensor const& d : {tensor(vv::grad(f)(x[k])), tensor(vv::grad(g)(x[k]))})
+      for (tensor const& d : {f(x[k]), tensor(vv::grad(f)(x[k])), tensor(vv::grad(g)(x[k]))})
         for (double e : sample::elements(d))
           if (!std::isfinite(e)) return true;
     } catch (varve::error const&) { continue; } // without the lanes that transforms see

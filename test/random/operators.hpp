@@ -240,6 +240,8 @@ inline std::vector<row> const& plain_rows() {
 
       {"reshape", view, "a", true, "vv::reshape({0}, {a0})",
        [](v x, st s, bodies_t) { return values{vv::reshape(x[0], s.at[0])}; }, choices::reshape},
+      {"reshape of clone", join, "a", true, "vv::reshape(vv::clone({0}), {a0})",
+       [](v x, st s, bodies_t) { return values{vv::reshape(vv::clone(x[0]), s.at[0])}; }, choices::reshape},
       {"permute", view, "a", true, "vv::permute({0}, {a0})",
        [](v x, st s, bodies_t) { return values{vv::permute(x[0], s.at[0])}; }, choices::permutation},
       {"transpose", view, "a", true, "vv::transpose({0}, {i0}, {i1})",
