@@ -133,6 +133,61 @@ struct doubles_over : vv::function<doubles_over> {
 };
 } // namespace
 
+TEST_CASE("memory: what is written with values made of it leaves nothing", "[autograd][memory][in_place]") {
+  tensor const w = vector_of({1, 2, 3}).requires_grad_();
+  auto const none = [](auto const& program) { CHECK(kept(program) == 0); };
+  none([&] { // the product keeps h, whose history is to lead to the product
+    tensor const h = vv::exp(w), y = h * w;
+    vv::copy_(h, vv::sin(y));
+  });
+  none([&] { // no history before
+    tensor const h = vv::ones({3}, dtype::float64), y = h * w;
+    vv::copy_(h, vv::sin(y));
+  });
+  none([&] { // again and again
+    tensor const h = vv::exp(w);
+    for (int k = 0; k < 5; ++k) vv::copy_(h, vv::tanh(h * w));
+  });
+  none([&] { // through views, and of the base of a view
+    tensor const h = vv::exp(w), part = vv::slice(h, 0, 0, 2), y = part * part;
+    vv::copy_(part, vv::sin(y));
+    tensor const other = vv::exp(w), kept_part = vv::slice(other, 0, 1, 3), z = vv::sin(kept_part);
+    vv::copy_(other, vv::expand(vv::sum(z), dims{3}));
+  });
+  none([&] {
+    tensor const h = vv::exp(w), y = keeps_its_result::apply(h);
+    vv::copy_(h, vv::sin(y));
+  });
+}
+
+TEST_CASE("what is written with values made of it has its gradient, and no stale one", "[autograd][in_place]") {
+  tensor const w = vector_of({0.5, 1, 2}).requires_grad_();
+  { // exp keeps its result, the sum nothing: right through the write
+    tensor const h = w + 1.0, y = vv::exp(w) + h;
+    vv::copy_(h, y * 2.0);
+    tensor const g = vv::autograd::grad<>({vv::sum(h)}, {w}, {}, {.create_graph = true})[0];
+    std::vector<double> right, second;
+    for (double e : {0.5, 1.0, 2.0}) right.push_back(2 * (std::exp(e) + 1)), second.push_back(2 * std::exp(e));
+    CHECK(difference(g, vec(right), 1e-12) == "");
+    CHECK(difference(vv::autograd::grad<>({vv::sum(g)}, {w})[0], vec(second), 1e-12) == "");
+  }
+  { // the product needs h as it was
+    tensor const h = vv::exp(w), y = h * w;
+    vv::copy_(h, vv::sin(y));
+    CHECK_THROWS_WITH(vv::sum(h).backward(), ContainsText("modified by an in-place operator"));
+    CHECK_THROWS_WITH(vv::sum(y).backward(), ContainsText("modified by an in-place operator"));
+  }
+  { // hooks keep a value of their own
+    vv::saved_tensors_hooks const hooks([](tensor const& t) { return tensor(vv::clone(vv::detach(t))); },
+                                        [](tensor const& t) { return t; });
+    tensor const h = vv::exp(w), y = h * w;
+    vv::copy_(h, y * 3.0);
+    std::vector<double> right;
+    for (double e : {0.5, 1.0, 2.0}) right.push_back(3 * (e + 1) * std::exp(e));
+    CHECK(difference(vv::autograd::grad<>({vv::sum(h)}, {w})[0], vec(right), 1e-12) == "");
+  }
+}
+
 TEST_CASE("memory: operands marked dirty, and views written inside of transforms, leave nothing",
           "[autograd][memory][in_place]") {
   tensor const w = leaf({1, 2});

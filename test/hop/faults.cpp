@@ -380,6 +380,18 @@ TEST_CASE("a branch that is traced, but not taken, writes into nothing that a le
   CHECK(vv::this_thread_state.quiet());
 }
 
+TEST_CASE("a view whose base was written keeps its tangent when a traced branch asks for it first", "[hop][jvp]") {
+  tensor const x = vector_of({-0.5, -1, 2}), one = vector_of({1, 1, 1});
+  auto const f = [](tensor const& v) {
+    tensor const w = vv::clone(v), all = vv::slice(w, 0, 0, 3);
+    vv::mul_(w, 2.0);
+    auto const uses = [all](tensor const& a) { return a * 0.5 + vv::sum(all); };
+    return vv::cond(vv::select(w, 0, 0) > 0, uses, uses, v);
+  };
+  CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(one)).second) == doubles({6.5, 6.5, 6.5}));
+  CHECK(elements(vv::linearize(f, x).second(one)) == doubles({6.5, 6.5, 6.5}));
+}
+
 TEST_CASE("reverse mode does not pass over a write of a graph's function into what it was given", "[hop][grad]") {
   tensor const x = vector_of({0.75, -0.5});
   auto const refused = ContainsText("the function of a higher-order operator writes into its operand, or into what it "

@@ -36,8 +36,10 @@ auto spread(values const& x, F const& f) {
     return f(x[0], x[1]);
   case 3:
     return f(x[0], x[1], x[2]);
+  case 4:
+    return f(x[0], x[1], x[2], x[3]);
   default:
-    throw vv::value_error("varve: random programs: a carrier takes one to three values");
+    throw vv::value_error("varve: random programs: a carrier takes one to four values");
   }
 }
 /// A function of values as one of so many arguments.

@@ -10,6 +10,50 @@
 
 namespace random_programs {
 
+/// Rows that meet rarely by chance, and whose faults lie where they meet: half of the programs prefer one such family.
+struct family {
+  std::vector<std::string> rows;     // from which most statements come
+  std::vector<std::string> carriers; // ... and carriers
+  bool writes = false;               // in bodies too, into what is around them
+  std::vector<dims> shapes{};        // of inputs
+  std::vector<dtype> types{};        // ... behind the first
+};
+inline std::vector<std::string> const& in_place_rows() {
+  static std::vector<std::string> const some{"add_", "mul_", "sub_", "copy_", "cos_", "mul_ by a number", "fill_"};
+  return some;
+}
+inline std::vector<family> const& families() {
+  static std::vector<std::string> const branches{"cond", "cond", "cond", "while_loop", "map", "vmap", "scan"};
+  auto const with_writes = [](std::vector<std::string> rows) {
+    rows.insert(rows.end(), in_place_rows().begin(), in_place_rows().end());
+    return rows;
+  };
+  static family const infinite_in_branches{
+      .rows = {"sqrt", "log", "reciprocal", "div", "mul of floats", "sub", "sum", "square"},
+      .carriers = branches,
+      .shapes = {{}, {}, {1}, {2}}};
+  static family const written_in_branches{
+      .rows = with_writes({"mul of floats", "select", "slice", "clone"}), .carriers = branches, .writes = true};
+  static family const views_of_views{
+      .rows = with_writes({"as_strided", "as_strided", "place in region", "place in region", "place in region", "slice",
+                           "slice", "select", "select", "expand", "transpose", "permute", "mul by a number"}),
+      .carriers = {"functionalize", "compile", "checkpoint", "map"},
+      .writes = true,
+      .shapes = {{6}, {6}, {2, 3}, {}}};
+  static family const wide_numbers{.rows = {"clamp to numbers", "less than a number", "maximum with a number",
+                                            "add a whole number", "to", "to", "lt", "ge", "where", "maximum", "minimum",
+                                            "amax", "add", "mul"},
+                                   .carriers = {"compile", "vmap", "map", "cond"},
+                                   .types = {dtype::uint8, dtype::int32, dtype::int64, dtype::bool_}};
+  static family const derivatives_of_their_own{
+      .rows = {"square_by_seven", "sine_by_argument", "product_and_sum", "double_and_mark", "step_through", "detach",
+               "mul of floats", "sub"},
+      .carriers = {"checkpoint", "no_grad", "scan", "map", "cond", "grad", "jvp"}};
+  static std::vector<family> const all{infinite_in_branches, written_in_branches, views_of_views, wide_numbers,
+                                       derivatives_of_their_own};
+  return all;
+}
+
 class maker {
 public:
   /// For the compiler: float64 alone, one result, nothing that only tensors do.
@@ -17,17 +61,20 @@ public:
   explicit maker(std::uint64_t seed, world w = world::tensors) : draw_(seed), static_(w == world::compiler) {}
 
   program operator()() {
-    p_.smooth = draw_.once_in(3);
+    if (!static_ && draw_.once_in(2)) family_ = &draw_.of(families());
+    p_.smooth = !family_ && draw_.once_in(3);
     p_.special = !p_.smooth && draw_.once_in(8);
     p_.draws = !p_.special && draw_.once_in(12);
     custom_ = !p_.smooth && draw_.once_in(2);
     writes_ = draw_.once_in(2);
     carries_ = !draw_.once_in(3);
+    for (int k = 0; family_ && k < 4; ++k) favourites_.push_back(find(draw_.of(family_->rows)));
+    if (family_) custom_ = carries_ = true, writes_ = writes_ || family_->writes;
     if (static_) p_.special = p_.draws = writes_ = carries_ = false;
     scope s;
     make_inputs(s);
     varying_.push_back(0);
-    extend(p_.body, s, 3 + draw_.below(8), 0);
+    extend(p_.body, s, (family_ ? 5 : 3) + draw_.below(8), 0);
     choose_results(p_.body, s, static_ ? 1 : 1 + draw_.below(2));
     p_.count = static_cast<int>(e_.size());
     return p_;
@@ -64,6 +111,8 @@ private:
       input in;
       in.sizes = draw_.of(shapes);
       if (k > 0 && !static_) in.type = p_.smooth ? dtype::float64 : draw_.of(types);
+      if (family_ && !family_->shapes.empty()) in.sizes = draw_.of(family_->shapes);
+      if (k > 0 && family_ && !family_->types.empty()) in.type = draw_.of(family_->types);
       in.captured = k > 0 && k + 1 == count && draw_.once_in(2) && !static_;
       in.memory = static_cast<sample::memory>(draw_.below(3));
       if (in.sizes.n > 0 && k > 0 && draw_.once_in(12) && !static_) in.sizes[draw_.below(in.sizes.n)] = 0;
@@ -93,31 +142,41 @@ private:
       return true;
     }
   }
+  /// Those of some values that are in a list, if there are any.
+  static void prefer(std::vector<int>& some, std::vector<int> const& list) {
+    std::vector<int> r;
+    for (int id : some)
+      if (std::find(list.begin(), list.end(), id) != list.end()) r.push_back(id);
+    if (!r.empty()) some = r;
+  }
   template <class F>
   int pick(std::vector<int> const& from, F const& suits) {
-    std::vector<int> some, varying;
+    std::vector<int> some;
     for (int id : from)
       if (suits(id)) some.push_back(id);
     if (some.empty()) return -1;
-    for (int id : some)
-      if (std::find(varying_.begin(), varying_.end(), id) != varying_.end()) varying.push_back(id);
-    if (!varying.empty() && draw_.once_in(2)) some = varying;
+    if (family_ && draw_.once_in(2)) { // a chain: what a family is of meets
+      if (family_->writes && draw_.once_in(2)) prefer(some, views_);
+      return some.back();
+    }
+    if (draw_.once_in(2)) prefer(some, varying_);
     int const n = static_cast<int>(some.size());
     return some[static_cast<std::size_t>(std::max(draw_.below(n), draw_.below(n)))]; // rather the later ones
   }
-  bool broadcast(tensor const& a, tensor const& b) const {
+  /// Do shapes fit, that of b into a's where that is written?
+  static bool broadcast(tensor const& a, tensor const& b, bool into) {
     for (int k = 1; k <= std::min(a.dim(), b.dim()); ++k) {
       index_t const m = a.size(-k), n = b.size(-k);
-      if (m != n && m != 1 && n != 1) return false;
+      if (m != n && (m != 1 || into) && n != 1) return false;
     }
-    return true;
+    return !into || a.dim() >= b.dim();
   }
   bool choose_operands(row const& r, scope const& s, statement& st) {
     for (char const* c = r.operands; *c; ++c) {
       auto const& from = *c == 'w' ? s.writable : s.visible;
-      bool const alike = !st.operands.empty() && !draw_.once_in(8);
-      int const id =
-          pick(from, [&](int k) { return fits(*c, k) && (!alike || broadcast(example(k), example(st.operands[0]))); });
+      bool const alike = !st.operands.empty() && !draw_.once_in(8), into = r.of == kind::in_place;
+      int const id = pick(
+          from, [&](int k) { return fits(*c, k) && (!alike || broadcast(example(st.operands[0]), example(k), into)); });
       if (id < 0) return false;
       st.operands.push_back(id);
     }
@@ -141,6 +200,7 @@ private:
       y = st.op->run(operands_of(st, e_), st, bodies);
     } catch (varve::error const&) { return false; }
     if (st.op->of == kind::in_place) {
+      written_.push_back(st.operands[0]);
       b.code.push_back(st);
       return true;
     }
@@ -151,10 +211,10 @@ private:
       st.results.push_back(id);
       s.visible.push_back(id);
       if (varies(st)) varying_.push_back(id);
+      if (st.op->of == kind::view) views_.push_back(id);
       if (is_writable(st, s, t)) s.writable.push_back(id);
     }
     b.code.push_back(st);
-    has_drawn_ = has_drawn_ || st.op->of == kind::random;
     return !y.empty();
   }
   bool varies(statement const& st) const {
@@ -171,13 +231,15 @@ private:
     return st.op->of != kind::carrier || draw_.once_in(4);
   }
   bool allowed(row const& r) const {
-    static std::vector<std::string> const tensors_alone{"argmax",  "to",    "one_hot", "index",       "count on",
-                                                        "counter", "zeros", "gather",  "scatter_add", "as_strided"};
+    static std::vector<std::string> const tensors_alone{"argmax",      "to",         "one_hot",        "index",
+                                                        "count on",    "counter",    "zeros",          "gather",
+                                                        "scatter_add", "as_strided", "place in region"};
     if (static_ && std::find(tensors_alone.begin(), tensors_alone.end(), r.name) != tensors_alone.end()) return false;
     if (p_.smooth && !r.smooth) return false;
+    if (writes_ && std::string(r.name) == "reshape") return false; // a view or a copy, as memory lies
     if (r.of == kind::custom && !custom_) return false;
     if (r.of == kind::in_place && !writes_) return false;
-    if (r.of == kind::random && (!p_.draws || has_drawn_)) return false;
+    if (r.of == kind::random && !p_.draws) return false;
     if (p_.smooth && r.of == kind::integer) return false;
     return true;
   }
@@ -195,45 +257,64 @@ private:
     bool const narrows = varve::is_floating(from) && !varve::is_floating(to) && to != dtype::bool_;
     return narrows && (p_.special || to == dtype::uint8);
   }
-  bool add_plain(block& b, scope& s) {
+  row const* draw_row() {
+    if (family_ && !draw_.once_in(3)) {
+      row const* const r = draw_.of(favourites_);
+      return allowed(*r) ? r : nullptr;
+    }
     kind const of = draw_kind();
     std::vector<row const*> some;
     for (row const& r : plain_rows())
       if (r.of == of && allowed(r)) some.push_back(&r);
-    if (some.empty()) return false;
+    return some.empty() ? nullptr : draw_.of(some);
+  }
+  bool add_plain(block& b, scope& s, row const* op) {
     statement st;
-    st.op = draw_.of(some);
+    st.op = op;
+    if (!st.op) return false;
     if (!choose_operands(*st.op, s, st)) return false;
     values x = operands_of(st, e_);
     if (x.empty()) x.push_back(example(s.visible[0])); // a factory makes something like what is there
     if (st.op->choose && !st.op->choose(draw_, x, st)) return false;
     if (undefined(st)) return false;
-    return add(b, s, st);
+    if (!add(b, s, st)) return false;
+    bool const shows = st.op->of == kind::view && family_ && family_->writes;
+    bool const writable = shows && !s.writable.empty() && s.writable.back() == b.code.back().results[0];
+    if (writable && draw_.once_in(2)) add_plain(b, s, find(draw_.of(in_place_rows()))); // what was made to be written
+    return true;
   }
   /// Adds statements until there are enough.
   void extend(block& b, scope& s, int count, int depth) {
     for (int tries = 0; count > 0 && tries < 200; ++tries) {
-      bool const carrier = carries_ && depth < deepest && draw_.once_in(depth == 0 ? 5 : 8);
-      count -= carrier ? 2 * add_carrier(b, s, depth) : add_plain(b, s);
+      bool const carrier = carries_ && depth < deepest && draw_.once_in(depth == 0 ? (family_ ? 4 : 5) : 8);
+      count -= carrier ? 2 * add_carrier(b, s, depth) : add_plain(b, s, draw_row());
     }
   }
   /// The last floating value, and others.
   void choose_results(block& b, scope const& s, int count) {
     for (auto id = s.visible.rbegin(); id != s.visible.rend() && b.results.empty(); ++id)
       if (varve::is_floating(example(*id).dtype())) b.results.push_back(*id);
-    while (static_cast<int>(b.results.size()) < count) b.results.push_back(pick(s.visible, [](int) { return true; }));
+    auto const was_written = [&](int id) {
+      return std::any_of(written_.begin(), written_.end(),
+                         [&](int w) { return example(w).shares_storage(example(id)); });
+    };
+    while (static_cast<int>(b.results.size()) < count) {
+      int const written = (family_ && family_->writes) || draw_.once_in(2) ? pick(s.visible, was_written) : -1;
+      b.results.push_back(written >= 0 ? written : pick(s.visible, [](int) { return true; }));
+    }
   }
 
   // ---- functions --------------------------------------------------------------------------------------------------
   /// A body of parameters that look like these.
   block body_of(scope s, values const& parameters, int count, int results, int depth, scope* inner = nullptr) {
     block b;
-    if (!draw_.once_in(10)) s.writable.clear(); // rarely it may write into what is outside
+    bool const keeps_out = family_ && family_->writes ? draw_.once_in(2) : !draw_.once_in(10);
+    if (keeps_out) s.writable.clear(); // rarely it may write into what is outside
     for (tensor const& t : parameters) {
       b.parameters.push_back(fresh(t));
       varying_.push_back(b.parameters.back());
       s.visible.push_back(b.parameters.back());
-      if (varve::is_floating(t.dtype()) && draw_.once_in(20)) s.writable.push_back(b.parameters.back());
+      if (varve::is_floating(t.dtype()) && !again_ && draw_.once_in(20)) s.writable.push_back(b.parameters.back());
     }
     extend(b, s, count, depth + 1);
     if (results > 0) choose_results(b, s, results);
@@ -274,7 +355,8 @@ private:
     for (row const& r : carrier_rows())
       if (allowed(r)) some.push_back(&r);
     statement st;
-    st.op = draw_.of(some);
+    st.op = family_ && !draw_.once_in(4) ? find(draw_.of(family_->carriers)) : draw_.of(some);
+    if (!allowed(*st.op)) return false;
     std::string const name = st.op->name;
     auto const is_float = [&](int id) { return fits('f', id); };
     auto const is_any = [](int) { return true; };
@@ -286,8 +368,12 @@ private:
     st.operands = {pick(s.visible, is_float)};
     if (st.operands[0] < 0) return false;
     if (draw_.once_in(2)) st.operands.push_back(pick(s.visible, is_any));
-    scope inner;
-    st.bodies = {body_of(s, operands_of(st, e_), 1 + draw_.below(4), 1 + draw_.below(2), depth, &inner)};
+    scope inner, around = s;
+    bool const before = again_;
+    again_ = again_ || name == "checkpoint"; // what runs again does the same each time
+    if (again_) around.writable.clear();
+    st.bodies = {body_of(around, operands_of(st, e_), 1 + draw_.below(4), 1 + draw_.below(2), depth, &inner)};
+    again_ = before;
     if (name == "no_grad" && !writes_) copy_results(st.bodies[0], inner);
     return add(b, s, st);
   }
@@ -296,7 +382,8 @@ private:
     int const x = pick(s.visible, is_float);
     if (x < 0) return false;
     statement total, sign;
-    total.op = find("sum"), total.at = {dims{}, dims{0}}, total.operands = {x};
+    static std::vector<std::string> const some{"sum", "amin", "amax"};
+    total.op = find(draw_.of(some)), total.at = {dims{}, dims{0}}, total.operands = {x};
     sign.op = find("is positive");
     if (!add(b, s, total)) return false;
     sign.operands = b.code.back().results;
@@ -378,9 +465,12 @@ private:
   program p_;
   environment e_;            // example values
   std::vector<int> varying_; // what depends on the first input
+  std::vector<int> views_;
+  std::vector<int> written_; // in place
   bool static_, custom_ = false, writes_ = false, carries_ = false;
-  bool loose_ = false;
-  bool has_drawn_ = false; // once is enough: optimized graphs leave out what is drawn for nothing
+  bool loose_ = false, again_ = false;
+  family const* family_ = nullptr;
+  std::vector<row const*> favourites_; // of its rows
 };
 
 /// The program of a seed.

@@ -109,13 +109,20 @@ inline bool region(numbers& draw, values const& x, statement& s) {
   if (n == 0 || !x[0].is_contiguous()) return false;
   dims sizes, strides;
   index_t last = 0;
-  for (int k = draw.below(3); k > 0; --k) {
-    index_t const size = 1 + draw.below(3), stride = draw.below(4);
+  for (int tries = 0, rank = draw.once_in(4) ? 0 : 1 + draw.below(2); tries < 8 && sizes.n < rank; ++tries) {
+    index_t const size = draw.once_in(4) ? 1 : 2 + draw.below(2), stride = draw.once_in(6) ? 0 : 1 + draw.below(3);
     if (last + (size - 1) * stride >= n) continue;
     last += (size - 1) * stride;
     sizes.push_back(size), strides.push_back(stride);
   }
   s.at = {sizes, strides, dims{draw.below(static_cast<int>(n - last))}};
+  return true;
+}
+/// ... and one place of its last axis: what a region shows twice may be written there.
+inline bool place_in_region(numbers& draw, values const& x, statement& s) {
+  if (!region(draw, x, s) || s.at[0].n == 0) return false;
+  int const axis = s.at[0].n - 1;
+  s.at.push_back(dims{axis}), s.at.push_back(dims{draw.below(static_cast<int>(s.at[0][axis]))});
   return true;
 }
 inline bool classes(numbers& draw, values const&, statement& s) {
@@ -233,6 +240,8 @@ inline std::vector<row> const& plain_rows() {
 
       {"reshape", view, "a", true, "vv::reshape({0}, {a0})",
        [](v x, st s, bodies_t) { return values{vv::reshape(x[0], s.at[0])}; }, choices::reshape},
+      {"reshape of clone", join, "a", true, "vv::reshape(vv::clone({0}), {a0})",
+       [](v x, st s, bodies_t) { return values{vv::reshape(vv::clone(x[0]), s.at[0])}; }, choices::reshape},
       {"permute", view, "a", true, "vv::permute({0}, {a0})",
        [](v x, st s, bodies_t) { return values{vv::permute(x[0], s.at[0])}; }, choices::permutation},
       {"transpose", view, "a", true, "vv::transpose({0}, {i0}, {i1})",
@@ -248,6 +257,11 @@ inline std::vector<row> const& plain_rows() {
       {"squeeze", view, "a", true, "vv::squeeze({0})", [](v x, st, bodies_t) { return values{vv::squeeze(x[0])}; }},
       {"as_strided", view, "a", true, "vv::as_strided({0}, {a0}, {a1}, {a2})",
        [](v x, st s, bodies_t) { return values{vv::as_strided(x[0], s.at[0], s.at[1], s.at[2])}; }, choices::region},
+      {"place in region", view, "a", true, "vv::select(vv::as_strided({0}, {a0}, {a1}, {a2}), {i3}, {i4})",
+       [](v x, st s, bodies_t) {
+         return values{vv::select(vv::as_strided(x[0], s.at[0], s.at[1], s.at[2]), i(s, 3), i(s, 4))};
+       },
+       choices::place_in_region},
 
       {"onto", join, "ff", true, "{1} * 0.5 + vv::sum({0})",
        [](v x, st, bodies_t) { return values{x[1] * 0.5 + vv::sum(x[0])}; }},

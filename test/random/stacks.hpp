@@ -12,6 +12,19 @@
 #include <varve/functional.hpp>
 
 namespace random_programs {
+/// What a way is, as far as that decides where it may stand.
+enum trait : unsigned {
+  forward = 1,   // forward mode
+  again = 2,     // calls f more often than once: no random numbers agree
+  wraps = 4,     // f sees values of a transform
+  plain = 8,     // it takes no such values
+  traces = 16,   // f is traced: no mode may be switched on in it
+  watches = 32,  // a mode is on in f
+  records = 64,  // f is recorded by eager autograd
+  reverse = 128, // a level of reverse mode
+  hooks = 256,   // f runs in a scope of saved tensor hooks, which such levels refuse
+  lifts = 512,   // f may use none but its arguments
+};
 /// A way to call a function.
 struct way {
   char letter;
@@ -19,10 +32,17 @@ struct way {
   /// Text of the call: `f` is the function, `v` the values.
   char const* text;
   values (*call)(function const& f, values const& v);
-  bool forward = false; // forward mode
-  bool again = false;   // calls f more often than once: no random numbers agree
+  unsigned traits = 0;
+  bool is(unsigned any) const { return traits & any; }
 };
 using stack = std::vector<way const*>;
+/// Can one way be called in another, which is further out? The library refuses all others.
+inline bool goes_in(way const& w, way const& around) {
+  if (w.is(plain) && around.is(wraps)) return false;
+  if (w.is(lifts) && w.is(plain) && around.is(records | watches)) return false; // a fused function
+  if (w.is(watches) && around.is(traces)) return false;
+  return !(w.is(reverse) && around.is(hooks));
+}
 
 namespace ways {
 /// The graph of a function. What a mode around it does would be in the graph, and be done again where that runs.
@@ -110,10 +130,12 @@ values each(values v, F const& f) {
 }
 /// A mode that sees and changes nothing.
 struct watching {
+  static constexpr bool supports_higher_order_operators = true;
   auto process(auto const& op, auto const&... x) { return op(x...); }
 };
 /// A mode that takes cos for sin.
 struct swapped {
+  static constexpr bool supports_higher_order_operators = true;
   auto process(auto const& op, auto const&... x) {
     if constexpr (sizeof...(x) == 1 && std::is_same_v<std::remove_cvref_t<decltype(op(x...))>, tensor>) {
       if (std::string(op.name()) == "sin") {
@@ -214,124 +236,135 @@ inline std::vector<way> const& all_ways() {
   static std::vector<way> const all{
       {'I', "call", "return f(v);", same},
       {'I', "functionalize", "return vv::functionalize(f)(v);",
-       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }},
-      {'I', "compile", "return vv::compile(f)(v);", [](f_t f, v_t v) -> values { return vv::compile(f)(v); }},
+       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }, wraps},
+      {'I', "compile", "return vv::compile(f)(v);", [](f_t f, v_t v) -> values { return vv::compile(f)(v); },
+       wraps | traces},
       {'I', "compile, second call", "auto const c = vv::compile(f); c(v); return c(v);",
        [](f_t f, v_t v) -> values {
          auto const c = vv::compile(f);
          c(v);
          return c(v);
        },
-       false, true},
+       again | wraps | traces},
       {'I', "interpret(make_fx)", "return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, false, true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, again | wraps | lifts},
       {'I', "interpret(optimize(make_fx))", "return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::optimize(traced(f, v)), boxed(v))); }, false,
-       true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::optimize(traced(f, v)), boxed(v))); },
+       again | wraps | lifts},
       {'I', "interpret(functionalize(make_fx))",
        "return unboxed(vv::interpret(vv::functionalize(vv::make_fx(f)(v)), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::functionalize(traced(f, v)), boxed(v))); }, false,
-       true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::functionalize(traced(f, v)), boxed(v))); },
+       again | wraps | lifts},
       {'I', "fuse(make_fx)", "return unboxed(vv::fuse(vv::make_fx(f)(v))(boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::fuse(traced(f, v))(boxed(v))); }, false, true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::fuse(traced(f, v))(boxed(v))); }, again | wraps | lifts | plain},
       {'I', "interpret(make_fx on fakes)",
        "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::fake)(v), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::fake), boxed(v))); }, false,
-       true},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::fake), boxed(v))); },
+       again | wraps | lifts},
       {'I', "interpret(make_fx of symbolic sizes)",
        "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::symbolic)(v), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::symbolic), boxed(v))); },
-       false, true},
-      {'I', "functional mode", "return below_functional_mode(f, v);", below_functional_mode, false, true},
+       again | wraps | lifts},
+      {'I', "functional mode", "return below_functional_mode(f, v);", below_functional_mode, again | wraps | plain},
       {'I', "checkpoint", "return checkpoint(f, v);",
        [](f_t f, v_t v) -> values {
          return carried::spread(v, [&](auto const&... x) { return vv::checkpoint(carried::taken(f), x...); });
-       }},
-      {'I', "vmap of one lane", "return batch_of_one(f, v);", batch_of_one},
+       },
+       hooks},
+      {'I', "vmap of one lane", "return batch_of_one(f, v);", batch_of_one, wraps},
       {'I', "value of jvp", "return vv::jvp(of_first(f, v), std::tuple(v[0]), std::tuple(vv::ones_like(v[0]))).first;",
        [](f_t f, v_t v) -> values {
          return vv::jvp(of_first(f, v), std::tuple(v[0]), std::tuple(vv::ones_like(v[0]))).first;
-       }},
+       },
+       wraps},
       {'I', "value of vjp", "return vv::vjp(of_first(f, v), v[0]).first;",
-       [](f_t f, v_t v) -> values { return vv::vjp(of_first(f, v), v[0]).first; }},
+       [](f_t f, v_t v) -> values { return vv::vjp(of_first(f, v), v[0]).first; }, wraps | reverse},
       {'I', "a mode that watches", "watching m; vv::mode_guard const on(m); return f(v);",
        [](f_t f, v_t v) -> values {
          watching m;
          vv::mode_guard const on(m);
          return f(v);
-       }},
+       },
+       watches},
 
-      {'B', "loop", "return looped(f, v, false);", [](f_t f, v_t v) -> values { return looped(f, v, false); }, false,
-       true},
-      {'B', "vmap", "return vv::vmap(f)(v);", [](f_t f, v_t v) -> values { return vv::vmap(f)(v); }},
+      {'B', "loop", "return looped(f, v, false);", [](f_t f, v_t v) -> values { return looped(f, v, false); }, again},
+      {'B', "vmap", "return vv::vmap(f)(v);", [](f_t f, v_t v) -> values { return vv::vmap(f)(v); }, wraps},
       {'B', "vmap of the last axis",
        "return each(vv::vmap(f, vv::in_dims<-1>, vv::out_dims<-1>)(each(v, front_to_back)), back_to_front);",
        [](f_t f, v_t v) -> values {
          return each(vv::vmap(f, vv::in_dims<-1>, vv::out_dims<-1>)(each(v, front_to_back)), back_to_front);
-       }},
+       },
+       wraps},
       {'B', "vmap in chunks", "return vv::vmap(f, vv::chunk_size{2})(v);",
-       [](f_t f, v_t v) -> values { return vv::vmap(f, vv::chunk_size{2})(v); }, false, true},
+       [](f_t f, v_t v) -> values { return vv::vmap(f, vv::chunk_size{2})(v); }, again | wraps},
       {'B', "map", "return vv::map(f, v);", [](f_t f, v_t v) -> values { return vv::map(f, v); }},
 
       {'F', "loop over the first", "return looped(f, v, true);",
-       [](f_t f, v_t v) -> values { return looped(f, v, true); }, false, true},
+       [](f_t f, v_t v) -> values { return looped(f, v, true); }, again},
       {'F', "vmap of the first", "return vv::vmap(of_first(f, v))(v[0]);",
-       [](f_t f, v_t v) -> values { return vv::vmap(of_first(f, v))(v[0]); }},
+       [](f_t f, v_t v) -> values { return vv::vmap(of_first(f, v))(v[0]); }, wraps},
       {'F', "vmap of the first, others passed",
        "return vv::vmap([f](tensor const& x, values const& r) { return f(behind(x, r)); }, vv::in_dims<0, "
        "vv::none>)(v[0], rest(v));",
        [](f_t f, v_t v) -> values {
          return vv::vmap([f](tensor const& x, values const& r) { return f(behind(x, r)); },
                          vv::in_dims<0, vv::none>)(v[0], rest(v));
-       }},
+       },
+       wraps},
       {'F', "map of the first", "return vv::map(of_first(f, v), v[0]);",
        [](f_t f, v_t v) -> values { return vv::map(of_first(f, v), v[0]); }},
 
       {'G', "grad", "return {vv::grad(scalar(f, v))(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::grad(scalar(f, v))(v[0])}; }},
+       [](f_t f, v_t v) -> values { return {vv::grad(scalar(f, v))(v[0])}; }, wraps | reverse},
       {'G', "grad, others passed",
        "return {vv::grad([f](tensor const& x, values const& r) { return contracted(f(behind(x, r))); })(v[0], "
        "rest(v))};",
        [](f_t f, v_t v) -> values {
          return {
              vv::grad([f](tensor const& x, values const& r) { return contracted(f(behind(x, r))); })(v[0], rest(v))};
-       }},
+       },
+       wraps | reverse},
       {'G', "value_and_grad", "return {vv::value_and_grad(scalar(f, v))(v[0]).second};",
-       [](f_t f, v_t v) -> values { return {vv::value_and_grad(scalar(f, v))(v[0]).second}; }},
+       [](f_t f, v_t v) -> values { return {vv::value_and_grad(scalar(f, v))(v[0]).second}; }, wraps | reverse},
       {'G', "vjp", "return {std::get<0>(vv::vjp(scalar(f, v), v[0]).second(vv::ones({}, vv::dtype::float64)))};",
        [](f_t f, v_t v) -> values {
          return {std::get<0>(vv::vjp(scalar(f, v), v[0]).second(vv::ones({}, dtype::float64)))};
-       }},
-      {'G', "backward", "return gradient_by_backward(f, v);", gradient_by_backward},
-      {'G', "autograd::grad", "return gradient_recorded_twice(f, v);", gradient_recorded_twice},
+       },
+       wraps | reverse},
+      {'G', "backward", "return gradient_by_backward(f, v);", gradient_by_backward, plain | records},
+      {'G', "autograd::grad", "return gradient_recorded_twice(f, v);", gradient_recorded_twice, plain | records},
       {'G', "jacrev", "return {vv::jacrev(scalar(f, v))(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::jacrev(scalar(f, v))(v[0])}; }},
+       [](f_t f, v_t v) -> values { return {vv::jacrev(scalar(f, v))(v[0])}; }, wraps | reverse},
       {'G', "jacfwd", "return {vv::jacfwd(scalar(f, v))(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::jacfwd(scalar(f, v))(v[0])}; }, true},
-      {'G', "jvp, by columns", "return gradient_by_columns(f, v);", gradient_by_columns, true, true},
-      {'G', "linearize", "return gradient_by_linearize(f, v);", gradient_by_linearize, true, true},
+       [](f_t f, v_t v) -> values { return {vv::jacfwd(scalar(f, v))(v[0])}; }, forward | wraps},
+      {'G', "jvp, by columns", "return gradient_by_columns(f, v);", gradient_by_columns, forward | again | wraps},
+      {'G', "linearize", "return gradient_by_linearize(f, v);", gradient_by_linearize,
+       forward | again | wraps | traces},
 
-      {'J', "vjp, by rows", "return rows_by_vjp(f, v);", rows_by_vjp},
+      {'J', "vjp, by rows", "return rows_by_vjp(f, v);", rows_by_vjp, wraps | reverse},
       {'J', "jacrev", "return {vv::jacrev(first_result(f, v))(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v))(v[0])}; }},
+       [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v))(v[0])}; }, wraps | reverse},
       {'J', "jacfwd", "return {vv::jacfwd(first_result(f, v))(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::jacfwd(first_result(f, v))(v[0])}; }, true},
+       [](f_t f, v_t v) -> values { return {vv::jacfwd(first_result(f, v))(v[0])}; }, forward | wraps},
       {'J', "jacrev in chunks", "return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])};",
-       [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])}; }},
-      {'J', "jvp, by columns", "return columns_by_jvp(f, v);", columns_by_jvp, true, true},
-      {'J', "backward, by rows", "return rows_by_backward(f, v);", rows_by_backward},
+       [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])}; },
+       wraps | reverse},
+      {'J', "jvp, by columns", "return columns_by_jvp(f, v);", columns_by_jvp, forward | again | wraps},
+      {'J', "backward, by rows", "return rows_by_backward(f, v);", rows_by_backward, plain | records},
 
       {'M', "a mode", "swapped m; vv::mode_guard const on(m); return f(v);",
        [](f_t f, v_t v) -> values {
          swapped m;
          vv::mode_guard const on(m);
          return f(v);
-       }},
+       },
+       watches},
       {'M', "with", "swapped m; return vv::with(m, f, v);",
        [](f_t f, v_t v) -> values {
          swapped m;
          return vv::with(m, f, v);
-       }},
+       },
+       watches},
   };
   return all;
 }

@@ -18,14 +18,23 @@ constexpr bool holds_tensors() {
 }
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
-  using F = erased_function<D, X...>;
-  if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
-  boxed_args tensors;
-  auto const take = [&](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
-  };
-  (tree_for_each(take, x), ...);
-  return rebuilt<typename F::result_type>(call_custom<>(std::make_shared<F>(x...), tensors));
+  using Y = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), x...));
+  constexpr bool counted = !is_tree_node<Y> || tuple_node<Y>;
+  static_assert(counted, "varve: forward of a custom function returned a vector or an aggregate; backward is given a "
+                         "gradient for each result, so that the type must tell their number: return a std::tuple or a "
+                         "std::array of tensors");
+  if constexpr (counted) {
+    using F = erased_function<D, X...>;
+    if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
+    boxed_args tensors;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
+    };
+    (tree_for_each(take, x), ...);
+    return rebuilt<Y>(call_custom<>(std::make_shared<F>(x...), tensors));
+  } else {
+    return Y{};
+  }
 }
 } // namespace detail
 
@@ -39,12 +48,13 @@ auto apply_to_tensors(X const&... x) {
 ///     };
 ///     auto y = my_exp::apply(x);
 ///
-/// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one
-/// gradient or a tuple, one for each argument of `forward` (`none` for those that have none); `jvp(ctx, t...)` returns
-/// a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or `vmap(info,
-/// mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair
-/// (results, which have the batch in front). `static constexpr bool once_differentiable = true;` refuses derivatives of
-/// `backward`. Arguments that are no values (flags, sizes) are passed through; tensors may lie in trees
+/// `forward` returns a value or a tuple (of tensors also a `std::array`) of values; `backward(ctx, g...)`, given a
+/// gradient for each result, returns one gradient or a tuple, one for each argument of `forward` (`none` for those that
+/// have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool
+/// generate_vmap_rule = true;` or `vmap(info, mapped, x...)`, which is given operands with the batch in front where
+/// `mapped` says so, and returns the pair (results, which have the batch in front). `static constexpr bool
+/// once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are
+/// passed through; tensors may lie in trees
 /// (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
 template <class Derived>
 struct function {

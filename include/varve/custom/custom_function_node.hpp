@@ -116,6 +116,12 @@ struct custom_pull {
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
   }
+  void let_go(tensor const& written) {
+    for (int k = 0; k < context.saved.size(); ++k) {
+      T& t = context.saved[k];
+      if (t.defined() && !t.is_wrapped() && t.shares_storage(written)) t = t.alias();
+    }
+  }
   void release() {
     context.saved = boxed_args();
     packed.clear();
@@ -156,6 +162,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
       if (s.defined() && s.is(y[k])) from = k;
     result_of.push_back(from);
     if (from >= 0) s = s.alias();
+    else if (s.defined() && !s.is_wrapped()) s.note_kept();
     if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
       packed.resize(static_cast<std::size_t>(c.saved.size()));
       packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
@@ -229,6 +236,7 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
         refuse_one_of_several(f->name(), v, y.size());
+        let_go_of(v, e);
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }

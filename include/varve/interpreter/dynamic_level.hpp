@@ -58,8 +58,23 @@ struct dynamic_level {
   /// A value of this level, with its payload as it is after writes into the memory it is a view of.
   tensor const& fresh(tensor const& t) const {
     if (t.base().defined() && t.is_overtaken()) [[unlikely]]
-      refresh(t);
+      refresh_as_of(t);
     return t;
+  }
+  /// What is kept in a view outlives a layer that began after its base was made, as the trace of a branch that asks for
+  /// the view first.
+  VARVE_NOINLINE void refresh_as_of(tensor const& t) const {
+    thread_state& s = this_thread_state;
+    layer* const top = s.transforms.top;
+    layer* l = top;
+    while (l && static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch))
+      l = l->below;
+    detail::set_top(s.transforms, l);
+    struct put_back {
+      layer* top;
+      ~put_back() { detail::set_top(this_thread_state.transforms, top); }
+    } const on_exit{top};
+    refresh(t);
   }
 
   boxed_dual open_dual(boxed_args const& x) const {

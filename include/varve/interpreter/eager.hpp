@@ -108,6 +108,9 @@ void rebase(Views const& views, tensor const& self, edge const& written, int tar
   change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
   change_history(self, views.history_of_view(base, self));
 }
+/// A memory is written, and its history is to be a node: nodes that this leads to, and that saved the memory as it was,
+/// would keep themselves.
+void let_go_of(tensor const& self, edge const& written);
 /// A recorded call of an operator that writes into its first operand.
 tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
 /// ... a call whose result is there, of operands one of which is known to require grad.
@@ -175,6 +178,28 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   if (!(memory->state() ? memory->state()->layout_shown().contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
+VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
+  if (!self.may_be_kept()) return;
+  edge const& before = (self.base().defined() ? self.base() : self).history();
+  std::uint64_t const first = before ? before.to()->sequence : 0; // what saved it since is later
+  auto const order = [](grad_node const* n) { return std::pair(n->sequence, reinterpret_cast<std::uintptr_t>(n)); };
+  std::vector<grad_node*> ahead{written.to()};
+  for (grad_node* last = nullptr; !ahead.empty();) {
+    std::size_t at = 0; // later nodes first: one that several lead to comes several times in a row
+    for (std::size_t k = 1; k < ahead.size(); ++k)
+      if (order(ahead[k]) > order(ahead[at])) at = k;
+    grad_node* const n = ahead[at];
+    ahead[at] = ahead.back();
+    ahead.pop_back();
+    if (n == last) continue;
+    last = n;
+    if (n->type->let_go) n->type->let_go(*n, self);
+    for (int k = 0; k < n->count; ++k) {
+      grad_node* const to = n->next[k].to();
+      if (to && !to->type->is_leaf && to->sequence > first) ahead.push_back(to);
+    }
+  }
+}
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
@@ -202,7 +227,9 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
   if (this_thread_state.anomaly) [[unlikely]]
     autograd_kernels.load(std::memory_order_acquire)->note(*n);
-  rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
+  edge const written = edge_to(n);
+  let_go_of(self, written);
+  rebase(*autograd_kernels.load(std::memory_order_acquire), self, written);
   return y;
 }
 VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {

@@ -47,6 +47,9 @@ struct function_node : grad_node {
       return {};
     }
   }
+  static void let_go([[maybe_unused]] grad_node& n, [[maybe_unused]] tensor const& written) {
+    if constexpr (requires(F& f) { f.let_go(written); }) static_cast<function_node&>(n).pullback.let_go(written);
+  }
   static void release(grad_node& n) {
     auto& self = static_cast<function_node&>(n);
     self.released = true;
@@ -64,7 +67,7 @@ struct function_node : grad_node {
 template <class F>
 inline constexpr grad_node_type function_node<F>::type_{
     &function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false,
-    &function_node::saved_of};
+    &function_node::saved_of, &function_node::let_go};
 /// Records a function of operands with the given edges; the node is the caller's to share.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {

@@ -147,6 +147,7 @@ struct operator_node : grad_node {
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
     std::uint32_t const version = checked ? t.writes() : 0;
+    t.note_kept();
     bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
     auto* const hooks = packs ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
@@ -249,6 +250,13 @@ struct operator_node : grad_node {
       s.packed = nullptr;
     }
   }
+  static void let_go(grad_node& n, tensor const& written) {
+    auto& self = static_cast<operator_node&>(n);
+    for (int k = 0; k < self.kept; ++k) {
+      tensor& t = self.saved()[k].value;
+      if (self.saved()[k].checked && t.defined() && t.shares_storage(written)) t = t.alias();
+    }
+  }
   static void destroy(grad_node* n) {
     auto* self = static_cast<operator_node*>(n);
     for (int k = 0; k < self->kept; ++k) {
@@ -278,7 +286,7 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{
     &operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false,
-    &operator_node::saved_of};
+    &operator_node::saved_of, &operator_node::let_go};
 
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) { return edge::taking(fresh, nr); }

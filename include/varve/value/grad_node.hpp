@@ -33,6 +33,8 @@ struct grad_node_type {
   bool is_leaf = false;
   /// What was saved for the backward pass, as that would find it; null where a kind saves nothing.
   boxed_args (*saved)(grad_node& self) = nullptr;
+  /// What it saved of a memory that was written since is stale: it keeps no history of that any more.
+  void (*let_go)(grad_node& self, tensor const& written) = nullptr;
 };
 
 /// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.

@@ -247,6 +247,10 @@ public:
   void set_data(tensor const& y) const;
   /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
   void own_version() const;
+  /// A node keeps it for a gradient.
+  void note_kept() const;
+  /// ... may one keep it, or what shares its history?
+  bool may_be_kept() const;
   void take_memory_of(tensor const& y) const;
 
   /// The very same handle.

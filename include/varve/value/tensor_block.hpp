@@ -42,6 +42,7 @@ struct alignas(64) tensor_block {
   edge history;
   tensor base;
   std::atomic<std::uint32_t> seen_version{0}; // of the base, when the history of a view was found; stored after that
+  std::atomic<bool> kept{false};              // some node kept it for a gradient, or may have kept a view of it
   dims sizes, strides;
   varve::storage own;
   union {
@@ -333,6 +334,7 @@ VARVE_INLINE tensor tensor::as_view(tensor r, bool is_view) const {
   auto* const b = r.block_;
   if (is_view && !block_->inference) {
     new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // there was none
+    b->base.note_kept();
     b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
     b->seen_version.store(version(), std::memory_order_relaxed);

@@ -20,6 +20,7 @@ inline void tensor::set_history(edge e) const {
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->base = base;
+  if (base.defined()) base.note_kept();
   block_->origin = o;
   block_->seen_version.store(writes(), std::memory_order_release);
 }
@@ -84,6 +85,10 @@ inline void tensor::alias_storage_of(tensor const& o) const {
   block_->store = o.block_->store;
   block_->store->refs.add();
   if (old != &block_->own) detail::drop_storage(old);
+}
+inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
+inline bool tensor::may_be_kept() const {
+  return block_->base.defined() || block_->kept.load(std::memory_order_relaxed);
 }
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
