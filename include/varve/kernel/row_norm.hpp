@@ -18,17 +18,6 @@ VARVE_INLINE void for_lanes(index_t n, F const& f) {
   for (; i + L <= n; i += L) f(i, L);
   if (i < n) f(i, n - i);
 }
-/// Lanes from `p` on; those that are not live are 0.
-template <floating_lane T>
-VARVE_INLINE batch<T> load_live(T const* p, index_t live) {
-  if (live == static_cast<index_t>(lanes<T>)) return kernel::load(p);
-  return kernel::load_first(p, static_cast<std::size_t>(live));
-}
-template <floating_lane T>
-VARVE_INLINE void store_live(T* p, index_t live, batch<T> const& v) {
-  if (live == static_cast<index_t>(lanes<T>)) kernel::store(p, v);
-  else kernel::store_first<T>(p, static_cast<std::size_t>(live), v);
-}
 /// The greatest element of a row; NaN if there is one.
 template <floating_lane T>
 VARVE_INLINE T row_maximum(index_t n, T const* x) {
