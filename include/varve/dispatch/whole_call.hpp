@@ -51,8 +51,7 @@ inline bool are_floats(tensor const* const* x, int n) {
 namespace varve::detail {
 VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
                                 tensor (*kernel)(attributes const& at, tensor const* const* x)) {
-  constexpr int most = 4;
-  tensor const* below[most];
+  tensor const* below[saved_values::most];
   bool unwatched = true;
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined()) return {};
