@@ -214,11 +214,9 @@ inline void moves() {
            [=](tensor const* x) { return world::copy(lib::slice(x[0], axis, n / 8, n / 2 + n / 8, 1)); });
       both("every second" + along, {a}, [=](tensor const* x) { return world::copy(lib::slice(x[0], axis, 0, n, 2)); });
     }
-    both("cat of 3 columns and 1" + size, {three, one},
-         [=](tensor const* x) { return lib::cat(list{x[0], x[1]}, 1); });
-    both("cat of 8" + size, {a, b}, [=](tensor const* x) {
-      return lib::cat(list{x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1]}, 0);
-    });
+    both("cat of 3 columns and 1" + size, {three, one}, [=](tensor const* x) { return lib::cat(list{x[0], x[1]}, 1); });
+    both("cat of 8" + size, {a, b},
+         [=](tensor const* x) { return lib::cat(list{x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1]}, 0); });
     tensor const rows = world::longs({n}, n);
     both("rows by index" + size, {a}, [=](tensor const* x) { return world::rows_by_index(x[0], rows); });
     forward("one_hot" + size, {rows}, [=](tensor const* x) { return lib::one_hot(x[0], n); });
@@ -291,15 +289,14 @@ inline void products() {
     both(row + ", expanded", {a, world::expanded(world::floats({n, 1}, 1, 0), {n, n})}, mm);
   }
   auto const product = [&](int64_t m, int64_t k, int64_t n) {
-    both("matmul " + text(m, k) + "x" + std::to_string(n),
-         {world::floats({m, k}, 1, 0), world::floats({k, n}, 1, 0)}, mm);
+    both("matmul " + text(m, k) + "x" + std::to_string(n), {world::floats({m, k}, 1, 0), world::floats({k, n}, 1, 0)},
+         mm);
   };
   product(3, 1000, 3), product(1000, 3, 1000), product(10000, 16, 16), product(16, 10000, 16), product(1, 1000, 1000),
       product(1000, 1000, 1), product(64, 784, 128);
   both("bmm 64x32x32x32", {world::floats({64, 32, 32}, 1, 0), world::floats({64, 32, 32}, 1, 0)}, mm);
   both("bmm 1000x4x4x4", {world::floats({1000, 4, 4}, 1, 0), world::floats({1000, 4, 4}, 1, 0)}, mm);
-  both("bmm q k^T 8x512x64",
-       {world::floats({8, 512, 64}, 1, 0), world::floats({8, 512, 64}, 1, 0)},
+  both("bmm q k^T 8x512x64", {world::floats({8, 512, 64}, 1, 0), world::floats({8, 512, 64}, 1, 0)},
        [](tensor const* x) { return lib::matmul(x[0], world::transposed(x[1])); });
   both("bmm s v 8x512x512x64", {world::floats({8, 512, 512}, 1, 0), world::floats({8, 512, 64}, 1, 0)}, mm);
 }
@@ -320,9 +317,8 @@ inline void convolutions() {
                      {"4 groups 3x3 8x32x32x32, 32", {8, 32, 32, 32}, {32, 8, 3, 3}, 1, 1, 4},
                      {"5x5 8x3x32x32, 16", {8, 3, 32, 32}, {16, 3, 5, 5}, 1, 2, 1}};
   for (row const& r : all)
-    both(string("conv2d ") + r.name, {world::floats(r.x, 1, 0), world::floats(r.w, 1, 0)}, [r](tensor const* x) {
-      return world::conv2d(x[0], x[1], r.stride, r.padding, r.groups);
-    });
+    both(string("conv2d ") + r.name, {world::floats(r.x, 1, 0), world::floats(r.w, 1, 0)},
+         [r](tensor const* x) { return world::conv2d(x[0], x[1], r.stride, r.padding, r.groups); });
   both("conv1d 5 8x32x256, 64", {world::floats({8, 32, 256}, 1, 0), world::floats({64, 32, 5}, 1, 0)},
        [](tensor const* x) { return world::conv1d(x[0], x[1]); });
   both("conv_transpose2d 3x3 8x64x14x14, 32, stride 2",

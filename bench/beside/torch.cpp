@@ -3,11 +3,10 @@
 /// The rows of bench/operators, by libtorch. Built where libtorch-dev is found.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <cmath>
 #include <functional>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
 #include <vector>
 
 namespace world {

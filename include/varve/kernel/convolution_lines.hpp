@@ -8,8 +8,8 @@
 /// Convolutions in one or two dimensions, line by line: a tile of the field is copied with its padding, so that what a
 /// tap meets at places that follow one another is contiguous memory, whatever the stride; registers then hold several
 /// channels of a few lines of places while all taps go by. No matrix is made. Transposed convolutions are as many
-/// convolutions as there are steps in a stride, each with the taps that meet its places. The gradient of a weight, whose
-/// "kernel" is as large as the field, sums products of lines.
+/// convolutions as there are steps in a stride, each with the taps that meet its places. The gradient of a weight,
+/// whose "kernel" is as large as the field, sums products of lines.
 namespace varve::kernel::detail {
 
 /// Elements of the scratch memory on the stack.
@@ -68,7 +68,7 @@ VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y,
 template <class T>
 struct line_convolution {
   index_t in_channels, out_channels, field[2], places[2], step[2]{1, 1}; // of a place in the field
-  index_t out_plane, out_step[2], out_first;                            // between channels, lines, places of results
+  index_t out_plane, out_step[2], out_first;                             // between channels, lines, places of results
   T const* weight;
   index_t weight_row, weight_channel; // strides of the channels of results and of the field
   int taps = 0;
@@ -89,7 +89,12 @@ struct line_convolution {
           for (index_t k = 0; k < some; ++k)
             detail::copy_padded(in + (c + k) * field[0] * field[1], field, y * step[0] + low[0], tile_lines,
                                 x * step[1] + low[1], step[1], width, tile + k * tile_plane);
-          tile_of t{tile, c, some, y, places[0] - y < lines ? places[0] - y : lines, x,
+          tile_of t{tile,
+                    c,
+                    some,
+                    y,
+                    places[0] - y < lines ? places[0] - y : lines,
+                    x,
                     places[1] - x < columns ? places[1] - x : columns};
           multiply(t, out);
         }
@@ -173,8 +178,8 @@ private:
       for (int b = 0; b < Batches; ++b) {
         if (s + b >= spots) continue;
         index_t const x = (s + b) % across * L, live = t.columns - x < L ? t.columns - x : L;
-        T* const to = out + (row + i) * out_plane + out_first + (t.y + (s + b) / across) * out_step[0] +
-                      (t.x + x) * out_step[1];
+        T* const to =
+            out + (row + i) * out_plane + out_first + (t.y + (s + b) / across) * out_step[0] + (t.x + x) * out_step[1];
         put(to, live, sum[i][b], t.channel > 0);
       }
   }

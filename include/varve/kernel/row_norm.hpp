@@ -5,8 +5,8 @@
 #include <varve/kernel/reduce_row.hpp>
 
 /// @file
-/// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, with their gradients: a row at a time, which
-/// stays in the first cache between its passes. Rows are contiguous, results may not overlap operands.
+/// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, with their gradients: a row at a time,
+/// which stays in the first cache between its passes. Rows are contiguous, results may not overlap operands.
 namespace varve::kernel {
 
 namespace detail {
@@ -52,23 +52,21 @@ __attribute__((flatten)) VARVE_NOINLINE void softmax_rows(index_t rows, index_t 
   for (; rows > 0; --rows, x += n, y += n) {
     batch<T> const m(detail::row_maximum(n, x));
     batch<T> const scale(T(1) / detail::sum_over_row<T>(n, [&](index_t i, index_t live) {
-      batch<T> const e = detail::exp_of_live(x + i, live, m);
-      detail::store_live(y + i, live, e);
-      return e;
-    }));
-    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
-      detail::store_live(y + i, live, detail::load_live(y + i, live) * scale);
-    });
+                           batch<T> const e = detail::exp_of_live(x + i, live, m);
+                           detail::store_live(y + i, live, e);
+                           return e;
+                         }));
+    detail::for_lanes<T>(
+        n, [&](index_t i, index_t live) { detail::store_live(y + i, live, detail::load_live(y + i, live) * scale); });
   }
 }
 /// y (g - sum(g y)) of each row: the gradient of `softmax`, of whose result.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
-                                                                  T* r) {
+                                                                   T* r) {
   for (; rows > 0; --rows, g += n, y += n, r += n) {
-    batch<T> const s(detail::sum_over_row<T>(n, [&](index_t i, index_t live) {
-      return detail::load_live(g + i, live) * detail::load_live(y + i, live);
-    }));
+    batch<T> const s(detail::sum_over_row<T>(
+        n, [&](index_t i, index_t live) { return detail::load_live(g + i, live) * detail::load_live(y + i, live); }));
     detail::for_lanes<T>(n, [&](index_t i, index_t live) {
       detail::store_live(r + i, live, detail::load_live(y + i, live) * (detail::load_live(g + i, live) - s));
     });
@@ -79,8 +77,8 @@ template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void log_softmax_rows(index_t rows, index_t n, T const* x, T* y) {
   for (; rows > 0; --rows, x += n, y += n) {
     batch<T> const m(detail::row_maximum(n, x));
-    T const sum = detail::sum_over_row<T>(
-        n, [&](index_t i, index_t live) { return detail::exp_of_live(x + i, live, m); });
+    T const sum =
+        detail::sum_over_row<T>(n, [&](index_t i, index_t live) { return detail::exp_of_live(x + i, live, m); });
     batch<T> const less = kernel::log(batch<T>(sum));
     detail::for_lanes<T>(n, [&](index_t i, index_t live) {
       detail::store_live(y + i, live, detail::load_live(x + i, live) - m - less);
@@ -90,14 +88,13 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_rows(index_t rows, inde
 /// g - exp(y) sum(g) of each row: the gradient of `log_softmax`, of whose result.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
-                                                                      T* r) {
+                                                                       T* r) {
   batch<T> const zero(T(0));
   for (; rows > 0; --rows, g += n, y += n, r += n) {
     batch<T> const s(
         detail::sum_over_row<T>(n, [&](index_t i, index_t live) { return detail::load_live(g + i, live); }));
     detail::for_lanes<T>(n, [&](index_t i, index_t live) {
-      detail::store_live(r + i, live,
-                         detail::load_live(g + i, live) - detail::exp_of_live(y + i, live, zero) * s);
+      detail::store_live(r + i, live, detail::load_live(g + i, live) - detail::exp_of_live(y + i, live, zero) * s);
     });
   }
 }
@@ -108,14 +105,15 @@ template <floating_lane T>
 VARVE_INLINE void moments(index_t n, T const* x, T eps, batch<T>& mean, batch<T>& scale) {
   T const m = sum_over_row<T>(n, [&](index_t i, index_t live) { return load_live(x + i, live); }) / static_cast<T>(n);
   mean = batch<T>(m);
-  T const variance = sum_over_row<T>(n, [&](index_t i, index_t live) {
-                       batch<T> d = load_live(x + i, live) - mean;
-                       if (live == static_cast<index_t>(lanes<T>)) return d * d;
-                       T part[lanes<T>]{}; // the mean is not subtracted from dead lanes
-                       kernel::store_first<T>(part, static_cast<std::size_t>(live), d);
-                       d = kernel::load(part);
-                       return d * d;
-                     }) /
+  T const variance = sum_over_row<T>(n,
+                                     [&](index_t i, index_t live) {
+                                       batch<T> d = load_live(x + i, live) - mean;
+                                       if (live == static_cast<index_t>(lanes<T>)) return d * d;
+                                       T part[lanes<T>]{}; // the mean is not subtracted from dead lanes
+                                       kernel::store_first<T>(part, static_cast<std::size_t>(live), d);
+                                       d = kernel::load(part);
+                                       return d * d;
+                                     }) /
                      static_cast<T>(n);
   scale = batch<T>(T(1) / std::sqrt(variance + eps));
 }
@@ -123,8 +121,8 @@ VARVE_INLINE void moments(index_t n, T const* x, T eps, batch<T>& mean, batch<T>
 
 /// (x - mean) / sqrt(variance + eps) of each row, times w and plus b where they are not null.
 template <floating_lane T>
-__attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index_t n, T const* x, T const* w, T const* b,
-                                                            T eps, T* y) {
+__attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index_t n, T const* x, T const* w,
+                                                             T const* b, T eps, T* y) {
   batch<T> m, scale;
   for (; rows > 0; --rows, x += n, y += n) {
     detail::moments(n, x, eps, m, scale);
@@ -139,7 +137,7 @@ __attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index
 /// The gradient of `layer_norm` by x, of the cotangent g.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_rows(index_t rows, index_t n, T const* g, T const* x,
-                                                                     T const* w, T eps, T* r) {
+                                                                      T const* w, T eps, T* r) {
   batch<T> m, scale;
   for (; rows > 0; --rows, g += n, x += n, r += n) {
     detail::moments(n, x, eps, m, scale);
@@ -164,14 +162,15 @@ __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_rows(index_t ro
 /// The gradient of `layer_norm` by its weight: the sum over rows of g times the normalized x.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_weight(index_t rows, index_t n, T const* g, T const* x,
-                                                                       T eps, T* r) {
+                                                                        T eps, T* r) {
   for (index_t i = 0; i < n; ++i) r[i] = 0;
   batch<T> m, scale;
   for (; rows > 0; --rows, g += n, x += n) {
     detail::moments(n, x, eps, m, scale);
     detail::for_lanes<T>(n, [&](index_t i, index_t live) {
       batch<T> const v = (detail::load_live(x + i, live) - m) * scale;
-      detail::store_live(r + i, live, kernel::fma<T>(detail::load_live(g + i, live), v, detail::load_live(r + i, live)));
+      detail::store_live(r + i, live,
+                         kernel::fma<T>(detail::load_live(g + i, live), v, detail::load_live(r + i, live)));
     });
   }
 }

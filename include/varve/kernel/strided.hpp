@@ -211,8 +211,8 @@ VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_
     std::memcpy(to + static_cast<index_t>(k) * to_row, &square[k], sizeof(batch<T>));
 }
 /// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in
-/// registers, the last of a row or column over elements that were copied before; the rest goes in tiles, so that neither
-/// side leaves the first cache between uses of one of its lines.
+/// registers, the last of a row or column over elements that were copied before; the rest goes in tiles, so that
+/// neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {

@@ -150,11 +150,12 @@ T join_recorded(index_t axis, T const* values, std::size_t count) {
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>)
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>) {
     if (count > 2 && detail::joins_at_once(values.data() + from, count))
       return detail::join_at_once(axis[0], values.data() + from, count);
-    else if (count > 2 && count <= saved_values::most)
+    if (count > 2 && count <= saved_values::most)
       if (auto y = detail::join_recorded(axis[0].number(), values.data() + from, count); y.defined()) return y;
+  }
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);

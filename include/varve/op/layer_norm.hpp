@@ -73,28 +73,33 @@ struct whole_layer_norm {
     });
     return r;
   }
-  static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
-    dims const sizes = at[0];
+  /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
+  template <class T>
+  static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
     if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
-    if (is_built_in() && pulls_at_once(g, x[0]) && (!Weight || i != 0 || are_unwatched(&x[2], 1)))
-      return pull_at_once(i, row(at), g, x);
-    dims const axes = normalized_axes(x[0].sizes(), sizes);
-    auto const d = sub(x[0], mean(x[0], axes, keepdim));
-    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), x[1]));
+    T const &x = all[0], &eps = all[1];
+    dims const axes = normalized_axes(x.sizes(), sizes);
+    auto const d = sub(x, mean(x, axes, keepdim));
+    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), eps));
     auto const y = mul(d, scale);
     if (i == 2) return sum_to_size(mul(g, y), sizes);
-    tensor weighted = g;
-    if constexpr (Weight) weighted = mul(g, x[2]);
+    T weighted = g;
+    if constexpr (Weight) weighted = mul(g, static_cast<T const&>(all[2]));
     auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));
     return mul(scale, sub(weighted, across));
   }
+  static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
+    bool const whole = i != 2 + Weight && is_built_in() && pulls_at_once(g, x[0]);
+    if (whole && (!Weight || i != 0 || are_unwatched(&x[2], 1))) return pull_at_once(i, row(at), g, x);
+    return pull<dependent<tensor, std::bool_constant<Weight>>>(i, at[0], g, x);
+  }
   /// x is read for both gradients, the weight for that of x.
   static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
-  static constexpr op_table table = whole_table(
-      "layer_norm", arity,
-      {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0, Weight ? of_x : std::uint16_t{0},
-        0}},
-      &pullback);
+  static constexpr op_table table =
+      whole_table("layer_norm", arity,
+                  {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
+                    Weight ? of_x : std::uint16_t{0}, 0}},
+                  &pullback);
   /// Undefined when the body must run.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
@@ -133,7 +138,8 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
     if constexpr (detail::is_one_tensor<X> && (is_none<W> || detail::is_one_tensor<W>) &&
                   (is_none<B> || detail::is_one_tensor<B>))
-      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias); y.defined())
+      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias);
+          y.defined())
         return y;
     auto const m = mean(x, axes, keepdim);
     auto const fixed = detach(m);

@@ -119,8 +119,8 @@ inline constexpr pointwise_info one_pass_of{"one pass",
                                              &kernel::contiguous<float, float, F, Arity>,
                                              &kernel::contiguous<double, double, F, Arity>, nullptr, nullptr}};
 
-/// `f(a, b)` for an `f` that is written in elementwise operators: of two floating tensors of one shape in one pass, when
-/// nothing watches and nothing is registered for the operators `Part`.
+/// `f(a, b)` for an `f` that is written in elementwise operators: of two floating tensors of one shape in one pass,
+/// when nothing watches and nothing is registered for the operators `Part`.
 template <class... Part, class F, class A, class B>
 constexpr auto at_once(F const& f, A const& a, B const& b) {
   if constexpr (both_tensors<A, B>) {
