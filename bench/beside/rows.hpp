@@ -5,47 +5,15 @@
 /// may meet: one text for all libraries. A program includes it behind its namespace `world`, which says what `tensor`
 /// and `shape` are, fills tensors, calls the operators whose arguments differ between libraries, and pulls back; `lib`
 /// is the namespace of the others. `bench/operators` runs the programs in turn and sets their lines side by side.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
+#include "timing.hpp"
+
 #include <functional>
-#include <string>
 #include <vector>
 
 namespace rows {
 using world::shape, world::tensor;
 using function = std::function<tensor(tensor const*)>;
-using std::int64_t, std::string;
 
-inline char const* only = nullptr; ///< a part of the names of the rows to be run
-inline double budget = 0.01;       ///< seconds a row
-
-inline double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-/// Nanoseconds of a call: the best of samples that are long enough for the clock.
-template <class F>
-double best(F const& f) {
-  f();
-  double const from = now();
-  f();
-  double const once = now() - from;
-  long const calls = std::max(1L, static_cast<long>(2e-4 / std::max(once, 1e-9)));
-  double least = 1e9;
-  double const end = now() + budget;
-  for (int sample = 0; sample < 5 || now() < end; ++sample) {
-    double const start = now();
-    for (long k = 0; k < calls; ++k) f();
-    least = std::min(least, (now() - start) / static_cast<double>(calls));
-  }
-  return 1e9 * least;
-}
 /// A line: name, nanoseconds, a weighted sum of all elements, and the sum of their magnitudes.
 inline void line(string const& name, double ns, std::vector<tensor> const& results) {
   double sum = 0, magnitude = 0;
@@ -54,10 +22,8 @@ inline void line(string const& name, double ns, std::vector<tensor> const& resul
     for (std::size_t k = 0; k < x.size(); ++k)
       sum += static_cast<double>(1 + k % 7) * x[k], magnitude += std::fabs(x[k]);
   }
-  std::printf("%s\t%.1f\t%.9g\t%.9g\n", name.c_str(), ns, sum, magnitude);
-  std::fflush(stdout);
+  print_line(name, ns, sum, magnitude);
 }
-inline bool wanted(string const& name) { return !only || name.find(only) != string::npos; }
 inline void forward(string const& name, std::vector<tensor> const& in, function const& f) {
   if (!wanted(name)) return;
   double const ns = best([&] { tensor const r = f(in.data()); });
@@ -75,7 +41,6 @@ inline void both(string const& name, std::vector<tensor> const& in, function con
   backward(name, in, f);
 }
 
-inline string text(int64_t n, int64_t m) { return std::to_string(n) + "x" + std::to_string(m); }
 /// A matrix in the layouts that an operand may have.
 struct layout {
   char const* name;
@@ -87,7 +52,6 @@ inline std::vector<layout> layouts(int64_t n, int64_t m, double scale, double of
           {"every second", world::strided(world::floats({n, 2 * m}, scale, offset))},
           {"expanded", world::expanded(world::floats({1, m}, scale, offset), {n, m})}};
 }
-inline constexpr int64_t sides[] = {8, 100, 1000};
 
 // ---- elementwise
 template <bool gradient = true>
@@ -327,8 +291,7 @@ inline void convolutions() {
 }
 
 inline int run(int argc, char** argv) {
-  if (argc > 1) only = argv[1];
-  if (char const* const seconds = std::getenv("BUDGET")) budget = std::atof(seconds);
+  read_arguments(argc, argv);
   elementwise();
   reductions();
   moves();

@@ -89,9 +89,11 @@ struct whole_layer_norm {
     return mul(scale, sub(weighted, across));
   }
   static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
-    bool const whole = i != 2 + Weight && is_built_in() && pulls_at_once(g, x[0]);
-    if (whole && (!Weight || i != 0 || are_unwatched(&x[2], 1))) return pull_at_once(i, row(at), g, x);
-    return pull<dependent<tensor, std::bool_constant<Weight>>>(i, at[0], g, x);
+    auto const body = [&] { return pull<dependent<tensor, std::bool_constant<Weight>>>(i, at[0], g, x); };
+    if (i == 2 + Weight || !is_built_in() || !are_alike(g, x[0])) return body();
+    auto const kernel = [&] { return pull_at_once(i, row(at), g, x); };
+    tensor const* const all[] = {&g, &x[0], &x[Weight && i == 0 ? 2 : 0]};
+    return whole_gradient(all, 3, kernel, body);
   }
   /// x is read for both gradients, the weight for that of x.
   static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);

@@ -44,10 +44,9 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   });
   return r;
 }
-/// May the gradient of a whole call be a whole call, too: does nothing watch, and are the tensors alike?
-inline bool pulls_at_once(tensor const& g, tensor const& like) {
+/// Are a cotangent and the tensor that it belongs to alike, so that a kernel may read them together?
+inline bool are_alike(tensor const& g, tensor const& like) {
   tensor const* const all[] = {&g, &like};
-  return g.defined() && are_unwatched(&g, 1) && are_unwatched(&like, 1) && are_floats(all, 2) &&
-         g.sizes() == like.sizes();
+  return g.defined() && are_floats(all, 2) && g.sizes() == like.sizes();
 }
 } // namespace varve::detail
