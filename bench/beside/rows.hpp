@@ -5,47 +5,15 @@
 /// may meet: one text for all libraries. A program includes it behind its namespace `world`, which says what `tensor`
 /// and `shape` are, fills tensors, calls the operators whose arguments differ between libraries, and pulls back; `lib`
 /// is the namespace of the others. `bench/operators` runs the programs in turn and sets their lines side by side.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
+#include "timing.hpp"
+
 #include <functional>
-#include <string>
 #include <vector>
 
 namespace rows {
 using world::shape, world::tensor;
 using function = std::function<tensor(tensor const*)>;
-using std::int64_t, std::string;
 
-inline char const* only = nullptr; ///< a part of the names of the rows to be run
-inline double budget = 0.01;       ///< seconds a row
-
-inline double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-/// Nanoseconds of a call: the best of samples that are long enough for the clock.
-template <class F>
-double best(F const& f) {
-  f();
-  double const from = now();
-  f();
-  double const once = now() - from;
-  long const calls = std::max(1L, static_cast<long>(2e-4 / std::max(once, 1e-9)));
-  double least = 1e9;
-  double const end = now() + budget;
-  for (int sample = 0; sample < 5 || now() < end; ++sample) {
-    double const start = now();
-    for (long k = 0; k < calls; ++k) f();
-    least = std::min(least, (now() - start) / static_cast<double>(calls));
-  }
-  return 1e9 * least;
-}
 /// A line: name, nanoseconds, a weighted sum of all elements, and the sum of their magnitudes.
 inline void line(string const& name, double ns, std::vector<tensor> const& results) {
   double sum = 0, magnitude = 0;
@@ -54,10 +22,8 @@ inline void line(string const& name, double ns, std::vector<tensor> const& resul
     for (std::size_t k = 0; k < x.size(); ++k)
       sum += static_cast<double>(1 + k % 7) * x[k], magnitude += std::fabs(x[k]);
   }
-  std::printf("%s\t%.1f\t%.9g\t%.9g\n", name.c_str(), ns, sum, magnitude);
-  std::fflush(stdout);
+  print_line(name, ns, sum, magnitude);
 }
-inline bool wanted(string const& name) { return !only || name.find(only) != string::npos; }
 inline void forward(string const& name, std::vector<tensor> const& in, function const& f) {
   if (!wanted(name)) return;
   double const ns = best([&] { tensor const r = f(in.data()); });
@@ -75,7 +41,6 @@ inline void both(string const& name, std::vector<tensor> const& in, function con
   backward(name, in, f);
 }
 
-inline string text(int64_t n, int64_t m) { return std::to_string(n) + "x" + std::to_string(m); }
 /// A matrix in the layouts that an operand may have.
 struct layout {
   char const* name;
@@ -87,7 +52,6 @@ inline std::vector<layout> layouts(int64_t n, int64_t m, double scale, double of
           {"every second", world::strided(world::floats({n, 2 * m}, scale, offset))},
           {"expanded", world::expanded(world::floats({1, m}, scale, offset), {n, m})}};
 }
-inline constexpr int64_t sides[] = {8, 100, 1000};
 
 // ---- elementwise
 template <bool gradient = true>
@@ -214,11 +178,9 @@ inline void moves() {
            [=](tensor const* x) { return world::copy(lib::slice(x[0], axis, n / 8, n / 2 + n / 8, 1)); });
       both("every second" + along, {a}, [=](tensor const* x) { return world::copy(lib::slice(x[0], axis, 0, n, 2)); });
     }
-    both("cat of 3 columns and 1" + size, {three, one},
-         [=](tensor const* x) { return lib::cat(list{x[0], x[1]}, 1); });
-    both("cat of 8" + size, {a, b}, [=](tensor const* x) {
-      return lib::cat(list{x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1]}, 0);
-    });
+    both("cat of 3 columns and 1" + size, {three, one}, [=](tensor const* x) { return lib::cat(list{x[0], x[1]}, 1); });
+    both("cat of 8" + size, {a, b},
+         [=](tensor const* x) { return lib::cat(list{x[0], x[1], x[0], x[1], x[0], x[1], x[0], x[1]}, 0); });
     tensor const rows = world::longs({n}, n);
     both("rows by index" + size, {a}, [=](tensor const* x) { return world::rows_by_index(x[0], rows); });
     forward("one_hot" + size, {rows}, [=](tensor const* x) { return lib::one_hot(x[0], n); });
@@ -291,15 +253,14 @@ inline void products() {
     both(row + ", expanded", {a, world::expanded(world::floats({n, 1}, 1, 0), {n, n})}, mm);
   }
   auto const product = [&](int64_t m, int64_t k, int64_t n) {
-    both("matmul " + text(m, k) + "x" + std::to_string(n),
-         {world::floats({m, k}, 1, 0), world::floats({k, n}, 1, 0)}, mm);
+    both("matmul " + text(m, k) + "x" + std::to_string(n), {world::floats({m, k}, 1, 0), world::floats({k, n}, 1, 0)},
+         mm);
   };
   product(3, 1000, 3), product(1000, 3, 1000), product(10000, 16, 16), product(16, 10000, 16), product(1, 1000, 1000),
       product(1000, 1000, 1), product(64, 784, 128);
   both("bmm 64x32x32x32", {world::floats({64, 32, 32}, 1, 0), world::floats({64, 32, 32}, 1, 0)}, mm);
   both("bmm 1000x4x4x4", {world::floats({1000, 4, 4}, 1, 0), world::floats({1000, 4, 4}, 1, 0)}, mm);
-  both("bmm q k^T 8x512x64",
-       {world::floats({8, 512, 64}, 1, 0), world::floats({8, 512, 64}, 1, 0)},
+  both("bmm q k^T 8x512x64", {world::floats({8, 512, 64}, 1, 0), world::floats({8, 512, 64}, 1, 0)},
        [](tensor const* x) { return lib::matmul(x[0], world::transposed(x[1])); });
   both("bmm s v 8x512x512x64", {world::floats({8, 512, 512}, 1, 0), world::floats({8, 512, 64}, 1, 0)}, mm);
 }
@@ -320,9 +281,8 @@ inline void convolutions() {
                      {"4 groups 3x3 8x32x32x32, 32", {8, 32, 32, 32}, {32, 8, 3, 3}, 1, 1, 4},
                      {"5x5 8x3x32x32, 16", {8, 3, 32, 32}, {16, 3, 5, 5}, 1, 2, 1}};
   for (row const& r : all)
-    both(string("conv2d ") + r.name, {world::floats(r.x, 1, 0), world::floats(r.w, 1, 0)}, [r](tensor const* x) {
-      return world::conv2d(x[0], x[1], r.stride, r.padding, r.groups);
-    });
+    both(string("conv2d ") + r.name, {world::floats(r.x, 1, 0), world::floats(r.w, 1, 0)},
+         [r](tensor const* x) { return world::conv2d(x[0], x[1], r.stride, r.padding, r.groups); });
   both("conv1d 5 8x32x256, 64", {world::floats({8, 32, 256}, 1, 0), world::floats({64, 32, 5}, 1, 0)},
        [](tensor const* x) { return world::conv1d(x[0], x[1]); });
   both("conv_transpose2d 3x3 8x64x14x14, 32, stride 2",
@@ -331,8 +291,7 @@ inline void convolutions() {
 }
 
 inline int run(int argc, char** argv) {
-  if (argc > 1) only = argv[1];
-  if (char const* const seconds = std::getenv("BUDGET")) budget = std::atof(seconds);
+  read_arguments(argc, argv);
   elementwise();
   reductions();
   moves();

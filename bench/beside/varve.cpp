@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
 /// The rows of bench/operators, by varve.
+#include "timing.hpp"
+
 #include <varve/varve.hpp>
 
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -17,8 +18,7 @@ using index = varve::index_t;
 
 tensor floats(shape const& sizes, double scale, double offset) {
   tensor t = lib::empty(sizes, dtype::float32);
-  for (index k = 0; k < t.numel(); ++k)
-    t.data<float>()[k] = static_cast<float>(offset + scale * std::sin(1.3 * static_cast<double>(k % 100003)));
+  for (index k = 0; k < t.numel(); ++k) t.data<float>()[k] = rows::element(k, scale, offset);
   return t;
 }
 tensor floats_like(tensor const& y) { return lib::to(floats(y.sizes(), 1, 0), y.dtype()); }

@@ -200,7 +200,7 @@ VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
   constexpr unsigned history = dispatch_key_set::history_bit;
   for (std::size_t k = 0; k < n; ++k) {
     if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
-    if ((x[k].keys().bits & history) && x[k].requires_grad()) return false;
+    if ((x[k].keys().bits & history) && x[k].requires_grad() && this_thread_state.grad_mode) return false;
   }
   return true;
 }

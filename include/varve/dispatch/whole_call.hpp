@@ -2,6 +2,8 @@
 #pragma once
 #include <varve/dispatch/tensor_dispatch.hpp>
 
+#include <cstring>
+
 /// @file
 /// Composites that compute a whole call in one or two passes over memory where nothing could tell: when nothing watches
 /// the calls that their bodies are made of, or only one recorder does, which writes the call down as one node. In every
@@ -34,6 +36,28 @@ constexpr op_table whole_table(char const* name, int arity, saved_values const& 
 tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
                   tensor (*kernel)(attributes const& at, tensor const* const* x));
 
+/// Is there nothing but eager autograd that could watch a call on these tensors?
+inline bool only_autograd_watches(tensor const* const* x, int n) {
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  bool r = this_thread_state.quiet();
+  for (int k = 0; k < n; ++k) r = r && x[k]->defined() && !(x[k]->keys().bits & watched & ~history);
+  return r;
+}
+/// A gradient of whole calls: `kernel()` where nothing watches the operands, else `body()`, in operators. What eager
+/// autograd records of that has the elements of the kernel: a gradient is the same whether it is recorded or not.
+template <class Kernel, class Body>
+tensor whole_gradient(tensor const* const* x, int n, Kernel const& kernel, Body const& body) {
+  bool unwatched = true;
+  for (int k = 0; k < n; ++k) unwatched = unwatched && are_unwatched(x[k], 1);
+  if (unwatched) return kernel();
+  tensor const r = body();
+  if (!only_autograd_watches(x, n)) return r;
+  tensor const same = kernel();
+  if (r.is_contiguous() && r.dtype() == same.dtype() && r.sizes() == same.sizes() && !r.is_wrapped() && r.has_data())
+    std::memcpy(r.raw(), same.raw(), static_cast<std::size_t>(r.numel() * itemsize(r.dtype())));
+  return r;
+}
+
 /// Is `X` a tensor, and no value seen through a static transform?
 template <class X>
 inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
@@ -51,8 +75,7 @@ inline bool are_floats(tensor const* const* x, int n) {
 namespace varve::detail {
 VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
                                 tensor (*kernel)(attributes const& at, tensor const* const* x)) {
-  constexpr int most = 4;
-  tensor const* below[most];
+  tensor const* below[saved_values::most];
   bool unwatched = true;
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined()) return {};

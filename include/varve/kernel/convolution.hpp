@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/dtype.hpp>
 #include <varve/kernel/convolution_direct.hpp>
+#include <varve/kernel/convolution_lines.hpp>
 #include <varve/kernel/matmul.hpp>
 
 /// @file
@@ -216,6 +217,15 @@ VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* p
 template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
+    constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // of shorter lines most lanes would lie idle
+    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && s.place_channels <= 8;
+    if (half > 0 && !s.transposed && taps_in_lines && detail::convolve_by_products_of_lines(s, input, weight, output))
+      return;
+    bool const in_lines = s.taps() > 1 && (s.transposed ? s.field[2] / s.stride[2] : s.place[2]) >= half;
+    if (half > 0 && in_lines && s.tap[2] <= s.place[2] &&
+        (s.transposed ? detail::convolve_transposed_by_lines(s, input, weight, output)
+                      : detail::convolve_by_lines(s, input, weight, output)))
+      return;
     if (s.place_channels > 2 && s.transposed) return detail::convolve_by_spreading(s, input, weight, output);
     if ((s.place_channels > 2 || s.tap[2] > s.place[2]) && s.field_channels > 0 && !s.transposed)
       return detail::convolve_by_gathering(s, input, weight, output);

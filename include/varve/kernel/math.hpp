@@ -6,6 +6,7 @@
 #include <varve/kernel/erf.hpp>
 #include <varve/kernel/exponential.hpp>
 #include <varve/kernel/logarithm.hpp>
+#include <varve/kernel/power.hpp>
 #include <varve/kernel/simd.hpp>
 #include <varve/kernel/trigonometric.hpp>
 
@@ -170,16 +171,19 @@ template <lane T>
 VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
   if constexpr (std::is_same_v<T, float> && lanes<T> > 1 && lanes<T> == 2 * lanes<double>) {
     batch<T> const zero(T(0)), infinity(std::numeric_limits<T>::infinity());
-    batch<T> const usual = kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
+    batch<T> const none = kernel::from_mask<T>(y == zero), // 1, as in the lanes behind the end of a row
+        usual = none + kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
                            kernel::from_mask<T>(kernel::abs(y) < infinity);
     if (!kernel::any<T>(usual == zero)) [[likely]] {
       T a[lanes<T>], b[lanes<T>];
       kernel::store(a, x), kernel::store(b, y);
       detail::pow_of_half(a, b), detail::pow_of_half(a + lanes<double>, b + lanes<double>);
-      return kernel::load(a);
+      return kernel::select<T>(y == zero, batch<T>(T(1)), kernel::load(a));
     }
   }
-  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
+  auto const one_lane = [](T a, T b) { return kernel::pow(a, b); };
+  if constexpr (std::is_same_v<T, double> && power::is_exact) return power::pow(x, y, one_lane);
+  else return kernel::lanewise(one_lane, x, y);
 }
 
 } // namespace varve::kernel

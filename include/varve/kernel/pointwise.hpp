@@ -213,8 +213,8 @@ VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, int across) {
   int const inner = w.rank - 1, count = w.count;
   index_t const n = w.size[inner], *const step = w.stride[inner], *const row = w.stride[across];
   index_t const all = w.size[across];
-  unsigned char* place[max_operands]{}; // of what is turned
-  char const* repeated[max_operands]{}; // where an element was read that the row repeats
+  unsigned char* place[max_operands]{};                     // of what is turned
+  char const* repeated[max_operands]{};                     // where an element was read that the row repeats
   int most = w.itemsize[0], turned = 0, same[max_operands]; // the operand whose tile this one shares
   for (int k = 0; k < count; ++k) {
     most = most > w.itemsize[k] ? most : w.itemsize[k];

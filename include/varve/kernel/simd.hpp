@@ -139,6 +139,20 @@ VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
 }
 
 namespace detail {
+/// The first `live` lanes from `p` on; the others are 0.
+template <lane T>
+VARVE_INLINE batch<T> load_live(T const* p, std::ptrdiff_t live) {
+  if (live == static_cast<std::ptrdiff_t>(lanes<T>)) return kernel::load(p);
+  return kernel::load_first(p, static_cast<std::size_t>(live));
+}
+template <lane T>
+VARVE_INLINE void store_live(T* p, std::ptrdiff_t live, batch<T> const& v) {
+  if (live == static_cast<std::ptrdiff_t>(lanes<T>)) kernel::store(p, v);
+  else kernel::store_first<T>(p, static_cast<std::size_t>(live), v);
+}
+} // namespace detail
+
+namespace detail {
 /// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit
 /// parts.
 template <std::size_t High, class T, std::size_t... I>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/dispatch/whole_call.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/slice.hpp>
@@ -86,6 +86,10 @@ namespace detail {
 /// without the results of a tree.
 bool joins_at_once(tensor const* values, std::size_t count);
 tensor join_at_once(index_t axis, tensor const* values, std::size_t count);
+/// Up to `saved_values::most` tensors joined by one call that one recorder writes down; undefined if something else
+/// watches, or their dtypes differ. Attributes {axis}, {where each part ends}.
+template <class T>
+T join_recorded(index_t axis, T const* values, std::size_t count);
 template <std::size_t From, std::size_t Count, class A, class T>
 constexpr auto join_range(A const& axis, T const& values) {
   if constexpr (Count == 1) {
@@ -113,12 +117,45 @@ constexpr auto joined_alone(A const& axis, X const& x) {
       axis, shape_of(x));
   return clone(x);
 }
+template <class T>
+struct whole_join {
+  static T value(attributes const& at, T const* const* x) {
+    T all[saved_values::most];
+    std::size_t const count = static_cast<std::size_t>(at[1].n);
+    for (std::size_t k = 0; k < count; ++k) all[k] = *x[k];
+    return join_at_once(at[0][0].number(), all, count);
+  }
+  static T pullback(int i, attributes const& at, T const& g, T const&, boxed_args const&) {
+    return bind<slice_t>(dims{at[0][0], i > 0 ? at[1][i - 1] : extent(0), at[1][i], 1})(g);
+  }
+  template <int Count>
+  static constexpr op_table table = whole_table("cat", Count, saved_values::nothing(), &pullback);
+  static constexpr op_table const* tables[] = {&table<3>, &table<4>, &table<5>, &table<6>, &table<7>, &table<8>};
+};
+template <class T>
+T join_recorded(index_t axis, T const* values, std::size_t count) {
+  int const rank = values[0].defined() ? values[0].dim() : 0;
+  if (rank == 0 || axis < -rank || axis >= rank || !are_built_in<cat_t>()) return {};
+  int const a = wrap_axis(axis, rank);
+  T const* all[saved_values::most];
+  dims ends;
+  for (std::size_t k = 0; k < count; ++k) {
+    T const& v = *(all[k] = &values[k]);
+    if (!v.defined() || v.dim() != rank || v.dtype() != values[0].dtype() || is_symbol(v.sizes()[a])) return {};
+    ends.push_back((k > 0 ? ends[ends.n - 1] : extent(0)) + v.sizes()[a]);
+  }
+  return whole_call(*whole_join<T>::tables[count - 3], attributes(dims{a}, ends), all, static_cast<int>(count),
+                    &whole_join<T>::value);
+}
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>)
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>) {
     if (count > 2 && detail::joins_at_once(values.data() + from, count))
       return detail::join_at_once(axis[0], values.data() + from, count);
+    if (count > 2 && count <= saved_values::most)
+      if (auto y = detail::join_recorded(axis[0].number(), values.data() + from, count); y.defined()) return y;
+  }
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);

@@ -73,22 +73,27 @@ struct whole_layer_norm {
     });
     return r;
   }
-  template <std::same_as<tensor> T> // so that a unit that only includes this instantiates no operator
-  static T pullback(int i, attributes const& at, T const& g, T const&, boxed_args const& operands) {
-    auto const x = [&](int k) -> T const& { return operands[k]; };
-    dims const sizes = at[0];
+  /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
+  template <class T>
+  static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
     if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
-    if (is_built_in() && pulls_at_once(g, x(0)) && (!Weight || i != 0 || are_unwatched(&x(2), 1)))
-      return pull_at_once(i, row(at), g, operands);
-    dims const axes = normalized_axes(x(0).sizes(), sizes);
-    auto const d = sub(x(0), mean(x(0), axes, keepdim));
-    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), x(1)));
+    T const &x = all[0], &eps = all[1];
+    dims const axes = normalized_axes(x.sizes(), sizes);
+    auto const d = sub(x, mean(x, axes, keepdim));
+    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), eps));
     auto const y = mul(d, scale);
     if (i == 2) return sum_to_size(mul(g, y), sizes);
     T weighted = g;
-    if constexpr (Weight) weighted = mul(g, x(2));
+    if constexpr (Weight) weighted = mul(g, static_cast<T const&>(all[2]));
     auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));
     return mul(scale, sub(weighted, across));
+  }
+  static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
+    auto const body = [&] { return pull<dependent<tensor, std::bool_constant<Weight>>>(i, at[0], g, x); };
+    if (i == 2 + Weight || !is_built_in() || !are_alike(g, x[0])) return body();
+    auto const kernel = [&] { return pull_at_once(i, row(at), g, x); };
+    tensor const* const all[] = {&g, &x[0], &x[Weight && i == 0 ? 2 : 0]};
+    return whole_gradient(all, 3, kernel, body);
   }
   /// x is read for both gradients, the weight for that of x.
   static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
@@ -96,7 +101,7 @@ struct whole_layer_norm {
       whole_table("layer_norm", arity,
                   {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
                     Weight ? of_x : std::uint16_t{0}, 0}},
-                  &pullback<tensor>);
+                  &pullback);
   /// Undefined when the body must run.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {

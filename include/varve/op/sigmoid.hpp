@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/kernel/math.hpp>
 #include <varve/op/mul.hpp>
+#include <varve/rule/one_pass.hpp>
 
 namespace varve {
 
@@ -11,6 +12,11 @@ struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const& x) {
+    auto const pull = [](auto const& c, auto const& r) { return mul(c, partial(arg<0>, r, r)); };
+    return detail::unmatch(detail::at_once<mul_t, sub_t>(pull, g, y), x);
+  }
 };
 
 } // namespace varve

@@ -95,9 +95,10 @@ struct whole_softmax {
     return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].number(), *x[0]);
   }
   static tensor pullback(int, attributes const&, tensor const& g, tensor const& y, boxed_args const&) {
-    if (pulls_at_once(g, y) && Rows::is_built_in())
-      return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y);
-    return Rows::pull(g, y, ints<-1>{});
+    auto const body = [&] { return static_cast<tensor>(Rows::pull(g, y, ints<-1>{})); };
+    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y); };
+    tensor const* const all[] = {&g, &y};
+    return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
   static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
   /// Undefined when the body must run.

@@ -7,9 +7,6 @@
 /// Tensors as rows along their last axes, for composites that normalize them in one call (`whole_call.hpp`).
 namespace varve::detail {
 
-/// Longer rows leave the first cache between two passes, and their sums are better halved: the operators do both.
-inline constexpr index_t longest_row = 1 << 14;
-
 /// Calls `f.operator()<T>()` for float or double.
 template <class F>
 void on_floats(dtype t, F const& f) {
@@ -23,7 +20,7 @@ T const* floats_of(tensor const& t) {
 /// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
 inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
-  return n > 0 && n <= longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
+  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
 }
 /// The size of an axis if it is the last one, or -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
@@ -44,10 +41,9 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   });
   return r;
 }
-/// May the gradient of a whole call be a whole call, too: does nothing watch, and are the tensors alike?
-inline bool pulls_at_once(tensor const& g, tensor const& like) {
+/// Are a cotangent and the tensor that it belongs to alike, so that a kernel may read them together?
+inline bool are_alike(tensor const& g, tensor const& like) {
   tensor const* const all[] = {&g, &like};
-  return g.defined() && are_unwatched(&g, 1) && are_unwatched(&like, 1) && are_floats(all, 2) &&
-         g.sizes() == like.sizes();
+  return g.defined() && are_floats(all, 2) && g.sizes() == like.sizes();
 }
 } // namespace varve::detail

@@ -142,10 +142,10 @@ struct whole_function {
   static tensor pullback(int, attributes const&, tensor const& g, tensor const&, boxed_args const& x) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       tensor const* const all[] = {&g, &x[static_cast<int>(K)]...};
-      bool unwatched = F::is_built_in() && are_floats(all, 2) && g.sizes() == x[0].sizes();
-      for (tensor const* t : all) unwatched = unwatched && are_unwatched(t, 1);
-      if (unwatched) return run_pointwise(one_pass_of<pullback_in_lanes<F>, F::arity + 1>, all);
-      return static_cast<tensor>(derivative_times<F>(g, x[static_cast<int>(K)]...));
+      auto const body = [&] { return static_cast<tensor>(derivative_times<F>(g, x[static_cast<int>(K)]...)); };
+      auto const kernel = [&] { return run_pointwise(one_pass_of<pullback_in_lanes<F>, F::arity + 1>, all); };
+      if (!F::is_built_in() || !are_floats(all, 2) || !(g.sizes() == x[0].sizes())) return body();
+      return whole_gradient(all, F::arity + 1, kernel, body);
     }(std::make_index_sequence<F::arity>{});
   }
   static constexpr saved_values saved{{(1 << F::arity) - 1}}; // all operands, for the first

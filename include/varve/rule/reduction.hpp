@@ -31,6 +31,16 @@ constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
   return r;
 }
 inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
+/// Is a large tensor to be copied before its columns are reduced? When no dimension of it is adjacent, whatever is read
+/// is a line of the cache for an element, again for each of them.
+inline bool reads_columns_apart(tensor const& x, unsigned axes) {
+  constexpr index_t large = 4096;
+  int const last = x.dim() - 1;
+  if (last < 1 || (axes >> last & 1u) != 0 || x.numel() < large) return false;
+  for (int d = 0; d <= last; ++d)
+    if (index_t const s = x.strides()[d].number(); x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
+  return true;
+}
 /// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
 template <class Tag>
 VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
@@ -39,7 +49,9 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
   for (extent a : at[0]) axes |= 1u << a.number();
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().numbers()), axes, r.raw());
+  tensor const in_order = reads_columns_apart(x, axes) ? contiguous_copy(x) : x;
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(in_order, in_order.strides().numbers()), axes,
+                                r.raw());
   return r;
 }
 template <class Fold>
