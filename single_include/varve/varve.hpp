@@ -2452,6 +2452,20 @@ VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
 }
 
 namespace detail {
+/// The first `live` lanes from `p` on; the others are 0.
+template <lane T>
+VARVE_INLINE batch<T> load_live(T const* p, std::ptrdiff_t live) {
+  if (live == static_cast<std::ptrdiff_t>(lanes<T>)) return kernel::load(p);
+  return kernel::load_first(p, static_cast<std::size_t>(live));
+}
+template <lane T>
+VARVE_INLINE void store_live(T* p, std::ptrdiff_t live, batch<T> const& v) {
+  if (live == static_cast<std::ptrdiff_t>(lanes<T>)) kernel::store(p, v);
+  else kernel::store_first<T>(p, static_cast<std::size_t>(live), v);
+}
+} // namespace detail
+
+namespace detail {
 /// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit
 /// parts.
 template <std::size_t High, class T, std::size_t... I>
@@ -2698,32 +2712,43 @@ private:
   }
 };
 
+/// Turns a square of as many elements as a register has: the input is adjacent along the rows, the output along the
+/// columns.
+template <int Bytes>
+VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_t from_col) {
+  using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+  batch<T> square[lanes<T>];
+  for (std::size_t k = 0; k < lanes<T>; ++k)
+    std::memcpy(&square[k], from + static_cast<index_t>(k) * from_col, sizeof(batch<T>));
+  kernel::transpose<T>(square);
+  for (std::size_t k = 0; k < lanes<T>; ++k)
+    std::memcpy(to + static_cast<index_t>(k) * to_row, &square[k], sizeof(batch<T>));
+}
 /// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in
-/// registers, the rest goes in tiles, so that neither side leaves the first cache between uses of one of its lines.
+/// registers, the last of a row or column over elements that were copied before; the rest goes in tiles, so that
+/// neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {
+  if constexpr (Bytes >= 4 && lanes<std::int64_t> > 1) {
+    constexpr index_t L = lanes<std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>>;
+    if (rows >= L && cols >= L && to_col == Bytes && from_row == Bytes) {
+      for (index_t r = 0; r < rows; r += L) {
+        index_t const i = r + L <= rows ? r : rows - L;
+        for (index_t c = 0; c < cols; c += L) {
+          index_t const j = c + L <= cols ? c : cols - L;
+          detail::copy_square<Bytes>(to + i * to_row + j * Bytes, to_row, from + i * Bytes + j * from_col, from_col);
+        }
+      }
+      return;
+    }
+  }
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
     for (index_t c = 0; c < cols; c += tile) {
       index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
       char* const t = to + r * to_row + c * to_col;
       char const* const f = from + r * from_row + c * from_col;
-      if constexpr (Bytes >= 4)
-        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
-          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-          constexpr index_t L = lanes<T>;
-          for (index_t i = 0; i < tile; i += L)
-            for (index_t j = 0; j < tile; j += L) {
-              batch<T> square[lanes<T>];
-              for (index_t k = 0; k < L; ++k)
-                std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
-              kernel::transpose<T>(square);
-              for (index_t k = 0; k < L; ++k)
-                std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
-            }
-          continue;
-        }
       for (index_t i = 0; i < h; ++i)
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
@@ -2905,18 +2930,49 @@ inline void* as_taken(walk const& w, int k, index_t n, void* x, void* converted)
   w.convert[k](static_cast<std::size_t>(n), converted, &in);
   return converted;
 }
+/// Rows whose operands are adjacent, or one element each: nothing is packed but such elements, in blocks that serve the
+/// row, and further rows while they stay the same.
+VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
+  constexpr index_t bytes = 2048;
+  alignas(64) unsigned char packed[max_operands][bytes];
+  char const* repeated[max_operands]{}; // where an element was read
+  void* p[max_operands];
+  index_t step[max_operands]; // bytes of a block, 0 of one that is repeated
+  int const inner = w.rank - 1, count = w.count;
+  index_t const n = w.size[inner];
+  index_t block = n;
+  for (int k = 0; k < count; ++k)
+    if (w.stride[inner][k] == 0 && bytes / w.itemsize[k] < block) block = bytes / w.itemsize[k];
+  for (int k = 0; k < count; ++k) step[k] = w.stride[inner][k] * block;
+  do {
+    for (int k = 0; k < count; ++k) {
+      p[k] = w.data[k];
+      if (step[k] != 0) continue;
+      p[k] = packed[k];
+      if (repeated[k] != w.data[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
+      repeated[k] = w.data[k];
+    }
+    for (index_t i = n; i > block; i -= block) {
+      f(static_cast<std::size_t>(block), p[0], p + 1);
+      for (int k = 0; k < count; ++k) p[k] = static_cast<char*>(p[k]) + step[k];
+    }
+    f(static_cast<std::size_t>(n - (n - 1) / block * block), p[0], p + 1);
+  } while (w.next());
+}
 /// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
 /// through blocks.
 VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
-  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
-  bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k] && !w.convert[k];
+  bool plain = true;
+  for (int k = 0; k < w.count; ++k)
+    plain = plain && (stride[k] == w.itemsize[k] || (stride[k] == 0 && k > 0)) && !w.convert[k];
+  if (plain) return detail::pointwise_plain_rows(w, f);
+  alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
+  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
   do {
-    for (index_t i = 0; i < n; i += direct ? n : block) {
-      index_t const m = direct || n - i < block ? n - i : block;
+    for (index_t i = 0; i < n; i += block) {
+      index_t const m = n - i < block ? n - i : block;
       void* p[max_operands];
       for (int k = 0; k < w.count; ++k) {
         char* const source = w.data[k] + i * stride[k];
@@ -2936,6 +2992,74 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
         detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
     }
   } while (w.next());
+}
+
+/// The dimension, not the inner one, along which an operand's elements follow one another, where gathering rows of it
+/// would read a line of the cache for each element; -1 if it needs no turning.
+inline int turned_along(walk const& w, int k) {
+  int const inner = w.rank - 1;
+  if (w.stride[inner][k] == 0 || w.stride[inner][k] == w.itemsize[k]) return -1;
+  for (int d = 0; d < inner; ++d)
+    if (w.stride[d][k] == w.itemsize[k] && w.size[d] >= 8) return d;
+  return -1;
+}
+using tile_copy = void (*)(char*, index_t, index_t, char const*, index_t, index_t, index_t, index_t);
+inline tile_copy tiles_of(int bytes) {
+  return bytes == 4 ? copy_tiles<4> : bytes == 8 ? copy_tiles<8> : bytes == 2 ? copy_tiles<2> : copy_tiles<1>;
+}
+/// Operands stored by columns along one dimension: some rows of them are turned at a time, and stay in the first cache
+/// until the kernel has read them.
+VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, int across) {
+  constexpr index_t rows = 16, width = 1024; // bytes of a row
+  alignas(64) unsigned char packed[max_operands][width], converted[max_operands][width * 8];
+  alignas(64) unsigned char tile[2][rows * width];
+  int const inner = w.rank - 1, count = w.count;
+  index_t const n = w.size[inner], *const step = w.stride[inner], *const row = w.stride[across];
+  index_t const all = w.size[across];
+  unsigned char* place[max_operands]{};                     // of what is turned
+  char const* repeated[max_operands]{};                     // where an element was read that the row repeats
+  int most = w.itemsize[0], turned = 0, same[max_operands]; // the operand whose tile this one shares
+  for (int k = 0; k < count; ++k) {
+    most = most > w.itemsize[k] ? most : w.itemsize[k];
+    same[k] = k;
+    if (k == 0 || turned_along(w, k) != across) continue;
+    for (int j = k - 1; j > 0; --j)
+      if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
+        bool alike = true;
+        for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
+        if (alike) same[k] = j;
+      }
+    if (same[k] != k) place[k] = place[same[k]];
+    else if (turned < 2) place[k] = tile[turned++];
+  }
+  index_t const block = width / most;
+  w.size[across] = 1; // the walk stays on the other dimensions
+  do
+    for (index_t r = 0; r < all; r += rows)
+      for (index_t c = 0; c < n; c += block) {
+        index_t const h = all - r < rows ? all - r : rows, m = n - c < block ? n - c : block;
+        for (int k = 1; k < count; ++k)
+          if (place[k] && same[k] == k)
+            tiles_of(w.itemsize[k])(reinterpret_cast<char*>(place[k]), width, w.itemsize[k],
+                                    w.data[k] + r * row[k] + c * step[k], row[k], step[k], h, m);
+        for (index_t i = 0; i < h; ++i) {
+          void* p[max_operands];
+          for (int k = 0; k < count; ++k) {
+            char* const source = w.data[k] + (r + i) * row[k] + c * step[k];
+            p[k] = place[k] ? static_cast<void*>(place[k] + i * width) : source;
+            if (!place[k] && step[k] != w.itemsize[k]) {
+              p[k] = packed[k];
+              bool const kept = step[k] == 0 && repeated[k] == source;
+              if (!kept)
+                detail::gather(packed[k], w.itemsize[k], source, step[k], step[k] == 0 ? block : m, w.itemsize[k]);
+              repeated[k] = step[k] == 0 ? source : nullptr;
+            }
+            if (k > 0) p[k] = detail::as_taken(w, k, m, p[k], converted[k]);
+          }
+          f(static_cast<std::size_t>(m), p[0], p + 1);
+        }
+      }
+  while (w.next());
 }
 
 /// Short rows: as many as fit are packed together.
@@ -2991,6 +3115,10 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     return f(static_cast<std::size_t>(n), out.data, p);
   }
   detail::walk w(sizes, out, in, count);
+  int across = -1;
+  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
+    for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
+  if (across >= 0) return detail::pointwise_tiles(w, f, across);
   if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
   else detail::pointwise_short_rows(w, f);
 }
@@ -3767,6 +3895,9 @@ public:
   virtual bool decide(relation is, extent a, extent b) = 0;
   /// The number that an entry is taken for from now on.
   virtual index_t specialize(extent a) = 0;
+  /// A relation that the program says holds: `value_error` where it does not. That a number is a size.
+  virtual void check(relation is, extent a, extent b);
+  virtual void check_is_size(extent a) { check(relation::less_equal, 0, a); }
   /// As people read it.
   virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
 
@@ -3781,6 +3912,12 @@ private:
   index_t number_ = 0;
   shape_recorder* next_ = nullptr;
 };
+
+/// States that a relation of sizes holds (`torch._check`): `value_error` where it does not. Of symbolic sizes it is
+/// known from then on; of those that data tell, a traced program checks it in each run (SY-5).
+void check(relation is, extent a, extent b);
+/// States that a number is a size (`torch._check_is_size`): 0 or more, and for shape rules of traces 2 or more (SY-6).
+void check_is_size(extent a);
 
 #if VARVE_DEFINES
 namespace detail {
@@ -3848,6 +3985,18 @@ VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
   return a.is_number() ? a.number() : recorder_of(a).specialize(a);
 }
 } // namespace detail
+
+VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
+  if (!decide(is, a, b)) throw value_error("varve: check: the relation does not hold");
+}
+VARVE_LIBRARY void check(relation is, extent a, extent b) {
+  if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
+  if (!detail::holds(is, a.number(), b.number())) throw value_error("varve: check: the relation does not hold");
+}
+VARVE_LIBRARY void check_is_size(extent a) {
+  if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
+  if (a.number() < 0) throw value_error("varve: check_is_size: the number is negative");
+}
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {
   auto& all = detail::recorders;
@@ -4067,7 +4216,7 @@ void give_data(void* p, std::size_t n) noexcept;
 } // namespace detail
 
 /// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
-/// pieces of up to 64 MiB. It is freed anyway when the thread ends.
+/// pieces of up to 64 MiB. It is freed anyway when the thread ends, and when the thread finds no other memory.
 void release_memory();
 
 } // namespace varve
@@ -4098,8 +4247,15 @@ VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
     }
   return false;
 }
+/// Memory of the system. What this thread keeps may be what is missing.
+VARVE_NOINLINE VARVE_LIBRARY void* new_data(std::size_t n) {
+  if (void* const p = ::operator new(n, std::align_val_t{64}, std::nothrow)) [[likely]]
+    return p;
+  release_memory();
+  return ::operator new(n, std::align_val_t{64});
+}
 VARVE_LIBRARY void* take_data(std::size_t n) {
-  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return ::operator new(n, std::align_val_t{64});
+  if (!VARVE_RECYCLE_BLOCKS || n > data_memory::greatest) return new_data(n);
   int const k = data_memory::class_of(n);
   data_memory& m = this_thread_data;
   if (void* const p = m.first[k]) [[likely]] {
@@ -4107,7 +4263,7 @@ VARVE_LIBRARY void* take_data(std::size_t n) {
     m.bytes -= data_memory::bytes_of(k);
     return p;
   }
-  return ::operator new(data_memory::bytes_of(k), std::align_val_t{64});
+  return new_data(data_memory::bytes_of(k));
 }
 VARVE_LIBRARY void give_data(void* p, std::size_t n) noexcept {
   data_memory& m = this_thread_data;
@@ -4338,6 +4494,8 @@ struct grad_node_type {
   bool is_leaf = false;
   /// What was saved for the backward pass, as that would find it; null where a kind saves nothing.
   boxed_args (*saved)(grad_node& self) = nullptr;
+  /// What it saved of a memory that was written since is stale: it keeps no history of that any more.
+  void (*let_go)(grad_node& self, tensor const& written) = nullptr;
 };
 
 /// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.
@@ -4568,7 +4726,7 @@ public:
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
   bool is_inference() const;
-  /// Does nobody else hold it or its memory?
+  /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;
@@ -4611,9 +4769,10 @@ public:
   bool has_data() const noexcept;
   /// Does no other tensor share its memory?
   bool has_own_memory() const noexcept;
-  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
+  /// A tensor that stands for the object of a subclass. Use `make_subclass`. `offset`: where it lies in memory that it
+  /// is to share.
   static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type,
-                          dispatch_key_set keys);
+                          dispatch_key_set keys, extent offset = 0);
   /// The object of a subclass, or null.
   subclass_object* object() const noexcept;
   /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
@@ -4693,6 +4852,10 @@ public:
   void set_data(tensor const& y) const;
   /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
   void own_version() const;
+  /// A node keeps it for a gradient.
+  void note_kept() const;
+  /// ... may one keep it, or what shares its history?
+  bool may_be_kept() const;
   void take_memory_of(tensor const& y) const;
 
   /// The very same handle.
@@ -4750,7 +4913,7 @@ public:
   /// What the value holds has no history from now on (`detach_`).
   virtual void detach_(tensor const& of) = 0;
   /// How it lies in the memory that it stands for.
-  layout shown{};
+  virtual layout const& layout_shown() const = 0;
 };
 
 } // namespace varve
@@ -4760,6 +4923,7 @@ namespace varve {
 
 class tensor;
 class subclass_object;
+struct extent;
 struct dims;
 struct boxed_op;
 class boxed_args;
@@ -4806,6 +4970,8 @@ public:
   /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
   /// (`transform_error`).
   virtual tensor constant(tensor const& of) const;
+  /// ... and what `item(of)` gives: a number, or the symbol for one (FK-7).
+  virtual extent read_number(tensor const& of) const;
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.
@@ -4867,6 +5033,7 @@ struct alignas(64) tensor_block {
   edge history;
   tensor base;
   std::atomic<std::uint32_t> seen_version{0}; // of the base, when the history of a view was found; stored after that
+  std::atomic<bool> kept{false};              // some node kept it for a gradient, or may have kept a view of it
   dims sizes, strides;
   varve::storage own;
   union {
@@ -5068,6 +5235,7 @@ inline void tensor::set_history(edge e) const {
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->base = base;
+  if (base.defined()) base.note_kept();
   block_->origin = o;
   block_->seen_version.store(writes(), std::memory_order_release);
 }
@@ -5078,7 +5246,11 @@ inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o
 inline bool tensor::requires_grad() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
-  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
+  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history)
+    // A view that was made where nothing was recorded has no part in it until the memory is written into.
+    if ((block_->origin != detail::view_origin::no_grad && block_->origin != detail::view_origin::inference) ||
+        is_overtaken())
+      return true;
   if (block_->history) return true;
   return is_wrapped() && inner().requires_grad();
 }
@@ -5103,7 +5275,8 @@ inline bool tensor::is_view() const { return base().defined(); }
 inline bool tensor::is_inference() const { return block_ && block_->inference; }
 inline bool tensor::is_unique() const {
   return block_->refs.n.load(std::memory_order_relaxed) == 1 &&
-         ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1);
+         ((is_wrapped() && !block_->store) ||
+          (block_->store->refs.n.load(std::memory_order_relaxed) == 1 && !block_->store->borrowed));
 }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
@@ -5127,6 +5300,10 @@ inline void tensor::alias_storage_of(tensor const& o) const {
   block_->store = o.block_->store;
   block_->store->refs.add();
   if (old != &block_->own) detail::drop_storage(old);
+}
+inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
+inline bool tensor::may_be_kept() const {
+  return block_->base.defined() || block_->kept.load(std::memory_order_relaxed);
 }
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
@@ -5168,7 +5345,7 @@ namespace detail {
 inline layout memory_layout(tensor const& t) {
   tensor const* m = &t;
   while (m->is_wrapped() && !m->state()) m = &m->inner();
-  layout const l = m->state() ? m->state()->shown : m->where();
+  layout const l = m->state() ? m->state()->layout_shown() : m->where();
   int const mapped = l.sizes.n - t.dim();
   return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
 }
@@ -5179,6 +5356,7 @@ inline layout memory_layout(tensor const& t) {
 #if VARVE_DEFINES
 namespace varve {
 VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY extent subclass_object::read_number(tensor const& of) const { return of.item<index_t>(); }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
 namespace varve::detail {
@@ -5283,6 +5461,7 @@ VARVE_INLINE tensor tensor::as_view(tensor r, bool is_view) const {
   auto* const b = r.block_;
   if (is_view && !block_->inference) {
     new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // there was none
+    b->base.note_kept();
     b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
     b->seen_version.store(version(), std::memory_order_relaxed);
@@ -5322,11 +5501,12 @@ VARVE_LIBRARY tensor tensor::as_meta() const {
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
-                                       varve::dtype type, dispatch_key_set keys) {
+                                       varve::dtype type, dispatch_key_set keys, extent offset) {
   auto* b = make(sizes, type);
   tensor r(b);
   layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
   b->strides = l.strides;
+  b->offset = offset;
   b->contiguous = l.contiguous();
   b->keys = keys;
   b->store = &b->own;
@@ -6226,17 +6406,6 @@ inline constexpr pointwise_info info_of{Tag::op_name,
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
-/// Is a large tensor stored by columns, so that gathering its rows would read a line of the cache for each element?
-inline bool is_turned(tensor const& t) {
-  constexpr index_t large = 4096;
-  if (t.is_contiguous() || t.numel() < large) return false;
-  dims const &sizes = t.sizes(), &strides = t.strides();
-  int last = sizes.n - 1;
-  while (last > 0 && sizes[last] == 1) --last;
-  bool adjacent = false; // along another dimension
-  for (int d = 0; d < last; ++d) adjacent = adjacent || (sizes[d] > 1 && strides[d] == 1);
-  return adjacent && strides[last] != 0 && strides[last] != 1;
-}
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
@@ -6258,7 +6427,6 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
       if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
       else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
     }
-    if (is_turned(*in[k])) copies[k] = contiguous_copy(*in[k]), in[k] = &copies[k]; // in tiles
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
   kernel::loop const loop = f.loops[static_cast<int>(t)];
@@ -6553,7 +6721,7 @@ struct erased {
     for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
     if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
-      if (l.expressible) return x[0].with_layout(l);
+      if (l.expressible) return x[0].with_layout(l, !constant_to_derivatives<Tag>); // `detach` gives no view
     }
     if constexpr (R::kind == op_kind::mutation) {
       (void)R::shape(at, in, x.size());
@@ -7282,6 +7450,9 @@ struct backend<detail::tensor_base> {
   }
   /// Is a tensor seen through a `vmap` that is at work, at any depth?
   static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
+  /// How many elements of some sizes become one of others: a plain number, or an operator's result if it is symbolic.
+  template <class T>
+  static T count(T const&, dims const& from, dims const& to);
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
@@ -7373,7 +7544,7 @@ VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
   constexpr unsigned history = dispatch_key_set::history_bit;
   for (std::size_t k = 0; k < n; ++k) {
     if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
-    if ((x[k].keys().bits & history) && x[k].requires_grad()) return false;
+    if ((x[k].keys().bits & history) && x[k].requires_grad() && this_thread_state.grad_mode) return false;
   }
   return true;
 }
@@ -7592,7 +7763,7 @@ struct operator_node : grad_node {
     dims const& sizes = y.sizes();
     dtype const type = y.dtype();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == type && x[i].sizes() == sizes) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == type && known_equal(x[i].sizes(), sizes)) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
@@ -7633,7 +7804,9 @@ struct operator_node : grad_node {
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
     std::uint32_t const version = checked ? t.writes() : 0;
-    auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
+    t.note_kept();
+    bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
+    auto* const hooks = packs ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }
@@ -7734,6 +7907,13 @@ struct operator_node : grad_node {
       s.packed = nullptr;
     }
   }
+  static void let_go(grad_node& n, tensor const& written) {
+    auto& self = static_cast<operator_node&>(n);
+    for (int k = 0; k < self.kept; ++k) {
+      tensor& t = self.saved()[k].value;
+      if (self.saved()[k].checked && t.defined() && t.shares_storage(written)) t = t.alias();
+    }
+  }
   static void destroy(grad_node* n) {
     auto* self = static_cast<operator_node*>(n);
     for (int k = 0; k < self->kept; ++k) {
@@ -7763,7 +7943,7 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{
     &operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false,
-    &operator_node::saved_of};
+    &operator_node::saved_of, &operator_node::let_go};
 
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) { return edge::taking(fresh, nr); }
@@ -8796,6 +8976,15 @@ private:
   std::atomic<rule*> rules_{nullptr};
 };
 
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_eager_gradient(char const* op, char const* mode) {
+  throw autograd_error((std::string("varve: ") + op +
+                        ": an operand requires a gradient of eager autograd, which under " + mode +
+                        " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
+                        "program, or detach the operand")
+                           .c_str());
+}
+} // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
 boxed_args boxed_hop::operator()(boxed_args const& x) const {
@@ -8817,23 +9006,38 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  constexpr dispatch_key_set above =
-      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-  key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
+  // Keys above that had no rule for the operator have been passed by it alone: what it consists of meets them, as
+  // without a mode.
+  dispatch_key_set done = s.excluded;
+  for (int k = static_cast<int>(dispatch_key::dispatch_mode) + 1; k < static_cast<int>(dispatch_key::dense); ++k)
+    if (auto const key = static_cast<dispatch_key>(k); key != dispatch_key::transform)
+      if (has(key) || (is_autograd(key) && has(dispatch_key::autograd)))
+        done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
+  bool const last = stack.key == dispatch_key::dispatch_mode;
+  dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
+  key_guard const off(s.included, last ? done | modes_above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  if (rule* const r = search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""})) return (*r)(mode.object, op, x);
-  if (!mode.kind->process_hop)
+  bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
+  if (traces || mode.kind->process_custom)   // takes the call whole, which eager autograd above it does not
+    for (auto const& t : x)
+      if (t.defined() && t.requires_grad() && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality))
+        detail::refuse_eager_gradient(name_, mode.kind->name);
+  rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
+                         : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
+  if (!r && !mode.kind->process_hop)
     refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
-  // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
-    inside.push_back([f, &stack, &mode](boxed_args const& a) {
-      detail::reentered const on(stack, mode);
+    inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
+      key_guard const as_before(this_thread_state.included, done);
+      if (!sees) return f(a);                  // the rule says whether the mode is on
+      detail::reentered const on(stack, mode); // what the functions do is seen by the mode, as on static values
       return f(a);
     });
-  return mode.kind->process_hop(mode, op.with(std::move(inside)), x);
+  boxed_hop const within = op.with(std::move(inside));
+  return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
 template <class>
@@ -10381,7 +10585,7 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
   index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
   index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
   bool const rows = step == in.itemsize || n == 1;
-  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0 && (m >= 4 || n < 64)) { // a row of results at once
     do {
       from.data[0] = to.data[1];
       do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
@@ -10518,6 +10722,16 @@ constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
   return r;
 }
 inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
+/// Is a large tensor to be copied before its columns are reduced? When no dimension of it is adjacent, whatever is read
+/// is a line of the cache for an element, again for each of them.
+inline bool reads_columns_apart(tensor const& x, unsigned axes) {
+  constexpr index_t large = 4096;
+  int const last = x.dim() - 1;
+  if (last < 1 || (axes >> last & 1u) != 0 || x.numel() < large) return false;
+  for (int d = 0; d <= last; ++d)
+    if (index_t const s = x.strides()[d].number(); x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
+  return true;
+}
 /// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
 template <class Tag>
 VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
@@ -10526,7 +10740,9 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
   for (extent a : at[0]) axes |= 1u << a.number();
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().numbers()), axes, r.raw());
+  tensor const in_order = reads_columns_apart(x, axes) ? contiguous_copy(x) : x;
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(in_order, in_order.strides().numbers()), axes,
+                                r.raw());
   return r;
 }
 template <class Fold>
@@ -10644,6 +10860,7 @@ namespace detail {
 template <class X>
 constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
   if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
+  else if constexpr (std::is_same_v<X, tensor>) return backend<tensor_base>::count(x, from, to);
   else return numel_per(from, to);
 }
 } // namespace detail
@@ -11010,8 +11227,23 @@ struct dynamic_level {
   /// A value of this level, with its payload as it is after writes into the memory it is a view of.
   tensor const& fresh(tensor const& t) const {
     if (t.base().defined() && t.is_overtaken()) [[unlikely]]
-      refresh(t);
+      refresh_as_of(t);
     return t;
+  }
+  /// What is kept in a view outlives a layer that began after its base was made, as the trace of a branch that asks for
+  /// the view first.
+  VARVE_NOINLINE void refresh_as_of(tensor const& t) const {
+    thread_state& s = this_thread_state;
+    layer* const top = s.transforms.top;
+    layer* l = top;
+    while (l && static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch))
+      l = l->below;
+    detail::set_top(s.transforms, l);
+    struct put_back {
+      layer* top;
+      ~put_back() { detail::set_top(this_thread_state.transforms, top); }
+    } const on_exit{top};
+    refresh(t);
   }
 
   boxed_dual open_dual(boxed_args const& x) const {
@@ -11204,13 +11436,22 @@ private:
     if constexpr (requires { requires M::supports_higher_order_operators; }) return &process_hop;
     else return nullptr;
   }
+  static boxed_args process_custom(layer& l, void const* function, boxed_args const& x) {
+    return M::process_custom(*static_cast<mode_layer&>(l).interpreter.mode, function, x);
+  }
+  static constexpr decltype(layer_kind::process_custom) custom_process() {
+    if constexpr (requires(M& m, boxed_args const& x) { M::process_custom(m, static_cast<void const*>(nullptr), x); })
+      return &process_custom;
+    else return nullptr;
+  }
 };
 template <class M>
 inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_str(),
                                                     .role = layer_role::mode,
                                                     .mode_type = &name_of_type<M>,
                                                     .process = &process,
-                                                    .process_hop = hop_process()};
+                                                    .process_hop = hop_process(),
+                                                    .process_custom = custom_process()};
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
   throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
@@ -12078,6 +12319,95 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
 #pragma GCC diagnostic pop
 #endif
 
+// ---- varve/kernel/power.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// Powers of doubles in registers, e^(y log x), within 0.7 ulp (1.4 at the ends of the range): whole powers of whole
+/// numbers stay exact. Up to 700 times as large as a logarithm, the exponent needs it to 65 bits: it is a sum of two
+/// doubles, made with multiply-adds whose rounding is known.
+namespace varve::kernel::power {
+
+/// Does the machine round a multiply-add once, and may the compiler not reorder sums?
+#if (defined(__FMA__) || defined(__aarch64__)) && !defined(__FAST_MATH__) && !defined(__ASSOCIATIVE_MATH__)
+inline constexpr bool is_exact = VARVE_USE_XSIMD && lanes<double> > 1;
+#else
+inline constexpr bool is_exact = false;
+#endif
+
+using V = batch<double>;
+/// The sum of both, of which the second is smaller than an ulp of the first.
+struct pair {
+  V high, low;
+};
+
+/// log(x) of a finite x that is no denormal number and above 0. The series is that of `logarithm.hpp`.
+VARVE_INLINE pair log(V const& x) {
+  using c = logarithm::table<double>;
+  auto const shifted = detail::raw_bits<double>(x) -
+                       (std::bit_cast<std::uint64_t>(c::sqrt_half) - (std::uint64_t(c::bias) << c::mantissa_bits));
+  V const k =
+      V(detail::from_raw_bits<double>((shifted >> c::mantissa_bits) | std::bit_cast<std::uint64_t>(c::integer_bits))) -
+      V(c::integer_bits + c::bias);
+  V const m = detail::from_raw_bits<double>((shifted & ((std::uint64_t(1) << c::mantissa_bits) - 1)) +
+                                            std::bit_cast<std::uint64_t>(c::sqrt_half));
+  // s = f / d
+  V const one(1.), two(2.), f = m - one, d = m + one, d_low = m - (d - one), q = one / d, s = f * q,
+                            s_low = (kernel::fnma<double>(s, d, f) - s * d_low) * q;
+  V const z = s * s, z_low = kernel::fma<double>(s + s, s_low, kernel::fma<double>(s, s, -z));
+  // u = 2/3 + 2/5 z + ..., v = z u, log(m) = s (2 + v)
+  constexpr double third = 0x1.5555555555555p-1, third_low = 0x1.5555555555555p-55;
+  constexpr double rest[] = {c::p[1], c::p[2], c::p[3], c::p[4], c::p[5], c::p[6], c::p[7]};
+  V const w = z * kernel::polynomial<double>(rest, z), u = V(third) + w, u_low = (w - (u - V(third))) + V(third_low);
+  V const v = z * u, v_low = kernel::fma<double>(z, u, -v) + kernel::fma<double>(z, u_low, z_low * u);
+  V const g = two + v, g_low = (v - (g - two)) + v_low;
+  V const l = s * g, l_low = kernel::fma<double>(s, g, -l) + kernel::fma<double>(s, g_low, s_low * g);
+  V const a = k * V(c::ln2_high), high = a + l; // a is exact, and greater than l or 0
+  return {high, ((a - high) + l) + kernel::fma<double>(k, V(c::ln2_low), l_low)};
+}
+/// e^x of |x| < 708.
+VARVE_INLINE V exp(pair const& x) {
+  using c = exponential::table<double>;
+  V const shifted = kernel::nearest<double>(x.high, c::log2_e), n = shifted - V(kernel::integer_shift<double>);
+  V const a = kernel::fma<double>(n, V(-c::ln2_high), x.high), b = kernel::fma<double>(n, V(-c::ln2_low), x.low);
+  V const r = a + b, part = r - a, r_low = (a - (r - part)) + (b - part);
+  V const one(1.),
+      t = kernel::fma<double>(r * r, kernel::polynomial<double>(c::p, r), kernel::fma<double>(r_low, r, r_low));
+  V const h = one + r, e = h + (((one - h) + r) + t);
+  return detail::shift_left<c::mantissa_bits, c::integer, double>(shifted, e);
+}
+
+/// x^y. `other(x, y)` is asked where that is not of finite numbers, a base above 0 and a normal result: lane by lane,
+/// so that no element depends on its neighbours.
+template <class F>
+VARVE_INLINE V pow(V const& x, V const& y, F const& other) {
+  V const zero(0.), infinity(std::numeric_limits<double>::infinity());
+  pair const l = power::log(x);
+  V const high = y * l.high, low = kernel::fma<double>(y, l.low, kernel::fma<double>(y, l.high, -high));
+  V const whatever = kernel::from_mask<double>(y == zero); // 1, as in the lanes behind the end of a row
+  V const usual = whatever + kernel::from_mask<double>(x >= V(std::numeric_limits<double>::min())) *
+                                 kernel::from_mask<double>(x < infinity) *
+                                 kernel::from_mask<double>(library::abs(high) < V(708.));
+  V const r = kernel::select<double>(y == zero, V(1.), power::exp({high, low}));
+  if (!kernel::any<double>(usual == zero)) [[likely]]
+    return r;
+  double of[4][lanes<double>];
+  kernel::store(of[0], x), kernel::store(of[1], y), kernel::store(of[2], usual), kernel::store(of[3], r);
+  for (std::size_t i = 0; i < lanes<double>; ++i)
+    if (of[2][i] == 0) of[3][i] = other(of[0][i], of[1][i]);
+  return kernel::load(of[3]);
+}
+
+} // namespace varve::kernel::power
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/trigonometric.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -12335,16 +12665,19 @@ template <lane T>
 VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
   if constexpr (std::is_same_v<T, float> && lanes<T> > 1 && lanes<T> == 2 * lanes<double>) {
     batch<T> const zero(T(0)), infinity(std::numeric_limits<T>::infinity());
-    batch<T> const usual = kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
+    batch<T> const none = kernel::from_mask<T>(y == zero), // 1, as in the lanes behind the end of a row
+        usual = none + kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
                            kernel::from_mask<T>(kernel::abs(y) < infinity);
     if (!kernel::any<T>(usual == zero)) [[likely]] {
       T a[lanes<T>], b[lanes<T>];
       kernel::store(a, x), kernel::store(b, y);
       detail::pow_of_half(a, b), detail::pow_of_half(a + lanes<double>, b + lanes<double>);
-      return kernel::load(a);
+      return kernel::select<T>(y == zero, batch<T>(T(1)), kernel::load(a));
     }
   }
-  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
+  auto const one_lane = [](T a, T b) { return kernel::pow(a, b); };
+  if constexpr (std::is_same_v<T, double> && power::is_exact) return power::pow(x, y, one_lane);
+  else return kernel::lanewise(one_lane, x, y);
 }
 
 } // namespace varve::kernel
@@ -12541,8 +12874,14 @@ constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
 struct limit_both {
   template <class V>
   VARVE_INLINE V operator()(V const& x, V const& low, V const& high) const {
-    V const raised = kernel::where(kernel::lt(x, low), low, x);
-    return kernel::where(kernel::gt(raised, high), high, raised);
+    if constexpr (kernel::is_batch<V>) { // without flags as lanes
+      using T = kernel::element_t<V>;
+      V const raised = kernel::select<T>(x < low, low, x);
+      return kernel::select<T>(raised > high, high, raised);
+    } else {
+      V const raised = kernel::where(kernel::lt(x, low), low, x);
+      return kernel::where(kernel::gt(raised, high), high, raised);
+    }
   }
 };
 template <class = void>
@@ -12637,6 +12976,256 @@ struct rules<log_t> : rule::pointwise<1, promotion::floating> {
 
 } // namespace varve
 
+// ---- varve/dispatch/whole_call.hpp
+/// @file
+/// Composites that compute a whole call in one or two passes over memory where nothing could tell: when nothing watches
+/// the calls that their bodies are made of, or only one recorder does, which writes the call down as one node. In every
+/// other case the body runs.
+namespace varve::detail {
+
+inline constinit std::atomic<dispatch_table const*> nothing_registered{nullptr};
+
+/// What a recorder needs of a whole call: how many operands it has, what its gradient reads of them, and the gradient.
+constexpr op_table whole_table(char const* name, int arity, saved_values const& saved,
+                               decltype(op_table::vjp) gradient) {
+  return {.name = name,
+          .schema = "",
+          .arity = arity,
+          .differentiable = true,
+          .eval = nullptr,
+          .jvp = nullptr,
+          .vjp = gradient,
+          .batch = nullptr,
+          .handle = nullptr,
+          .meta = nullptr,
+          .registered = &nothing_registered,
+          .saved = saved,
+          .kind = op_kind::pointwise}; // the result has memory of its own
+}
+
+/// Calls `kernel(at, x)` on the operands and has the recorder, if there is one, write that down. Undefined, and nothing
+/// has happened, when something watches or the kernel does not take such operands, for which it gives an undefined
+/// tensor.
+tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
+                  tensor (*kernel)(attributes const& at, tensor const* const* x));
+
+/// Is there nothing but eager autograd that could watch a call on these tensors?
+inline bool only_autograd_watches(tensor const* const* x, int n) {
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  bool r = this_thread_state.quiet();
+  for (int k = 0; k < n; ++k) r = r && x[k]->defined() && !(x[k]->keys().bits & watched & ~history);
+  return r;
+}
+/// A gradient of whole calls: `kernel()` where nothing watches the operands, else `body()`, in operators. What eager
+/// autograd records of that has the elements of the kernel: a gradient is the same whether it is recorded or not.
+template <class Kernel, class Body>
+tensor whole_gradient(tensor const* const* x, int n, Kernel const& kernel, Body const& body) {
+  bool unwatched = true;
+  for (int k = 0; k < n; ++k) unwatched = unwatched && are_unwatched(x[k], 1);
+  if (unwatched) return kernel();
+  tensor const r = body();
+  if (!only_autograd_watches(x, n)) return r;
+  tensor const same = kernel();
+  if (r.is_contiguous() && r.dtype() == same.dtype() && r.sizes() == same.sizes() && !r.is_wrapped() && r.has_data())
+    std::memcpy(r.raw(), same.raw(), static_cast<std::size_t>(r.numel() * itemsize(r.dtype())));
+  return r;
+}
+
+/// Is `X` a tensor, and no value seen through a static transform?
+template <class X>
+inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
+
+/// Are floating tensors in memory, of one dtype?
+inline bool are_floats(tensor const* const* x, int n) {
+  dtype const t = x[0]->dtype();
+  bool fits = t == dtype::float32 || t == dtype::float64;
+  for (int k = 0; k < n; ++k) fits = fits && x[k]->dtype() == t && !x[k]->is_number();
+  return fits;
+}
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
+                                tensor (*kernel)(attributes const& at, tensor const* const* x)) {
+  tensor const* below[saved_values::most];
+  bool unwatched = true;
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined()) return {};
+    below[k] = x[k];
+    unwatched = unwatched && are_unwatched(x[k], 1);
+  }
+  if (!unwatched && !opened_for_one_recorder(below, n)) return {};
+  tensor y = kernel(at, below);
+  if (y.defined() && !unwatched) record_done({&t, &at}, y, x, below, n);
+  return y;
+}
+} // namespace varve::detail
+#endif
+
+// ---- varve/rule/one_pass.hpp
+/// @file
+/// Elementwise functions that are written in operators, run on the lanes of a register: a whole function, or its
+/// gradient, is one pass over memory, and its text is the one that interpreters see.
+namespace varve::detail {
+
+/// The interpreter of lanes: elementwise operators on values of it are their kernels on registers `V`.
+template <class V>
+struct in_lanes {
+  using element = kernel::element_t<V>;
+  static constexpr int level = 1;
+  static constexpr char const* kind = "lanes";
+  static constexpr bool alive() { return true; }
+  template <class S>
+  static constexpr S logical_shape(S const& s) {
+    return s;
+  }
+  template <class X>
+  static VARVE_INLINE V lanes_of(X const& x) {
+    if constexpr (is_seen<X>) return x.extra;
+    else return V(static_cast<element>(x));
+  }
+  template <class Op, class... X>
+  VARVE_INLINE auto process(Op const&, X const&... x) const {
+    using R = rules<typename Op::tag>;
+    static_assert(R::kind == op_kind::pointwise, "varve: only elementwise operators run on the lanes of a register");
+    using type = std::conditional_t<R::promote == promotion::comparison, bool, element>;
+    return seen<in_lanes, type, V>{{}, {}, R::kernel(lanes_of(x)...)};
+  }
+};
+/// Lanes as a value, whose operators are those of varve.
+template <class V>
+using lanes_value = seen<in_lanes<V>, kernel::element_t<V>, V>;
+
+/// The interpreter of values beside a tangent, of lanes or of tensors: that of a function of one argument.
+struct in_tangent {
+  static constexpr int level = 2;
+  static constexpr char const* kind = "tangent";
+  static constexpr bool alive() { return true; }
+  template <class S>
+  static constexpr S logical_shape(S const& s) {
+    return s;
+  }
+  template <class X>
+  static constexpr auto const& primal(X const& x) {
+    if constexpr (at_level<X, level>) return x.value;
+    else return x;
+  }
+  template <std::size_t I, class Op, class Y, class... X>
+  static constexpr auto part(Op const& op, Y const& y, X const&... x) {
+    using operand = std::remove_cvref_t<decltype(nth<I>(x...))>;
+    if constexpr (at_level<operand, level>)
+      return rules<typename Op::tag>::jvp(arg<I>, op, nth<I>(x...).extra, y, primal(x)...);
+    else return none;
+  }
+  static constexpr auto sum(none_t const&) { return none; }
+  template <class D>
+  static constexpr auto sum(D const& d) {
+    return d;
+  }
+  template <class D, class E, class... R>
+  static constexpr auto sum(D const& d, E const& e, R const&... r) {
+    if constexpr (is_none<D>) return sum(e, r...);
+    else if constexpr (is_none<E>) return sum(d, r...);
+    else return sum(add(d, e), r...);
+  }
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    auto const y = op(primal(x)...);
+    if constexpr (constant_to_derivatives<typename Op::tag>) {
+      return y;
+    } else {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        auto const d = sum(part<I>(op, y, x...)...);
+        using tangent = std::remove_cvref_t<decltype(d)>;
+        if constexpr (is_none<tangent>) return y;
+        else return seen<in_tangent, std::remove_cvref_t<decltype(y)>, tangent>{y, {}, d};
+      }(std::index_sequence_for<X...>{});
+    }
+  }
+};
+/// The derivative of `F{}(x, constants...)` by x, times `d`. An elementwise function has a diagonal Jacobian: that is
+/// its pullback of the cotangent `d`, too.
+template <class F, class D, class X, class... C>
+constexpr auto derivative_times(D const& d, X const& x, C const&... constants) {
+  return F{}(seen<in_tangent, X, D>{x, {}, d}, constants...).extra;
+}
+
+/// `F` on registers, and its pullback: of a cotangent, x and constants.
+template <class F>
+struct value_in_lanes {
+  template <class V, class... C>
+  VARVE_INLINE V operator()(V const& x, C const&... c) const {
+    return in_lanes<V>::lanes_of(F{}(lanes_value<V>{{}, {}, x}, lanes_value<V>{{}, {}, c}...));
+  }
+};
+template <class F>
+struct pullback_in_lanes {
+  template <class V, class... C>
+  VARVE_INLINE V operator()(V const& g, V const& x, C const&... c) const {
+    return in_lanes<V>::lanes_of(detail::derivative_times<F>(lanes_value<V>{{}, {}, g}, lanes_value<V>{{}, {}, x},
+                                                             lanes_value<V>{{}, {}, c}...));
+  }
+};
+template <class F, int Arity>
+inline constexpr pointwise_info one_pass_of{"one pass",
+                                            Arity,
+                                            0,
+                                            true,
+                                            false,
+                                            true,
+                                            {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                             &kernel::contiguous<float, float, F, Arity>,
+                                             &kernel::contiguous<double, double, F, Arity>, nullptr, nullptr}};
+
+/// `f(a, b)` for an `f` that is written in elementwise operators: of two floating tensors of one shape in one pass,
+/// when nothing watches and nothing is registered for the operators `Part`.
+template <class... Part, class F, class A, class B>
+constexpr auto at_once(F const& f, A const& a, B const& b) {
+  if constexpr (both_tensors<A, B>) {
+    A const* const all[] = {&a, &b};
+    if (are_unwatched(&a, 1) && are_unwatched(&b, 1) && are_floats(all, 2) && a.sizes() == b.sizes() &&
+        are_built_in<Part...>())
+      return run_pointwise(one_pass_of<value_in_lanes<F>, 2>, all);
+  }
+  return f(a, b);
+}
+
+/// An elementwise function `F{}(x, constants...)` as a whole call: `F` says `op_name`, how many operands it has
+/// (`arity`), and whether nothing is registered for its operators (`is_built_in()`).
+template <class F>
+struct whole_function {
+  static tensor value(attributes const&, tensor const* const* x) {
+    return run_pointwise(one_pass_of<value_in_lanes<F>, F::arity>, x);
+  }
+  static tensor pullback(int, attributes const&, tensor const& g, tensor const&, boxed_args const& x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      tensor const* const all[] = {&g, &x[static_cast<int>(K)]...};
+      auto const body = [&] { return static_cast<tensor>(derivative_times<F>(g, x[static_cast<int>(K)]...)); };
+      auto const kernel = [&] { return run_pointwise(one_pass_of<pullback_in_lanes<F>, F::arity + 1>, all); };
+      if (!F::is_built_in() || !are_floats(all, 2) || !(g.sizes() == x[0].sizes())) return body();
+      return whole_gradient(all, F::arity + 1, kernel, body);
+    }(std::make_index_sequence<F::arity>{});
+  }
+  static constexpr saved_values saved{{(1 << F::arity) - 1}}; // all operands, for the first
+  static constexpr op_table table = whole_table(F::op_name, F::arity, saved, &pullback);
+  /// Undefined when the body must run.
+  template <class... C>
+  static tensor call(tensor const& x, C const&... c) {
+    tensor const* const first[] = {&x};
+    if (!x.defined() || !are_floats(first, 1) || !F::is_built_in()) return {};
+    return with_numbers(x, tensor::from_number(c)...);
+  }
+
+private:
+  template <class... C>
+  static tensor with_numbers(tensor const& x, C const&... c) {
+    tensor const* const all[] = {&x, &c...};
+    return whole_call(table, no_attributes, all, F::arity, &value);
+  }
+};
+} // namespace varve::detail
+
 // ---- varve/op/relu.hpp
 namespace varve {
 
@@ -12652,7 +13241,7 @@ struct rules<relu_t> : detail::no_bool<relu_t, 1> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const&) {
-    return where(gt(y, 0), g, 0);
+    return detail::at_once<gt_t, where_t>([](auto const& c, auto const& r) { return where(gt(r, 0), c, 0); }, g, y);
   }
 };
 
@@ -12667,6 +13256,11 @@ struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const& x) {
+    auto const pull = [](auto const& c, auto const& r) { return mul(c, partial(arg<0>, r, r)); };
+    return detail::unmatch(detail::at_once<mul_t, sub_t>(pull, g, y), x);
+  }
 };
 
 } // namespace varve
@@ -12825,6 +13419,26 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
+/// ... and of one dtype that are broadcast or lie in other orders, when the memory that is written is read by no other
+/// element.
+VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop loop, tensor const* const* x) {
+  constexpr int most = 4;
+  tensor const& self = *x[0];
+  dims strides[most];
+  kernel::operand o[most];
+  for (int k = 0; k < f.arity; ++k) {
+    tensor const& in = *x[k];
+    bool const same = in.raw() == self.raw() && in.sizes() == self.sizes() && in.strides() == self.strides();
+    if (in.dtype() != self.dtype() || in.is_number() || (in.shares_storage(self) && !same) ||
+        !is_expandable(in.sizes(), self.sizes()))
+      return false;
+    strides[k] = broadcast_strides(in.sizes(), in.strides(), self.sizes());
+    o[k] = operand_of(in, strides[k].numbers());
+  }
+  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop);
+  self.bump_version();
+  return true;
+}
 /// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do
 /// not.
 VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
@@ -12837,7 +13451,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
             (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
     in[k] = x[k]->raw();
   }
-  if (!alike) return false;
+  if (!alike) return loop && !f.conditions && write_strided(f, loop, x);
   if (self.numel() > 0) loop(static_cast<std::size_t>(self.numel()), self.raw(), in);
   self.bump_version();
   return true;
@@ -13392,7 +14006,8 @@ private:
     op_table const& t = *static_cast<operator_node&>(n).table;
     T const &sum = tasks_[place(n.next[0].to())].first, &part = g[0];
     if (!sum.defined() || !t.handle || t.handle() != &handle<dependent<slice_t, T>> ||
-        t.registered->load(std::memory_order_relaxed))
+        t.registered->load(std::memory_order_relaxed) ||
+        !are_built_in<dependent<slice_backward_t, T>, dependent<add_t, T>, dependent<add__t, T>>())
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
         !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())
@@ -13932,6 +14547,9 @@ struct function_node : grad_node {
       return {};
     }
   }
+  static void let_go([[maybe_unused]] grad_node& n, [[maybe_unused]] tensor const& written) {
+    if constexpr (requires(F& f) { f.let_go(written); }) static_cast<function_node&>(n).pullback.let_go(written);
+  }
   static void release(grad_node& n) {
     auto& self = static_cast<function_node&>(n);
     self.released = true;
@@ -13949,7 +14567,7 @@ struct function_node : grad_node {
 template <class F>
 inline constexpr grad_node_type function_node<F>::type_{
     &function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false,
-    &function_node::saved_of};
+    &function_node::saved_of, &function_node::let_go};
 /// Records a function of operands with the given edges; the node is the caller's to share.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
@@ -14084,6 +14702,9 @@ void rebase(Views const& views, tensor const& self, edge const& written, int tar
   change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
   change_history(self, views.history_of_view(base, self));
 }
+/// A memory is written, and its history is to be a node: nodes that this leads to, and that saved the memory as it was,
+/// would keep themselves.
+void let_go_of(tensor const& self, edge const& written);
 /// A recorded call of an operator that writes into its first operand.
 tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
 /// ... a call whose result is there, of operands one of which is known to require grad.
@@ -14148,8 +14769,30 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   }
   tensor const* memory = &x.base();
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous()))
+  if (!(memory->state() ? memory->state()->layout_shown().contiguous() : memory->is_contiguous()))
     refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+}
+VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
+  if (!self.may_be_kept()) return;
+  edge const& before = (self.base().defined() ? self.base() : self).history();
+  std::uint64_t const first = before ? before.to()->sequence : 0; // what saved it since is later
+  auto const order = [](grad_node const* n) { return std::pair(n->sequence, reinterpret_cast<std::uintptr_t>(n)); };
+  std::vector<grad_node*> ahead{written.to()};
+  for (grad_node* last = nullptr; !ahead.empty();) {
+    std::size_t at = 0; // later nodes first: one that several lead to comes several times in a row
+    for (std::size_t k = 1; k < ahead.size(); ++k)
+      if (order(ahead[k]) > order(ahead[at])) at = k;
+    grad_node* const n = ahead[at];
+    ahead[at] = ahead.back();
+    ahead.pop_back();
+    if (n == last) continue;
+    last = n;
+    if (n->type->let_go) n->type->let_go(*n, self);
+    for (int k = 0; k < n->count; ++k) {
+      grad_node* const to = n->next[k].to();
+      if (to && !to->type->is_leaf && to->sequence > first) ahead.push_back(to);
+    }
+  }
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
@@ -14178,7 +14821,9 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
   if (this_thread_state.anomaly) [[unlikely]]
     autograd_kernels.load(std::memory_order_acquire)->note(*n);
-  rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
+  edge const written = edge_to(n);
+  let_go_of(self, written);
+  rebase(*autograd_kernels.load(std::memory_order_acquire), self, written);
   return y;
 }
 VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
@@ -14306,15 +14951,19 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
                                 "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
-/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that
-/// `vmap` maps.
-constexpr bool is_row_by_row(attributes const& at, layout const& in) {
+/// Of how many leading axes is it the same region for each index, of rows that are contiguous, but need not lie beside
+/// one another? So it is of slices that `vmap`s map. 0: of none.
+constexpr int axes_of_rows(attributes const& at, layout const& in) {
   dims const &sizes = at[0], &strides = at[1];
-  if (in.sizes.n == 0 || sizes.n == 0 || in.sizes[0] == 0 || sizes[0] != in.sizes[0]) return false;
-  layout const row{in.sizes.sub(1, in.sizes.n), in.strides.sub(1, in.strides.n), 0, true};
-  index_t last = at[2][0];
-  for (int k = 1; k < sizes.n; ++k) last += (sizes[k] - 1) * strides[k];
-  return row.contiguous() && strides[0] == numel(row.sizes) && (last < numel(row.sizes) || numel(sizes) == 0);
+  for (int k = 1; k <= in.sizes.n && k <= sizes.n; ++k) {
+    layout const row{in.sizes.sub(k, in.sizes.n), in.strides.sub(k, in.sizes.n), 0, true};
+    extent const length = numel(row.sizes);
+    if (in.sizes[k - 1] == 0 || sizes[k - 1] != in.sizes[k - 1] || strides[k - 1] != length) return 0;
+    extent last = at[2][0];
+    for (int j = k; j < sizes.n; ++j) last += (sizes[j] - 1) * strides[j];
+    if (row.contiguous() && (last < length || numel(sizes) == 0)) return k;
+  }
+  return 0;
 }
 } // namespace detail
 
@@ -14332,7 +14981,8 @@ struct rules<as_strided_t> : rule::view {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
-    if (!r.expressible && detail::is_row_by_row(at, in)) r.strides[0] = in.strides[0], r.expressible = true;
+    int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
+    for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
     return r;
   }
   template <class Op>
@@ -14466,7 +15116,8 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
     b = &b->inner();
     v = &v->inner();
   }
-  layout const whole = b->state() ? b->state()->shown : b->where(), l = v->state() ? v->state()->shown : v->where();
+  layout const whole = b->state() ? b->state()->layout_shown() : b->where(),
+               l = v->state() ? v->state()->layout_shown() : v->where();
   if (!whole.contiguous())
     throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was "
                          "written into; clone the base first");
@@ -15614,6 +16265,14 @@ public:
     Y const& t = layer_.interpreter.fresh(y).extra();
     return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
+  /// Has a result a tangent of its own?
+  bool depends(tensor const& y) const {
+    return layer_.interpreter.mine(y) && layer_.interpreter.fresh(y).extra().defined();
+  }
+  template <number Y>
+  bool depends(Y) const {
+    return false;
+  }
   template <number Y>
   tensor primal(Y y) const {
     return detail::as_tensor(y);
@@ -15635,6 +16294,7 @@ private:
 template <class On = void>
 class dynamic_batch_scope {
 public:
+  static constexpr bool on_tensors = true;
   explicit dynamic_batch_scope(extent n, random_policy random)
       : layer_(detail::vmap_kind<On>, this_thread_state.transforms) {
     layer_.interpreter.n = dims{n};
@@ -17682,6 +18342,11 @@ inline constexpr struct arange_t {
   static constexpr auto op_name = "arange";
 } arange_op{};
 
+/// A whole number as an int64 tensor of rank 0; attribute {number}, which may be a symbolic size.
+inline constexpr struct scalar_tensor_t {
+  static constexpr auto op_name = "scalar_tensor";
+} scalar_tensor_op{};
+
 namespace detail {
 /// Uninitialized memory for a factory, whose sizes come from the user.
 inline tensor fresh(dims const& sizes, dtype type) {
@@ -17720,6 +18385,23 @@ struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
+    return r;
+  }
+};
+template <>
+struct rules<scalar_tensor_t> {
+  static constexpr auto schema = "(Scalar s) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr int arity = 0;
+  static constexpr bool differentiable = false;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at[0].n != 1) refuse::argument_is_invalid("scalar_tensor", "it holds one number");
+    return at;
+  }
+  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, {}}; }
+  static tensor make(attributes const& at) {
+    tensor const r = detail::fresh({}, dtype::int64);
+    *static_cast<std::int64_t*>(r.raw()) = at[0][0];
     return r;
   }
 };
@@ -17794,7 +18476,7 @@ tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
 }
 /// 0, 1, ..., n - 1.
 template <class = void>
-tensor arange(index_t n, dtype type = dtype::int64) {
+tensor arange(extent n, dtype type = dtype::int64) {
   return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
 }
 /// The n x n identity.
@@ -17807,9 +18489,22 @@ T eye(index_t n, dtype type = get_default_dtype()) {
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }
 
+/// A number, or a symbolic size, as an int64 tensor of rank 0: `scalar_tensor(n) * x` of a size n is an operator of the
+/// graph (`torch.scalar_tensor` of a SymInt).
+template <class = void>
+tensor scalar_tensor(extent n) {
+  return detail::create(bind<scalar_tensor_t>(dims{n}));
+}
+
+template <class T>
+T backend<detail::tensor_base>::count(T const&, dims const& from, dims const& to) {
+  extent const all = numel(from), some = numel(to), each = all / (known_equal(some, 0) ? extent(1) : some);
+  if (!each.is_number() && known_equal(some * each, all)) return varve::scalar_tensor(each);
+  return T::from_number(numel_per(from, to));
+}
 template <class>
 tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
-  return varve::arange(n[0]);
+  return detail::create(bind<arange_t>(n, dims{static_cast<index_t>(dtype::int64)})); // a symbolic size stays one
 }
 template <class S, class T, number N>
 tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
@@ -18994,18 +19689,123 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
 } // namespace detail
 } // namespace varve
 
+// ---- varve/op/item.hpp
+namespace varve {
+
+/// The only element of a value as an int64 of rank 0 (`_local_scalar_dense`): what a program reads of data, as a node
+/// of graphs. Attribute {symbol}: the size that stands for it in the rest of the graph; or {}.
+inline constexpr struct local_scalar_t {
+  static constexpr auto op_name = "_local_scalar_dense";
+} local_scalar{};
+
+template <>
+struct rules<local_scalar_t> {
+  static constexpr auto schema = "(Tensor self) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at[0].n > 1) refuse::argument_is_invalid("item", "there is one number");
+    return at;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    if (is_floating(in[0].type)) refuse::dtype_is_not_supported("item (an integer expected):", name(in[0].type));
+    if (!(numel(in[0].sizes) == 1)) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+    return {dtype::int64, {}};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const&, strided<R> out, strided<T const> x) {
+    out.data[0] = static_cast<R>(x.data[0]);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(o.value)>, tensor>)
+      throw data_dependent_error(
+          "varve: vmap: item: the number is another one in each lane; use where or cond, or take "
+          "it outside of vmap");
+    return op(o.value);
+  }
+};
+
+namespace detail {
+/// The number in a tensor, whatever transforms see it: symbolic where data are not there.
+VARVE_COLD inline extent number_in(tensor const& t) {
+  if (t.is_wrapped()) {
+    tensor const inside = t.current();
+    if (is_traced(t.layer()) && !inside.is_wrapped() && !inside.object()) refuse_traced_number();
+    return number_in(inside);
+  }
+  return t.object() ? t.object()->read_number(t) : extent(t.item<index_t>());
+}
+} // namespace detail
+
+/// The only element of an integer or bool tensor as a number that may be a size: `zeros(dims{item(n), 3})`. Under a
+/// `fake_mode` with a shape environment, and in `make_fx(f, tracing::symbolic)`, it is a symbol, the same one until
+/// somebody writes into the tensor (FK-7, FK-8); a traced graph reads it anew in each run. Errors:
+/// `data_dependent_error` without an environment, `transform_error` in other traces, `dtype_error` for floats.
+template <class T = tensor>
+extent item(T const& t) {
+  return detail::number_in(bind<local_scalar_t>(dims{})(t));
+}
+
+} // namespace varve
+
 // ---- varve/graph/interpret.hpp
 namespace varve {
 
 namespace detail {
-/// What the sizes of a graph are, as its arguments tell: checked, and shared with functions that outlive the call. Null
-/// where all are numbers.
+/// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
+/// of data until now. Checked as soon as they are known; shared with functions that outlive the call.
 template <class T = tensor>
-std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args const& in) {
+class sizes_of_call : public size_numbers {
+public:
+  static std::shared_ptr<sizes_of_call const> of_arguments(graph const& g, boxed_args const& in);
+  /// The same, and a symbol that was read.
+  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, index_t number) const {
+    sizes_of_call r = *this;
+    auto const s = static_cast<std::size_t>(g.expressions[symbol].a.number());
+    r.symbols_[s] = number, r.told_[s] = true;
+    r.settle(g, static_cast<int>(s));
+    return std::make_shared<sizes_of_call const>(std::move(r));
+  }
+
+private:
+  static constexpr index_t unknown = 99991; // no expression of it is a division by 0
+  std::vector<index_t> symbols_;
+  std::vector<dependent<bool, T>> told_;
+
+  bool is_told(graph const& g, extent e) const {
+    if (!e.is_entry()) return true;
+    size_expression const& x = g.expressions[e];
+    if (x.op == size_op::symbol) return told_[static_cast<std::size_t>(x.a.number())];
+    return is_told(g, x.a) && is_told(g, x.b);
+  }
+  static bool mentions(graph const& g, extent e, int symbol) {
+    if (!e.is_entry()) return false;
+    size_expression const& x = g.expressions[e];
+    if (x.op == size_op::symbol) return x.a.number() == symbol;
+    return mentions(g, x.a, symbol) || mentions(g, x.b, symbol);
+  }
+  /// All numbers, and the guards that are known by now: all, or those that speak of a symbol.
+  void settle(graph const& g, int symbol = -1) {
+    static_cast<size_numbers&>(*this) =
+        size_numbers(g.expressions.data(), g.expressions.data() + g.expressions.size(), symbols_.data());
+    for (size_guard const& asked : g.guards) {
+      bool const news = symbol < 0 || mentions(g, asked.left, symbol) || mentions(g, asked.right, symbol);
+      if (news && is_told(g, asked.left) && is_told(g, asked.right) && is_told(g, asked.unless) && !holds(asked))
+        loop::refuse_sizes("graph", g.expressions.view(), asked, of(asked.right));
+    }
+  }
+};
+template <class T>
+std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph const& g, boxed_args const& in) {
   if (!is_symbolic(g)) return nullptr;
   size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
-  std::vector<index_t> symbols(g.expressions.size());
-  std::vector<bool> told(symbols.size());
+  sizes_of_call r;
+  r.symbols_.assign(g.expressions.size(), index_t{unknown});
+  r.told_.assign(r.symbols_.size(), false);
   for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
     node const& n = g.nodes[k];
     dims const found = in[static_cast<int>(n.value)].sizes();
@@ -19013,18 +19813,20 @@ std::shared_ptr<size_numbers const> sizes_of_call(graph const& g, boxed_args con
       extent const e = n.out.sizes[d];
       if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
       auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
-      if (!told[s]) symbols[s] = found[d], told[s] = true;
+      if (!r.told_[s]) r.symbols_[s] = found[d], r.told_[s] = true;
     }
   }
+  std::vector<dependent<bool, T>> read(r.symbols_.size());
+  for (node const& n : g.nodes)
+    if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
+      read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
-    if (e->op == size_op::symbol && !told[static_cast<std::size_t>(e->a.number())])
+    if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
       throw value_error(("varve: graph: no argument has the symbolic size " +
                          g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
                             .c_str());
-  auto const sizes = std::make_shared<size_numbers const>(all, last, symbols.data());
-  for (size_guard const& asked : g.guards)
-    if (!sizes->holds(asked)) loop::refuse_sizes("graph", g.expressions.view(), asked, sizes->of(asked.right));
-  return sizes;
+  r.settle(g);
+  return std::make_shared<sizes_of_call const>(std::move(r));
 }
 /// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
 template <class T>
@@ -19068,7 +19870,7 @@ private:
 };
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
-boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<size_numbers const> const& sizes) {
+boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
   region const& f = g.regions[static_cast<std::size_t>(r)];
   if (in.size() != f.inputs)
     refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
@@ -19115,7 +19917,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
                             " is not known for tensors; call it on a tensor anywhere in the program")
                                .c_str());
-      at(n).push_back(boxed_op{table, &attributes_now}(x));
+      tensor const y = boxed_op{table, &attributes_now}(x);
+      if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
+        sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      at(n).push_back(y);
     }
   }
   boxed_args y;
@@ -19134,7 +19939,7 @@ boxed_args interpret(graph const& g, boxed_args const& arguments);
 #if VARVE_DEFINES
 template <class T>
 boxed_args interpret(graph const& g, boxed_args const& arguments) {
-  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>(g, arguments));
+  return detail::run_region<T>(g, 0, arguments, detail::sizes_of_call<T>::of_arguments(g, arguments));
 }
 #endif
 
@@ -19339,20 +20144,28 @@ struct rewriter {
 namespace varve {
 
 namespace detail {
-/// Does a node draw random numbers? What comes after it depends on that, used or not.
-constexpr bool draws(graph const& g, node const& n) {
+constexpr bool draws(graph const& g, int r = 0, bool any = false);
+
+/// Does a node draw random numbers that follow from no operand? What comes after it depends on that, used or not.
+/// `any`: or from one, as what is drawn again from a state of the generator.
+constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool any = false;
-  for (int r = 0; r < n.regions_count; ++r) {
-    region const& inside = g.regions[n.regions_first + r];
-    for (int k = 0; k < inside.node_count; ++k) any = any || draws(g, g.nodes[inside.node_first + k]);
-  }
-  return any;
+  bool const given = n.op->is_call && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
+  for (int k = 0; k < n.regions_count && !given; ++k)
+    if (draws(g, n.regions_first + k, any || n.op->is_call)) return true;
+  return false;
+}
+/// Does region r of a graph?
+constexpr bool draws(graph const& g, int r, bool any) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+    if (draws(g, g.nodes[n], any)) return true;
+  return false;
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations and draws count as such, and so does what `marks` says
-/// already.
+/// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
+/// what `marks` says already.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
@@ -19360,7 +20173,9 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   for (int r : g.results) live[r] = 1;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation || detail::draws(g, nd)) live[n] = 1;
+    bool const draws = !nd.scaffold && detail::draws(g, nd); // a scaffold's draws are taken back
+    bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // what a symbol is
+    if (draws || tells || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
     if (live[n])
       for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
   }
@@ -19591,6 +20406,9 @@ tensor get_rng_state_t::operator()() const {
 } // namespace varve
 
 // ---- varve/trace/trace_layer.hpp
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
 namespace varve {
 
 namespace detail {
@@ -19602,7 +20420,7 @@ T copy_as_laid_out(T const& t) {
   if (t.is_wrapped()) return clone(t);
   no_grad const off;
   T r;
-  if (index_t const span = t.is_contiguous() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+  if (index_t const span = t.is_contiguous() || !t.has_data() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
     r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
     copy_(r, t);
   } else {
@@ -19615,6 +20433,11 @@ T copy_as_laid_out(T const& t) {
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
 /// counterpart of calling operators on proxies; both write by the same `graph_builder`.
+///
+/// A tracer has one of two hosts. Among the transforms it sees calls before modes and autograd do, and its values are
+/// the real ones with their nodes as payload. As a mode, in the proxy slot below all user modes and the functional one
+/// (MD-5), it sees what transforms, autograd and modes have made of a call; its values are the real ones themselves,
+/// and a table says their nodes.
 struct trace_layer : layer {
   graph_builder builder;
   trace_layer* outer = nullptr;
@@ -19647,6 +20470,10 @@ struct trace_layer : layer {
   /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
   /// alone instantiates no operator.)
   tensor (*copy)(tensor const&) = nullptr;
+  /// Of a mode: another tensor like one, for an argument that is given twice.
+  tensor (*twin)(tensor const&) = nullptr;
+  /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
+  tensor (*literal)(tensor const&) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -19654,25 +20481,40 @@ struct trace_layer : layer {
   tensor lanes;
 
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
-  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+  explicit trace_layer(trace_layer& around) : trace_layer(around.host, &around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
     apart = true;
     lanes = around.lanes;
     copies = !around.apart || around.copies;
     copy = around.copy;
+    twin = around.twin;
+    literal = around.literal;
   }
-  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
-  explicit trace_layer(graph_builder* around) : layer(own_kind, this), builder(around) {
-    pushed::name(*this, this_thread_state.transforms);
+  trace_layer() : trace_layer(own_kind) {}
+  explicit trace_layer(layer_kind const& host_, graph_builder* around = nullptr)
+      : layer(host_, this), builder(around), host(host_) {
+    pushed::name(*this, stack());
   }
-  static layer_kind const own_kind;
-  /// Runs what works on the real values, with this layer off the stack.
+  static layer_kind const own_kind, mode_kind;
+  layer_kind const& host; // one of these; `kind` is another one while a call is processed
+  bool is_mode() const { return &host == &mode_kind; }
+  static layer_stack& mode_slot() { return this_thread_state.infra[static_cast<int>(infra_mode::proxy)]; }
+  layer_stack& stack() const { return is_mode() ? mode_slot() : this_thread_state.transforms; }
+  /// Runs what works on the real values, with this layer off the stack. (A mode is off while it is asked.)
   template <class Body>
   auto below(Body const& body) const {
+    if (is_mode()) return body();
     temporarily_popped const off(hidden);
     scaffolding const for_shapes(apart);
     return body();
+  }
+  /// ... for rules of higher-order operators, which are called with a transform on its stack.
+  template <class Body>
+  auto beneath(Body const& body) const {
+    if (is_mode()) return body();
+    lowered const off;
+    return below(body);
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t) const;
@@ -19683,10 +20525,32 @@ struct trace_layer : layer {
   /// Says how a node was called, which this thread has just done.
   void called(int node, bool grad_mode);
   /// A value of the trace: the real tensor with its node number.
-  tensor wrap(tensor const& v, int node) const;
+  tensor wrap(tensor const& v, int node);
+  /// ... that a higher-order operator or custom function gave: of a mode another one than they were given, which
+  /// functions may return.
+  tensor wrap_result(tensor const& v, int node) {
+    if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
+    return wrap(distinct(v), node);
+  }
+  tensor distinct(tensor const& v) const {
+    return is_mode() && known_node(v) >= 0 ? below([&] { return twin(v); }) : v;
+  }
   int node_of(tensor const& t);
-  /// Is it a value of this trace or one around it?
+  /// Is it a value of this trace?
+  bool is_mine(tensor const& t) const;
+  /// ... or of one around it?
   bool owns(tensor const& t) const;
+  /// Has the function written into a tensor from outside, of which the trace has a copy?
+  bool has_written(tensor const& t) const;
+  /// Is a tensor a value of the trace that is a mode of this thread, or made of what that has written?
+  static bool is_traced_by_mode(tensor const& t) {
+    layer const* const l = mode_at_work();
+    if (!l) return false;
+    auto const& tracer = *static_cast<trace_layer const*>(l->object);
+    return tracer.owns(t) || tracer.has_written(t);
+  }
+  /// The tracer that is a mode of this thread.
+  static layer* mode_at_work() { return mode_slot().top; }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
@@ -19724,9 +20588,17 @@ struct trace_layer : layer {
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
-      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
+  }
+
+  /// Runs operators that are part of the program, for rules of higher-order operators.
+  template <class Body>
+  auto within(Body const& body) {
+    std::optional<detail::reentered> on;
+    if (is_mode()) on.emplace(stack(), *this);
+    return body();
   }
 
   /// A further argument of the function.
@@ -19734,7 +20606,9 @@ struct trace_layer : layer {
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
-    pushed const on(this_thread_state.transforms, *this);
+    std::optional<emptied> alone;
+    if (is_mode()) alone.emplace(stack()); // a trace inside of one is none of that (MX-8)
+    pushed const on(stack(), *this);
     boxed_args const y = body();
     boxed_args values;
     for (auto const& t : y) {
@@ -19759,16 +20633,50 @@ private:
     void count(int by) const {
       for (layer* l = on ? this_thread_state.transforms.top : nullptr; l; l = l->below)
         if (l->kind->is_trace()) static_cast<trace_layer*>(l->object)->builder.count_scaffolds(by);
+      layer* const mode = on ? mode_at_work() : nullptr;
+      for (auto* l = mode ? static_cast<trace_layer*>(mode->object) : nullptr; l; l = l->outer)
+        l->builder.count_scaffolds(by);
     }
   };
-  std::vector<int> captured_;                        // pairs of an index in `captures` and its node
+  /// Which nodes values are, of a mode, by their memory. Values are kept, since addresses are used again; those that
+  /// nobody else holds are let go of.
+  struct known_value {
+    tensor value;
+    int node;
+  };
+  std::unordered_map<storage const*, std::vector<known_value>> known_;
+  std::size_t known_count_ = 0, sweep_at_ = 64;
+  void remember(tensor const& v, int node);
+  void sweep();
+  /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
+  int known_node(tensor const& t) const;
+  int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
+  int from_outside(tensor const& t, int node);
+
+  std::vector<int> captured_; // pairs of an index in `captures` and its node
+  boxed_args originals_;      // arguments of which it runs on an alias
+  boxed_args found_;          // of a mode: literals and captured tensors
+  std::vector<int> found_nodes_;
+  std::vector<std::pair<extent, int>> told_;         // symbols, and the nodes that they are numbers of
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
+  std::vector<std::uint32_t> copied_writes_;         // of each copy as it was made
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
   generator drawn_ = default_generator; // as the trace left it
   bool ambient_ = is_grad_enabled();    // as the trace began
 
+  tensor stand_in(tensor const& of);
+  int literal_node(tensor const& t);
+  /// A symbol is the number in one value only.
+  void told(extent symbol, int by) {
+    for (auto const& [known, node] : told_)
+      if (known_equal(known, symbol) && node != by)
+        throw data_dependent_error("varve: trace: a traced function that reads a number of data runs twice in one "
+                                   "program, on other data; read the number outside of it, and pass it");
+    told_.push_back({symbol, by});
+  }
   /// What an operator is run on.
   tensor run_on(tensor const& t);
   static bool is_random(boxed_op const& op);
@@ -19779,6 +20687,14 @@ private:
   tensor run(boxed_op const& op, boxed_args const& x) const;
   tensor record(boxed_op const& op, boxed_args const& x);
 };
+namespace detail {
+/// Is a trace at work on this thread?
+inline bool inside_trace() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace()) return true;
+  return trace_layer::mode_at_work();
+}
+} // namespace detail
 inline constexpr layer_kind trace_layer::own_kind{
     .name = "trace",
     .role = layer_role::trace,
@@ -19786,6 +20702,11 @@ inline constexpr layer_kind trace_layer::own_kind{
       return static_cast<trace_layer&>(l).record(op, x);
     },
     .records = true};
+inline constexpr layer_kind trace_layer::mode_kind{.name = "proxy_mode",
+                                                   .role = layer_role::trace,
+                                                   .mode_type = &trace_layer::own_kind,
+                                                   .process = trace_layer::own_kind.process,
+                                                   .records = true};
 
 } // namespace varve
 
@@ -19810,9 +20731,12 @@ VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
   return below([&] { return copy(t); });
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
-  if (this_thread_state.modes.top != modes_)
+  if (!is_mode() && this_thread_state.modes.top != modes_)
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
+  if (this_thread_state.saved_hooks != hooks_)
+    refuse::argument_is_invalid("trace", "saved tensor hooks were switched on in a function that is traced: the graph "
+                                         "would not know of them; switch them on around the call of what was traced");
   if (builder.writes_scaffolds()) return; // the generator will be put back
   if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
       default_generator.offset != drawn_.offset)
@@ -19822,7 +20746,7 @@ VARVE_LIBRARY void trace_layer::require_kept() const {
 }
 VARVE_LIBRARY bool trace_layer::records(boxed_args const& x, bool random) const {
   bool traced = !folds || random;
-  for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+  for (auto const& t : x) traced = traced || (t.defined() && is_mine(t));
   return traced;
 }
 VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
@@ -19831,21 +20755,34 @@ VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
   bool const now = grad_mode && !this_thread_inference;
   if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
 }
-VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) const {
+VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
+  if (is_mode()) {
+    remember(v, node);
+    return v;
+  }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
                                          "traced; return only tensors that hold something");
-  if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
+  if (is_mode()) {
+    int n = exact_node(t);
+    bool by_outer = false;
+    for (trace_layer const* l = outer; l && n < 0; l = l->outer) by_outer = by_outer || l->exact_node(t) >= 0;
+    if (n < 0 && !by_outer) n = known_node(t);
+    if (n >= 0) return n;
+  } else if (is_mine(t)) {
+    return static_cast<int>(t.extra().item<std::int64_t>());
+  }
   if (t.is_number())
     return builder.constant(t.dtype(),
                             is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
-  if (custom && t.is_wrapped() && outer->owns(t))
+  if (custom && outer->owns(t))
     refuse::argument_is_invalid(custom, "its forward uses a value that is being traced and is not among its "
                                         "arguments (hidden in another one, or captured); pass it to apply");
-  if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+  if (int const n = literal_node(t); n >= 0) return n;
+  if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
   if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -19858,16 +20795,86 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   }
   captured_.push_back(at);
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
-  return captured_.back();
+  return from_outside(t, captured_.back());
+}
+VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
+  if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
+  return node;
+}
+/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
+VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
+  tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
+  if (!value.defined()) return -1;
+  int n = -1;
+  on_dtype(t.dtype(), "trace", [&]<class E>() {
+    E const* const elements = static_cast<E const*>(value.raw());
+    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
+    int const number = builder.constant(t.dtype(), detail::held(*elements));
+    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                     meta_of(t));
+  });
+  return from_outside(t, n);
+}
+VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
+  return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
+}
+VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
+  if (auto const at = known_.find(t.id()->store); at != known_.end())
+    for (known_value const& k : at->second)
+      if (k.value.is(t)) return k.node;
+  for (int k = 0; k < found_.size(); ++k)
+    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
+  return -1;
+}
+VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
+  auto const at = known_.find(t.id()->store);
+  if (at == known_.end()) return -1;
+  for (known_value const& k : at->second)
+    if (k.value.is(t)) return k.node;
+  for (auto const& o : originals_)
+    if (o.is(t)) return -1; // captured
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  for (known_value const& k : at->second)
+    if (k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) return k.node;
+  return -1;
+}
+VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
+  if (known_count_ >= sweep_at_) sweep();
+  std::vector<known_value>& there = known_[v.id()->store];
+  for (known_value& k : there)
+    if (k.value.is(v)) return void(k.node = node);
+  there.push_back({v, node});
+  ++known_count_;
+}
+VARVE_LIBRARY void trace_layer::sweep() {
+  known_count_ = 0;
+  for (auto at = known_.begin(); at != known_.end();) {
+    auto const is_ours = [](known_value const& k) { return k.value.id()->refs.n.load() == 1; };
+    bool const all = std::all_of(at->second.begin(), at->second.end(), is_ours) &&
+                     (!at->first || at->first->refs.n.load() == at->second.size());
+    known_count_ += all ? 0 : at->second.size();
+    at = all ? known_.erase(at) : std::next(at);
+  }
+  sweep_at_ = 2 * known_count_ + 64;
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
-    if (t.layer() == l->id) return true;
+    if (l->is_mine(t)) return true;
+  return false;
+}
+VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (std::size_t k = 0; k < l->copied_writes_.size(); ++k) {
+      int const at = 2 * static_cast<int>(k);
+      if (l->copied_[at].shares_storage(t) && l->copied_[at + 1].writes() != l->copied_writes_[k]) return true;
+    }
   return false;
 }
 VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
-    if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+    if (l->is_mine(t)) return is_mode() ? t : t.inner();
   return t;
 }
 VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
@@ -19875,9 +20882,21 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
   for (auto const& t : x) r.push_back(real(t));
   return r;
 }
+/// What a mode runs on for an argument: another tensor than that, which the function may capture as well. Where it runs
+/// on the values themselves it lies in the same memory.
+VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
+  tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
+  tensor const value = value_of(t);
+  if (apart) return value.shares_storage(t) || known_node(value) >= 0 ? below([&] { return twin(value); }) : value;
+  if (known_node(t) >= 0) return below([&] { return twin(t); });
+  originals_.push_back(t);
+  tensor const r = t.alias();
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
   if (!copies) outside_.push_back(t);
-  tensor const value = value_of(t);
+  tensor const value = is_mode() ? stand_in(t) : value_of(t);
   return wrap(value, builder.input({t.dtype(), value.sizes()}));
 }
 VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
@@ -19886,7 +20905,7 @@ VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
   return r;
 }
 VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
-  if (!apart || (t.is_wrapped() && t.layer() == id)) return real(t);
+  if (!apart || is_mine(t)) return real(t);
   if (!copies) {
     tensor const value = real(t);
     if (!is_outside(value)) outside_.push_back(value);
@@ -19897,6 +20916,7 @@ VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
   tensor const copy = value_of(real(t));
   copied_.push_back(t);
   copied_.push_back(copy);
+  copied_writes_.push_back(copy.writes());
   return copy;
 }
 VARVE_LIBRARY void trace_layer::settle() {
@@ -19914,13 +20934,14 @@ VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
 VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
   if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
   if (apart && is_random(op)) {
-    emptied const alone(this_thread_state.transforms);
+    emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
     return op(x);
   }
   return below([&] { return op(x); });
 }
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
+  if (!op.table->handle) detail::no_rule(op.name(), "trace");
   if (!records(x, is_random(op))) {
     tensor const y = run(op, x);
     settle();
@@ -19933,8 +20954,11 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     inner.push_back(run_on(t));
   }
   tensor const y = run(op, inner);
+  attributes at = *op.at;
+  if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
+    if (extent const n = y.object()->read_number(y); !n.is_number()) at = attributes(dims{n}), told(n, ids[0]);
   int const node =
-      builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+      builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
   return wrap(y, node);
 }
@@ -19948,11 +20972,21 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
 namespace varve {
 
 namespace detail {
-/// What a trace runs operators on: the values it is given, and of those that must not be written copies.
-struct on_real_values {
+/// What a trace runs operators on: the values it is given, and of those that must not be written copies. As a mode
+/// below all others (MD-5), but inside of a transform, whose values it would not see, as a transform. What values of
+/// the trace hold is not to be asked for: the program would be the one for these values.
+class on_real_values : read_watcher {
+public:
   struct options {};
   static constexpr bool apart = false;
-  constexpr explicit on_real_values(options const&) {}
+  explicit on_real_values(options const&) : before_(watches_reads) { watches_reads = this; }
+  on_real_values(on_real_values const&) = delete;
+  on_real_values& operator=(on_real_values const&) = delete;
+  ~on_real_values() { watches_reads = before_; }
+  static layer_kind const& host() {
+    return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
+  }
+  static constexpr tensor (*literal)(tensor const&) = nullptr;
   /// What becomes of the graph at the end.
   template <class G>
   static void finish(G&) {}
@@ -19960,6 +20994,24 @@ struct on_real_values {
   static T value(T const& t) {
     return copy_as_laid_out(t);
   }
+  template <class T>
+  static T twin(T const& t) {
+    return copy_as_laid_out(t);
+  }
+
+private:
+  static void refuse_traced(tensor const& t) {
+    if (trace_layer::is_traced_by_mode(t)) refuse_traced_number();
+  }
+  void number(tensor const& t) override {
+    refuse_traced(t);
+    if (before_) before_->number(t);
+  }
+  void memory(tensor const& t) override {
+    refuse_traced(t);
+    if (before_) before_->memory(t);
+  }
+  read_watcher* before_;
 };
 } // namespace detail
 
@@ -19977,17 +21029,17 @@ struct make_fx_function {
   template <class... X>
   graph operator()(X const&... x) const {
     On const values(how);
-    trace_layer l;
+    trace_layer l(On::host());
     l.apart = On::apart;
     return trace(values, l, [](auto const&...) {}, x...);
   }
-  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. It
-  /// runs on copies, and the generator is put back: what it writes and draws, the graph will. `returned` is told what
-  /// the function returned, which may be nothing.
+  /// The same, as a transform, of a function that captures tensors: these are collected, as inputs behind the
+  /// arguments, each once. It runs on copies, and the generator is put back: what it writes and draws, the graph will.
+  /// `returned` is told what the function returned, which may be nothing.
   template <class R, class... X>
   graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
     On const values(how);
-    trace_layer l;
+    trace_layer l; // not below autograd, which would take what is written into captured tensors for done
     l.captures = &captured;
     l.apart = true;
     generator_guard const as_before(default_generator);
@@ -19998,6 +21050,8 @@ private:
   template <class R, class... X>
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
+    l.twin = &On::template twin<dependent<tensor, R>>;
+    l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;
@@ -20157,33 +21211,49 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
-/// Does region r of a graph draw random numbers that follow from no operand of it? `any`: or from one.
-inline bool draws(graph const& g, int r = 0, bool any = false) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    node const& nd = g.nodes[n];
-    if (nd.op->kind == op_kind::random && nd.at.count > 0) return true; // the state of the generator has none
-    bool const given = nd.op->is_call && !any && g.nodes[g.edges[nd.first]].op->kind != op_kind::random;
-    for (int k = 0; k < nd.regions_count && !given; ++k)
-      if (draws(g, nd.regions_first + k, any || nd.op->is_call)) return true;
+/// Which operators write into what a function was given: a graph's own inputs, and those of the functions in it. Null
+/// where none does.
+struct operand_writes {
+  char const* own = nullptr;
+  char const* inner = nullptr;
+};
+inline operand_writes writes_into_operands(graph const& g) {
+  operand_writes r;
+  for (node const& nd : g) {
+    if (nd.op->kind != op_kind::mutation) continue;
+    node const* n = &nd;
+    do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
+    while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
+    if (n->op->kind != op_kind::placeholder) continue;
+    (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
   }
-  return false;
+  return r;
 }
-/// A function as a graph, and whether it draws random numbers.
+/// A function as a graph, whether it draws random numbers, and what writes into operands.
 struct traced_function {
   boxed_function call;
   bool draws;
+  operand_writes writes;
+
+  /// A level would take what is written for what it was. Loops find themselves what their steps write into.
+  void refuse_writes(bool is_step = false) const {
+    if (char const* const op = writes.inner ? writes.inner : is_step ? nullptr : writes.own)
+      refuse::argument_is_invalid(op, "the function of a higher-order operator writes into its operand, or into "
+                                      "what it captures; return the new value instead");
+  }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`.
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `host`: of
+/// the trace.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}) {
+                       tensor const& lanes = {}, layer_kind const& host = trace_layer::own_kind) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
-    trace_layer l;
+    trace_layer l(host);
+    l.twin = &copy_as_laid_out<dependent<tensor, On>>;
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;
@@ -20195,13 +21265,14 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     l.trace_function([&] { return f(in); });
     graph g = l.builder.finish();
     bool const random = draws(g);
+    operand_writes const writes = writes_into_operands(g);
     captures = more;
     return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
               boxed_args a = part(all, 0, n);
               for (int k : order) a.push_back(all[n + k]);
               return interpret(g, a);
             },
-            random};
+            random, writes};
   };
   generator const before = default_generator;
   try {
@@ -20797,6 +21868,10 @@ namespace detail {
 /// without the results of a tree.
 bool joins_at_once(tensor const* values, std::size_t count);
 tensor join_at_once(index_t axis, tensor const* values, std::size_t count);
+/// Up to `saved_values::most` tensors joined by one call that one recorder writes down; undefined if something else
+/// watches, or their dtypes differ. Attributes {axis}, {where each part ends}.
+template <class T>
+T join_recorded(index_t axis, T const* values, std::size_t count);
 template <std::size_t From, std::size_t Count, class A, class T>
 constexpr auto join_range(A const& axis, T const& values) {
   if constexpr (Count == 1) {
@@ -20824,12 +21899,45 @@ constexpr auto joined_alone(A const& axis, X const& x) {
       axis, shape_of(x));
   return clone(x);
 }
+template <class T>
+struct whole_join {
+  static T value(attributes const& at, T const* const* x) {
+    T all[saved_values::most];
+    std::size_t const count = static_cast<std::size_t>(at[1].n);
+    for (std::size_t k = 0; k < count; ++k) all[k] = *x[k];
+    return join_at_once(at[0][0].number(), all, count);
+  }
+  static T pullback(int i, attributes const& at, T const& g, T const&, boxed_args const&) {
+    return bind<slice_t>(dims{at[0][0], i > 0 ? at[1][i - 1] : extent(0), at[1][i], 1})(g);
+  }
+  template <int Count>
+  static constexpr op_table table = whole_table("cat", Count, saved_values::nothing(), &pullback);
+  static constexpr op_table const* tables[] = {&table<3>, &table<4>, &table<5>, &table<6>, &table<7>, &table<8>};
+};
+template <class T>
+T join_recorded(index_t axis, T const* values, std::size_t count) {
+  int const rank = values[0].defined() ? values[0].dim() : 0;
+  if (rank == 0 || axis < -rank || axis >= rank || !are_built_in<cat_t>()) return {};
+  int const a = wrap_axis(axis, rank);
+  T const* all[saved_values::most];
+  dims ends;
+  for (std::size_t k = 0; k < count; ++k) {
+    T const& v = *(all[k] = &values[k]);
+    if (!v.defined() || v.dim() != rank || v.dtype() != values[0].dtype() || is_symbol(v.sizes()[a])) return {};
+    ends.push_back((k > 0 ? ends[ends.n - 1] : extent(0)) + v.sizes()[a]);
+  }
+  return whole_call(*whole_join<T>::tables[count - 3], attributes(dims{a}, ends), all, static_cast<int>(count),
+                    &whole_join<T>::value);
+}
 /// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>)
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>) {
     if (count > 2 && detail::joins_at_once(values.data() + from, count))
       return detail::join_at_once(axis[0], values.data() + from, count);
+    if (count > 2 && count <= saved_values::most)
+      if (auto y = detail::join_recorded(axis[0].number(), values.data() + from, count); y.defined()) return y;
+  }
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
@@ -21113,7 +22221,8 @@ namespace detail {
 class functionalizer {
 public:
   constexpr explicit functionalizer(graph const& g)
-      : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
+      : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0) {}
 
   constexpr graph run() {
     int r = -1;
@@ -21168,6 +22277,7 @@ private:
   /// The new number of an old node, with all that was written until now.
   constexpr int now(int n) {
     int const b = base(n);
+    check_overtaken(b);
     if (seen_[at(n)] != writes_[at(b)]) {
       int const in = now(shows_[at(n)]);
       w_.now[at(n)] = old(n).op->kind == op_kind::mutation ? in : w_.append(old(n), &in);
@@ -21204,10 +22314,68 @@ private:
           is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
     }
+    if (nd.op == &getitem_handle) returned_[at(n)] = returned_[at(operand(nd, 0))];
+    else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
+  }
+  /// A loop gives copies; a branch, a call and a custom function may give what they took.
+  static constexpr bool may_return_operands(node const& nd) {
+    constexpr char cond[] = "cond";
+    int k = 0;
+    while (k < 5 && nd.op->name[k] == cond[k]) ++k;
+    return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
+  }
+  /// The node of a function that makes the memory of another one of it.
+  constexpr int maker(int n) const {
+    while (is_invertible_view(old(n).op) || old(n).op->kind == op_kind::mutation || is(old(n), handle<detach_t>) ||
+           old(n).op == &getitem_handle)
+      n = operand(old(n), 0);
+    return n;
+  }
+  /// Marks a call of which a function returns an operand, or a part of one, or one value twice (MA-3).
+  constexpr void find_shared(int n) {
+    node const& nd = old(n);
+    auto const lies_in = [&](int operand_number) {
+      returned_[at(n)] = 1;
+      sources_.push_back(n), sources_.push_back(base(operand(nd, operand_number)));
+    };
+    for (int r = 0; r < nd.regions_count; ++r) {
+      region const& f = g_.regions[at(nd.regions_first + r)];
+      for (int k = 0; k < f.result_count; ++k) {
+        int const made_by = maker(g_.results[at(f.result_first + k)]);
+        node const& by = old(made_by);
+        int const first = nd.function < 0; // behind a predicate, or the state of the generator
+        if (by.op->kind == op_kind::placeholder) lies_in(first + static_cast<int>(by.value));
+        if (by.regions_count > 0 && may_return_operands(by)) // of functions in it: whatever they took
+          for (int i = first; i < nd.count; ++i) lies_in(i);
+        for (int j = 0; j < k && by.op->kind != op_kind::hop; ++j)
+          if (maker(g_.results[at(f.result_first + j)]) == made_by) returned_[at(n)] = 1;
+      }
+    }
+  }
+  /// The call that gave a value, which one of several results shows.
+  constexpr int given_by(int n) const { return old(n).op == &getitem_handle ? operand(old(n), 0) : n; }
+  /// After a write into memory: what was returned and may lie in it is not what it was, nor what that was given to.
+  constexpr void overtake(int b) {
+    for (std::size_t k = 0; k < sources_.size(); k += 2) {
+      int const n = sources_[k], in = sources_[k + 1];
+      if ((in != b && given_by(in) != b) || overtaken_[at(n)]) continue;
+      overtaken_[at(n)] = 1;
+      overtake(n);
+    }
+  }
+  constexpr void check_overtaken(int b) const {
+    if (overtaken_[at(given_by(b))])
+      refuse::argument_is_invalid("functionalize",
+                                  "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
+                                  "that was written into since; let it return a copy, clone(x)");
   }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
+    if (returned_[at(b)])
+      refuse::argument_is_invalid(
+          nd.op->name, "what a branch of cond, a checkpoint or a custom function returns may lie in the memory "
+                       "that is written into; let it return a copy, clone(x)");
     if (inner && old(b).op->kind == op_kind::placeholder)
       refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or "
                                                "into what it captures; return the new value instead");
@@ -21230,6 +22398,7 @@ private:
         cur = put_back(
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
             [&] { return now(shows_[at(v)]); }, cur);
+    overtake(b);
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -21277,6 +22446,9 @@ private:
   rewriter w_;
   list<int> shows_;         // of an old node: the operand whose memory it shows, -1: none
   list<int> writes_, seen_; // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
+  list<int> overtaken_;     // ... and was that written into?
+  list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
@@ -22009,7 +23181,9 @@ public:
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      op.f = traced(op.f, primal, captures).call;
+      auto const f = traced(op.f, primal, captures);
+      f.refuse_writes();
+      op.f = f.call;
       return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
@@ -22108,7 +23282,7 @@ higher_order_operator& cond_operator();
 inline bool is_decided(tensor const& p) {
   if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be the one for this value
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
-  return p.has_data();
+  return p.has_data() && !trace_layer::is_traced_by_mode(p);
 }
 
 /// A call with its functions; calling it lowers from the layer `self`.
@@ -22170,6 +23344,7 @@ public:
       }();
       auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
                  on_false = traced(op.on_false, primal, captures, 1, which[1]);
+      on_true.refuse_writes(), on_false.refuse_writes();
       op.on_true = on_true.call, op.on_false = on_false.call;
       if (!on_true.draws && !on_false.draws)
         return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
@@ -22190,12 +23365,10 @@ private:
             require_alike(on_true, on_false);
             if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            lowered const off; // a predicate that a transform below the trace maps
-            return around.below([&] { return where(p, on_true, on_false); });
+            return around.beneath([&] { return where(p, on_true, on_false); }); // a transform below the trace maps it
           },
           [&](trace_layer& on_true, trace_layer& on_false) {
-            lowered const off;
-            around.below([&] {
+            around.beneath([&] {
               auto const p = around.real(x[0]);
               on_true.lanes = lanes_where(around.lanes, p);
               on_false.lanes = lanes_where(around.lanes, p, false);
@@ -22550,6 +23723,12 @@ struct custom_pull {
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
   }
+  void let_go(tensor const& written) {
+    for (int k = 0; k < context.saved.size(); ++k) {
+      T& t = context.saved[k];
+      if (t.defined() && !t.is_wrapped() && t.shares_storage(written)) t = t.alias();
+    }
+  }
   void release() {
     context.saved = boxed_args();
     packed.clear();
@@ -22590,6 +23769,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
       if (s.defined() && s.is(y[k])) from = k;
     result_of.push_back(from);
     if (from >= 0) s = s.alias();
+    else if (s.defined() && !s.is_wrapped()) s.note_kept();
     if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
       packed.resize(static_cast<std::size_t>(c.saved.size()));
       packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
@@ -22622,14 +23802,32 @@ inline void refuse_one_of_several(char const* name, tensor const& dirty, int res
     refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
                        "tensor that is no view");
 }
+template <class T>
+boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x); // kept_custom_call.hpp
+/// The forward pass. Infra modes that know custom functions, the functional one and a tracer, are given the call whole
+/// where they are; other modes see its operators.
+template <class T>
+boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x) {
+  constexpr dispatch_key_set above =
+      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  thread_state& s = this_thread_state;
+  for (infra_mode slot : {infra_mode::functional, infra_mode::proxy}) {
+    layer_stack& here = s.infra[static_cast<int>(slot)];
+    if (!here.top || !(here.top->kind->is_trace() || here.top->kind->process_custom)) continue;
+    key_guard const off(s.included, s.excluded | above);
+    popped const p(here);
+    layer_kind const& kind = *p.top().kind;
+    return kind.is_trace() ? trace_custom<T>(p.top(), f, x) : kind.process_custom(p.top(), &f, x);
+  }
+  no_grad const off; // AF-15
+  return f->forward(x);
+}
+
 template <class T = tensor>
 boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
-  boxed_args const y = [&] {
-    no_grad const off; // AF-15
-    return f->forward(x);
-  }();
+  boxed_args const y = forward_under_modes<T>(f, x);
   if (!any || !is_grad_enabled()) return y;
   std::vector<dependent<edge, T>> edges;
   std::vector<dependent<bool, T>> needs;
@@ -22645,6 +23843,7 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
         refuse_one_of_several(f->name(), v, y.size());
+        let_go_of(v, e);
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
@@ -22723,7 +23922,7 @@ struct traced_forward {
     std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
       in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
-      versions.push_back(t.defined() ? in[in.size() - 1].inner().writes() : 0);
+      versions.push_back(t.defined() ? layer.real(in[in.size() - 1]).writes() : 0);
     }
     values = layer.trace_function([&] {
       for (int i = 0; i < in.size(); ++i)
@@ -22737,7 +23936,7 @@ struct traced_forward {
     layer.builder.close();
     for (int i = 0; i < in.size(); ++i) {
       bool const bare = in[i].defined() && !copied[static_cast<std::size_t>(i)];
-      written.push_back(bare && in[i].inner().writes() != versions[static_cast<std::size_t>(i)]);
+      written.push_back(bare && layer.real(in[i]).writes() != versions[static_cast<std::size_t>(i)]);
       result_of.push_back(-1);
       for (int r = 0; r < results.size(); ++r)
         if (in[i].defined() && results[r].is(in[i])) result_of.back() = r;
@@ -22790,7 +23989,7 @@ private:
         continue;
       }
       tensor const& v = body.values[k];
-      y.push_back(around_.wrap(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
+      y.push_back(around_.wrap_result(v, around_.builder.result_of(node, k, {v.dtype(), v.sizes()})));
       ++k;
     }
     for (int i = 0; i < x_.size(); ++i) {
@@ -22799,7 +23998,7 @@ private:
       if (r < 0)
         refuse::argument_is_invalid(f_->name(), "its forward writes into an argument that it does not return; return "
                                                 "it, marked dirty");
-      copy_(x_[i], static_cast<T const&>(y[r]));
+      around_.within([&] { copy_(x_[i], static_cast<T const&>(y[r])); });
       y[r] = x_[i];
     }
     return y;
@@ -22819,10 +24018,13 @@ boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const
   if (!around.records(x)) {
     boxed_args real;
     for (auto const& t : x) real.push_back(t.defined() ? around.real(t) : t);
-    lowered const off;
-    return around.below([&] { return call_custom<>(f, real); });
+    return around.beneath([&] { return call_custom<>(f, real); });
   }
   around.require_kept();
+  if (around.is_mode() && is_user_mode_active())
+    refuse::argument_is_invalid(f->name(), "a custom function is called under a mode in a function that is traced: the "
+                                           "graph would keep the call, and not what the mode does to its operators; "
+                                           "call it outside of the mode");
   return custom_call_tracer<T>(around, f, x).run();
 }
 } // namespace detail
@@ -23298,14 +24500,23 @@ constexpr bool holds_tensors() {
 }
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
-  using F = erased_function<D, X...>;
-  if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
-  boxed_args tensors;
-  auto const take = [&](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
-  };
-  (tree_for_each(take, x), ...);
-  return rebuilt<typename F::result_type>(call_custom<>(std::make_shared<F>(x...), tensors));
+  using Y = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), x...));
+  constexpr bool counted = !is_tree_node<Y> || tuple_node<Y>;
+  static_assert(counted, "varve: forward of a custom function returned a vector or an aggregate; backward is given a "
+                         "gradient for each result, so that the type must tell their number: return a std::tuple or a "
+                         "std::array of tensors");
+  if constexpr (counted) {
+    using F = erased_function<D, X...>;
+    if constexpr (F::combined) require_no_transform(name_of_type<D>.c_str());
+    boxed_args tensors;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
+    };
+    (tree_for_each(take, x), ...);
+    return rebuilt<Y>(call_custom<>(std::make_shared<F>(x...), tensors));
+  } else {
+    return Y{};
+  }
 }
 } // namespace detail
 
@@ -23319,12 +24530,13 @@ auto apply_to_tensors(X const&... x) {
 ///     };
 ///     auto y = my_exp::apply(x);
 ///
-/// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one
-/// gradient or a tuple, one for each argument of `forward` (`none` for those that have none); `jvp(ctx, t...)` returns
-/// a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or `vmap(info,
-/// mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair
-/// (results, which have the batch in front). `static constexpr bool once_differentiable = true;` refuses derivatives of
-/// `backward`. Arguments that are no values (flags, sizes) are passed through; tensors may lie in trees
+/// `forward` returns a value or a tuple (of tensors also a `std::array`) of values; `backward(ctx, g...)`, given a
+/// gradient for each result, returns one gradient or a tuple, one for each argument of `forward` (`none` for those that
+/// have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool
+/// generate_vmap_rule = true;` or `vmap(info, mapped, x...)`, which is given operands with the batch in front where
+/// `mapped` says so, and returns the pair (results, which have the batch in front). `static constexpr bool
+/// once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are
+/// passed through; tensors may lie in trees
 /// (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
 template <class Derived>
 struct function {
@@ -23345,12 +24557,6 @@ struct function {
 namespace varve {
 
 namespace detail {
-/// Is a trace at work on this thread?
-inline bool inside_trace() {
-  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->is_trace()) return true;
-  return false;
-}
 /// `checkpoint` inside of a trace.
 template <class F, class... X>
 auto checkpoint_in_trace(F const& f, X const&... x) {
@@ -23434,6 +24640,12 @@ struct static_forward_scope {
     else return y;
   }
   template <class Y>
+  static constexpr bool depends(Y const&) {
+    static_assert(at_level<Y, N>,
+                  "varve: jvp: strict: a result does not depend on the arguments; its derivative would be zeros");
+    return true;
+  }
+  template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
     else return detail::constant_zeros(y);
@@ -23446,16 +24658,30 @@ constexpr auto forward_scope() {
 }
 } // namespace detail
 
+/// Asks `jvp` to refuse results that do not depend on the arguments.
+inline constexpr struct strict_t {
+} strict{};
+
 /// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one
-/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros. TR-17.
-template <class F, class... P, class... T>
-constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents) {
+/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros, or is refused with
+/// `strict` behind the tangents (`value_error`). TR-17.
+template <class F, class... P, class... T, class Strict = none_t>
+constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents, Strict const& = {}) {
   static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0,
                 "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
   scope.give(detail::captures_of(f));
   auto const y = scope.run([&] { return detail::call_with(f, in); });
+  if constexpr (std::is_same_v<Strict, strict_t>)
+    tree_map(
+        [&](auto const& v) {
+          if (!scope.depends(v))
+            refuse::argument_is_invalid("jvp", "strict: a result does not depend on the arguments; its derivative "
+                                               "would be zeros");
+          return 0;
+        },
+        y);
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y),
                    tree_map([&](auto const& v) { return scope.tangent(v); }, y));
 }
@@ -26718,6 +27944,355 @@ VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a
 
 } // namespace varve::kernel
 
+// ---- varve/kernel/convolution_lines.hpp
+/// @file
+/// Convolutions in one or two dimensions, line by line: a tile of the field is copied with its padding, so that what a
+/// tap meets at places that follow one another is contiguous memory, whatever the stride; registers then hold several
+/// channels of a few lines of places while all taps go by. No matrix is made. Transposed convolutions are as many
+/// convolutions as there are steps in a stride, each with the taps that meet its places. The gradient of a weight,
+/// whose "kernel" is as large as the field, sums products of lines.
+namespace varve::kernel::detail {
+
+/// Elements of the scratch memory on the stack.
+template <class T>
+inline constexpr index_t padded_tile = 196608 / static_cast<index_t>(sizeof(T));
+inline constexpr int most_taps = 512, most_phases = 16;
+
+/// Every second element of two registers. (Where `live` lanes are wanted, the one behind them is not: it is 0.)
+template <class T, std::size_t... I>
+VARVE_INLINE batch<T> evens(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(
+      __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I)...));
+}
+/// The elements at `from`, `from + step`, ..., as many as are live; the other lanes are 0.
+template <class T>
+VARVE_INLINE batch<T> load_apart(T const* from, index_t step, index_t live) {
+  constexpr index_t L = lanes<T>;
+  live = live < L ? live : L;
+  if (step == 1) return detail::load_live(from, live);
+  if constexpr (L > 1)
+    if (step == 2) { // what lies behind the last is not read
+      index_t const last = 2 * live - 1;
+      return detail::evens<T>(detail::load_live(from, last < L ? last : L),
+                              last > L ? detail::load_live(from + L, last - L) : batch<T>(T(0)),
+                              std::make_index_sequence<lanes<T>>{});
+    }
+  T all[lanes<T>];
+  for (index_t i = 0; i < L; ++i) all[i] = i < live ? from[i * step] : T(0);
+  return kernel::load(all);
+}
+/// Copies lines of a plane with what lies around it, which is 0: of each line the elements `step` apart follow one
+/// another, `width` of them for each of `step` phases. Up to a register behind the last is overwritten.
+template <class T>
+VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y, index_t lines, index_t x, index_t step,
+                                index_t width, T* to) {
+  constexpr index_t L = lanes<T>;
+  index_t first[most_phases], last[most_phases]; // of each phase what is inside
+  for (index_t phase = 0; phase < step; ++phase) {
+    index_t const at = x + phase, end = at < field[1] ? (field[1] - 1 - at) / step + 1 : 0;
+    first[phase] = at < 0 ? (step - 1 - at) / step : 0, last[phase] = end < width ? end : width;
+  }
+  for (; lines > 0; --lines, ++y)
+    for (index_t phase = 0; phase < step; ++phase, to += width) {
+      bool const none = y < 0 || y >= field[0] || first[phase] >= last[phase];
+      index_t const from = none ? 0 : first[phase], end = none ? 0 : last[phase];
+      T const* const line = plane + y * field[1] + x + phase;
+      index_t i = 0;
+      for (; i < from; i += L) kernel::store(to + i, batch<T>(T(0)));
+      for (i = from; i < end; i += L) kernel::store(to + i, detail::load_apart(line + i * step, step, end - i));
+      for (; i < width; i += L) kernel::store(to + i, batch<T>(T(0)));
+    }
+}
+
+/// One convolution of one group: which taps there are, where they meet the field, and where results go.
+template <class T>
+struct line_convolution {
+  index_t in_channels, out_channels, field[2], places[2], step[2]{1, 1}; // of a place in the field
+  index_t out_plane, out_step[2], out_first;                             // between channels, lines, places of results
+  T const* weight;
+  index_t weight_row, weight_channel; // strides of the channels of results and of the field
+  int taps = 0;
+  index_t at[2][most_taps], weight_at[most_taps];
+
+  void add_tap(index_t y, index_t x, index_t w) { at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w; }
+  /// How the field is cut into tiles; false if a line of a channel is too large for one.
+  bool plan() {
+    cut();
+    return channels > 0;
+  }
+  void run(T const* in, T* out) {
+    alignas(64) T tile[padded_tile<T> + lanes<T>];
+    for (index_t y = 0; y < places[0]; y += lines)
+      for (index_t x = 0; x < places[1]; x += columns)
+        for (index_t c = 0; c == 0 || c < in_channels; c += channels) {
+          index_t const some = in_channels - c < channels ? in_channels - c : channels;
+          for (index_t k = 0; k < some; ++k)
+            detail::copy_padded(in + (c + k) * field[0] * field[1], field, y * step[0] + low[0], tile_lines,
+                                x * step[1] + low[1], step[1], width, tile + k * tile_plane);
+          tile_of t{tile,
+                    c,
+                    some,
+                    y,
+                    places[0] - y < lines ? places[0] - y : lines,
+                    x,
+                    places[1] - x < columns ? places[1] - x : columns};
+          multiply(t, out);
+        }
+  }
+
+private:
+  static constexpr index_t L = lanes<T>;
+  struct tile_of {
+    T const* field;
+    index_t channel, channels, y, lines, x, columns;
+  };
+  index_t low[2], lines, columns, channels, width, tile_lines, tile_plane, offset[most_taps];
+
+  void cut() {
+    index_t high[2];
+    for (int d = 0; d < 2; ++d) {
+      low[d] = high[d] = taps ? at[d][0] : 0;
+      for (int t = 1; t < taps; ++t)
+        low[d] = at[d][t] < low[d] ? at[d][t] : low[d], high[d] = at[d][t] > high[d] ? at[d][t] : high[d];
+    }
+    columns = (places[1] + L - 1) / L * L;
+    if (columns > 512) columns = 512;
+    width = columns + (high[1] - low[1]) / step[1] + 1;
+    auto const plane_of = [&](index_t n) { return ((n - 1) * step[0] + high[0] - low[0] + 1) * step[1] * width; };
+    channels = step[1] > most_phases ? 0 : in_channels > 0 ? in_channels : 1;
+    while (channels > 0 && plane_of(1) * channels > padded_tile<T>) channels /= 2;
+    if (channels == 0) return;
+    lines = places[0];
+    while (lines > 1 && plane_of(lines) * channels > padded_tile<T>) lines = (lines + 1) / 2;
+    tile_plane = plane_of(lines), tile_lines = tile_plane / (step[1] * width);
+    for (int t = 0; t < taps; ++t) {
+      index_t const x = at[1][t] - low[1];
+      offset[t] = ((at[0][t] - low[0]) * step[1] + x % step[1]) * width + x / step[1];
+    }
+  }
+  void multiply(tile_of const& t, T* out) const {
+    constexpr int rows = block_rows;
+    index_t i = 0;
+    for (; i + rows <= out_channels; i += rows) over_places<rows, 2>(t, i, out);
+    for (; i + 4 <= out_channels; i += 4) over_places<4, 4>(t, i, out);
+    for (; i < out_channels; ++i) over_places<1, 8>(t, i, out);
+  }
+  template <int Rows, int Batches>
+  VARVE_NOINLINE void over_places(tile_of const& t, index_t row, T* out) const {
+    index_t const across = (t.columns + L - 1) / L, spots = across * t.lines;
+    for (index_t s = 0; s < spots; s += Batches) {
+      T const* from[Batches];
+      for (int b = 0; b < Batches; ++b) {
+        index_t const k = s + b < spots ? s + b : spots - 1;
+        from[b] = t.field + k / across * step[0] * step[1] * width + k % across * L;
+      }
+      block<Rows, Batches>(t, row, from, s, spots, across, out);
+    }
+  }
+  template <int Rows, int Batches>
+  VARVE_INLINE void block(tile_of const& t, index_t row, T const* const* from, index_t s, index_t spots, index_t across,
+                          T* out) const {
+    using V = batch<T>;
+    V sum[Rows][Batches];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+      for (int b = 0; b < Batches; ++b) sum[i][b] = V(T(0));
+    T const* w = weight + row * weight_row + t.channel * weight_channel;
+    for (index_t c = 0; c < t.channels; ++c, w += weight_channel)
+      for (int k = 0; k < taps; ++k) {
+        index_t const o = c * tile_plane + offset[k];
+        V x[Batches];
+#pragma GCC unroll 8
+        for (int b = 0; b < Batches; ++b) x[b] = kernel::load(from[b] + o);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+          V const v(w[i * weight_row + weight_at[k]]);
+#pragma GCC unroll 8
+          for (int b = 0; b < Batches; ++b) sum[i][b] = kernel::fma<T>(v, x[b], sum[i][b]);
+        }
+      }
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+      for (int b = 0; b < Batches; ++b) {
+        if (s + b >= spots) continue;
+        index_t const x = (s + b) % across * L, live = t.columns - x < L ? t.columns - x : L;
+        T* const to =
+            out + (row + i) * out_plane + out_first + (t.y + (s + b) / across) * out_step[0] + (t.x + x) * out_step[1];
+        put(to, live, sum[i][b], t.channel > 0);
+      }
+  }
+  VARVE_INLINE void put(T* to, index_t live, batch<T> v, bool add) const {
+    if (out_step[1] == 1) {
+      if (add) v += detail::load_live(to, live);
+      return detail::store_live(to, live, v);
+    }
+    T all[L];
+    kernel::store(all, v);
+    for (index_t i = 0; i < live; ++i) to[i * out_step[1]] = add ? to[i * out_step[1]] + all[i] : all[i];
+  }
+};
+
+/// Is a convolution one of lines or planes?
+inline bool is_planar(convolution_sizes const& s) {
+  return s.place[0] == 1 && s.tap[0] == 1 && s.field[0] == 1 && s.padding[0] == 0 && s.taps() <= most_taps;
+}
+/// Convolutions of one or two dimensions; false if they are others, or too large.
+template <class T>
+VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field, T const* weight, T* out) {
+  if (!is_planar(s)) return false;
+  line_convolution<T> c;
+  c.in_channels = s.field_channels, c.out_channels = s.place_channels;
+  for (int d = 0; d < 2; ++d) c.field[d] = s.field[d + 1], c.places[d] = s.place[d + 1], c.step[d] = s.stride[d + 1];
+  c.out_plane = s.places(), c.out_step[0] = s.place[2], c.out_step[1] = 1, c.out_first = 0;
+  c.weight_row = s.field_channels * s.taps(), c.weight_channel = s.taps();
+  for (index_t t = 0; t < s.taps(); ++t) c.add_tap(s.offset(1, t / s.tap[2]), s.offset(2, t % s.tap[2]), t);
+  if (!c.plan()) return false;
+  for (index_t n = 0; n < s.batch * s.groups; ++n) {
+    c.weight = weight + n % s.groups * s.place_channels * c.weight_row;
+    c.run(field + n * s.field_channels * s.field_size(), out + n * s.place_channels * s.places());
+  }
+  return true;
+}
+/// Their transposes. Results a stride apart meet the same taps.
+template <class T>
+VARVE_NOINLINE bool convolve_transposed_by_lines(convolution_sizes const& s, T const* places, T const* weight, T* out) {
+  if (!is_planar(s)) return false;
+  for (index_t phase = 0; phase < s.stride[1] * s.stride[2]; ++phase) {
+    index_t const first[2] = {phase / s.stride[2], phase % s.stride[2]};
+    line_convolution<T> c;
+    c.in_channels = s.place_channels, c.out_channels = s.field_channels;
+    for (int d = 0; d < 2; ++d) {
+      c.field[d] = s.place[d + 1];
+      c.places[d] = first[d] < s.field[d + 1] ? (s.field[d + 1] - 1 - first[d]) / s.stride[d + 1] + 1 : 0;
+    }
+    if (c.places[0] == 0 || c.places[1] == 0) continue;
+    c.out_plane = s.field_size(), c.out_step[0] = s.stride[1] * s.field[2], c.out_step[1] = s.stride[2];
+    c.out_first = first[0] * s.field[2] + first[1];
+    c.weight_row = s.taps(), c.weight_channel = s.field_channels * s.taps();
+    for (index_t t = 0; t < s.taps(); ++t) {
+      index_t const y = first[0] - s.offset(1, t / s.tap[2]), x = first[1] - s.offset(2, t % s.tap[2]);
+      auto const floor = [](index_t a, index_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+      index_t const qy = floor(y, s.stride[1]), qx = floor(x, s.stride[2]);
+      if (qy * s.stride[1] == y && qx * s.stride[2] == x) c.add_tap(qy, qx, t);
+    }
+    if (!c.plan()) return false;
+    for (index_t n = 0; n < s.batch * s.groups; ++n) {
+      c.weight = weight + n % s.groups * s.place_channels * c.weight_channel;
+      c.run(places + n * s.place_channels * s.places(), out + n * s.field_channels * s.field_size());
+    }
+  }
+  return true;
+}
+
+/// Sums of products of lines: few places, and a kernel with many taps along its lines.
+template <class T>
+class line_products {
+public:
+  explicit line_products(convolution_sizes const& sizes) : s(sizes) {
+    step = s.dilation[2];
+    width = (s.tap[2] + L - 1) / L * L + (s.place[2] - 1) * s.stride[2] / step + 1;
+    lines = (s.place[1] - 1) * s.stride[1] + (s.tap[1] - 1) * s.dilation[1] + 1;
+    for (index_t p = 0; p < s.places() && p < most_sums; ++p) {
+      index_t const x = p % s.place[2] * s.stride[2];
+      offset[p] = (p / s.place[2] * s.stride[1] * step + x % step) * width + x / step;
+    }
+  }
+  bool fits() const { return step <= most_phases && lines * step * width <= padded_tile<T> && s.places() <= most_sums; }
+  /// Results [m, places] of one sample of one group.
+  void run(T const* field, T const* weight, T* out) {
+    alignas(64) T tile[padded_tile<T> + lanes<T>], sums[most_sums * L];
+    index_t const f[2] = {s.field[1], s.field[2]}, m = s.place_channels, places = s.places(), row = row_of_weight();
+    index_t const some = most_sums / places < m ? most_sums / places : m; // channels at a time
+    for (index_t i = 0; i < m; i += some) {
+      index_t const rows = m - i < some ? m - i : some;
+      for (index_t k = 0; k < rows * places * L; ++k) sums[k] = T(0);
+      for (index_t c = 0; c < s.field_channels; ++c) {
+        detail::copy_padded(field + c * s.field_size(), f, -s.padding[1], lines, -s.padding[2], step, width, tile);
+        T const* const w = weight + i * row + c * s.taps();
+        index_t r = 0;
+        for (; r + 3 <= rows; r += 3) over_places<3>(tile, w + r * row, sums + r * places * L);
+        for (; r < rows; ++r) over_places<1>(tile, w + r * row, sums + r * places * L);
+      }
+      sum_lanes(sums, rows * places, out + i * places);
+    }
+  }
+
+private:
+  static constexpr index_t L = lanes<T>, most_sums = 512;
+  convolution_sizes const& s;
+  index_t step, width, lines, offset[most_sums];
+
+  /// The sums of the lanes of `n` registers, as many at a time as there are lanes.
+  static void sum_lanes(T const* sums, index_t n, T* out) {
+    for (; n >= L; n -= L, sums += L * L, out += L) {
+      batch<T> r[lanes<T>];
+      for (index_t k = 0; k < L; ++k) r[k] = kernel::load(sums + k * L);
+      kernel::transpose<T>(r);
+      for (index_t k = L / 2; k > 0; k /= 2)
+        for (index_t j = 0; j < k; ++j) r[j] += r[j + k];
+      kernel::store(out, r[0]);
+    }
+    for (index_t k = 0; k < n; ++k) out[k] = kernel::reduce_sum(kernel::load(sums + k * L));
+  }
+  index_t row_of_weight() const { return s.field_channels * s.taps(); }
+  template <int Rows>
+  void over_places(T const* tile, T const* w, T* sums) const {
+    constexpr int nine = registers == 32 ? 9 : 5;
+    index_t const all = s.places();
+    index_t p = 0;
+    for (; p + nine <= all; p += nine) add<Rows, nine>(tile, w, p, sums);
+    for (; p + 5 <= all; p += 5) add<Rows, 5>(tile, w, p, sums);
+    for (; p + 3 <= all; p += 3) add<Rows, 3>(tile, w, p, sums);
+    for (; p < all; ++p) add<Rows, 1>(tile, w, p, sums);
+  }
+  template <int Rows, int Places>
+  VARVE_NOINLINE void add(T const* tile, T const* w, index_t p, T* sums) const {
+    using V = batch<T>;
+    V sum[Rows][Places];
+    T const* from[Places];
+    index_t const row = row_of_weight(), places = s.places();
+#pragma GCC unroll 9
+    for (int k = 0; k < Places; ++k) {
+      from[k] = tile + offset[p + k];
+#pragma GCC unroll 3
+      for (int i = 0; i < Rows; ++i) sum[i][k] = kernel::load(sums + (i * places + p + k) * L);
+    }
+    for (index_t y = 0; y < s.tap[1]; ++y, w += s.tap[2]) {
+      index_t const line = y * s.dilation[1] * step * width;
+      for (index_t x = 0; x < s.tap[2]; x += L) {
+        index_t const live = s.tap[2] - x < L ? s.tap[2] - x : L;
+        V v[Rows];
+#pragma GCC unroll 3
+        for (int i = 0; i < Rows; ++i) v[i] = detail::load_live(w + i * row + x, live);
+#pragma GCC unroll 9
+        for (int k = 0; k < Places; ++k) {
+          V const u = detail::load_live(from[k] + line + x, live); // what is not live may be infinite
+#pragma GCC unroll 3
+          for (int i = 0; i < Rows; ++i) sum[i][k] = kernel::fma<T>(v[i], u, sum[i][k]);
+        }
+      }
+    }
+#pragma GCC unroll 9
+    for (int k = 0; k < Places; ++k)
+#pragma GCC unroll 3
+      for (int i = 0; i < Rows; ++i) kernel::store(sums + (i * places + p + k) * L, sum[i][k]);
+  }
+};
+template <class T>
+VARVE_NOINLINE bool convolve_by_products_of_lines(convolution_sizes const& s, T const* field, T const* weight, T* out) {
+  line_products<T> product(s);
+  if (s.place[0] != 1 || s.tap[0] != 1 || s.field[0] != 1 || s.padding[0] != 0 || !product.fits()) return false;
+  for (index_t n = 0; n < s.batch * s.groups; ++n)
+    product.run(field + n * s.field_channels * s.field_size(),
+                weight + n % s.groups * s.place_channels * s.field_channels * s.taps(),
+                out + n * s.place_channels * s.places());
+  return true;
+}
+} // namespace varve::kernel::detail
+
 // ---- varve/kernel/matmul.hpp
 /// @file
 /// Matrix products of run-time size with any strides.
@@ -27151,6 +28726,15 @@ VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* p
 template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
+    constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // of shorter lines most lanes would lie idle
+    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && s.place_channels <= 8;
+    if (half > 0 && !s.transposed && taps_in_lines && detail::convolve_by_products_of_lines(s, input, weight, output))
+      return;
+    bool const in_lines = s.taps() > 1 && (s.transposed ? s.field[2] / s.stride[2] : s.place[2]) >= half;
+    if (half > 0 && in_lines && s.tap[2] <= s.place[2] &&
+        (s.transposed ? detail::convolve_transposed_by_lines(s, input, weight, output)
+                      : detail::convolve_by_lines(s, input, weight, output)))
+      return;
     if (s.place_channels > 2 && s.transposed) return detail::convolve_by_spreading(s, input, weight, output);
     if ((s.place_channels > 2 || s.tap[2] > s.place[2]) && s.field_channels > 0 && !s.transposed)
       return detail::convolve_by_gathering(s, input, weight, output);
@@ -33199,7 +34783,6 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
 #endif
 
 // ---- varve/compile/compile.hpp
-#include <algorithm>
 namespace varve {
 
 namespace detail {
@@ -33274,16 +34857,11 @@ public:
   std::vector<one> all{};
 
 private:
-  static bool in_traced_function() {
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->kind->is_trace()) return true;
-    return false;
-  }
   void number(tensor const& t) override {
-    if (in_traced_function() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
   void memory(tensor const&) override {
-    if (in_traced_function())
+    if (inside_trace())
       refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
                                              "another call may find changed; use operators, or item() of one element");
   }
@@ -33638,10 +35216,11 @@ struct view_step {
 };
 using view_chain = std::shared_ptr<view_step const>;
 
-/// Of one `functionalize` at work: memory is numbered, so that a function of a higher-order operator is told what was
-/// there before it.
+/// Of one `functionalize` at work, or of one functional mode: memory is numbered, so that a function of a higher-order
+/// operator is told what was there before it.
 struct functional_run {
-  std::uint64_t layer = 0;
+  bool is_mode = false;
+  std::uint64_t layer = 0; // of a transform
   std::uint64_t made = 0;
   /// Memory made before this number is only read.
   std::uint64_t writable_from = 0;
@@ -33676,11 +35255,18 @@ struct functional_memory {
   std::uint64_t number;
   /// Were operators recorded below when it was made, or written into?
   bool recorded;
-  std::uint64_t generation = 0; // one for each write
+  std::uint64_t generation = 0;   // one for each write
+  std::uint64_t without_grad = 0; // ... with gradients off
   /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
   bool hidden = false;
   bool writes_recorded = false;      // were others recorded?
+  bool frozen = false;               // no writes from now on (FN-20)
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
+  struct source {
+    std::shared_ptr<functional_memory> memory;
+    std::uint64_t generation;
+  };
+  std::vector<source> lies_in{}; // memory that it may lie in, as it was when it was returned
   std::vector<update> pending{};
   owner_lock reading{};
 
@@ -33689,6 +35275,12 @@ struct functional_memory {
         recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
+  /// Calls `f` with a memory and all that it may lie in.
+  template <class F>
+  static void for_each_source(std::shared_ptr<functional_memory> const& m, F const& f) {
+    f(m);
+    for (source const& s : m->lies_in) for_each_source(s.memory, f);
+  }
   /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
   /// which no value says that is made from what was written (FN-15).
   void commit(T const& value, view_chain const& at, layout const& shown) {
@@ -33699,10 +35291,12 @@ struct functional_memory {
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
+    without_grad += !is_grad_enabled();
     recorded = recorded || this_thread_state.grad_mode;
   }
-  /// Before a read whose value has the gradient that was there before.
+  /// Before a read: its value is that of now, with the gradient of now.
   void check_read(view_step const* at) const {
+    if (!lies_in.empty()) check_sources(returned_by);
     if (hidden && is_grad_enabled() && !is_detached(at))
       refuse_hidden(
           "a value that has a derivative is read after it was written in no_grad mode or through detach, which left "
@@ -33739,6 +35333,17 @@ private:
         return true;
     return t.requires_grad();
   }
+  void check_sources(char const* who) const {
+    for (source const& s : lies_in) {
+      if (s.memory->generation != s.generation) refuse_overtaken(who);
+      s.memory->check_sources(who);
+    }
+  }
+  [[noreturn]] VARVE_COLD static void refuse_overtaken(char const* who) {
+    throw transform_error((std::string("varve: functionalize: what ") + who +
+                           " returned may lie in memory that was written into since; clone it there")
+                              .c_str());
+  }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());
   }
@@ -33768,51 +35373,72 @@ private:
   }
 };
 
-/// Takes the transforms away that see more than a given one sees: the stack as it is below that. One that is off its
-/// stack has nothing above it; one that has ended was where later ones are.
+/// Takes away what sees more than a run sees. Of a transform: the transforms above it; one that is off its stack has
+/// nothing above it, one that has ended was where later ones are. Of a mode: all above modes, and itself (FN-34).
 class below_run {
 public:
-  explicit below_run(functional_run const& run) : saved_(this_thread_state.transforms.top) {
-    layer* l = saved_;
+  explicit below_run(functional_run const& run)
+      : stack_(run.is_mode ? this_thread_state.infra[static_cast<int>(infra_mode::functional)]
+                           : this_thread_state.transforms),
+        saved_(stack_.top), keys_(this_thread_state.included, this_thread_state.excluded | above(run)) {
+    layer* l = run.is_mode ? nullptr : saved_;
     while (l && (run.ended ? l->id > run.layer : l->id != run.layer)) l = l->below;
     if (l && l->id == run.layer) l = l->below;
-    else if (!run.ended) l = saved_;
-    set_top(this_thread_state.transforms, l);
+    else if (!run.ended && !run.is_mode) l = saved_;
+    set_top(stack_, l);
   }
   below_run(below_run const&) = delete;
   below_run& operator=(below_run const&) = delete;
-  ~below_run() { set_top(this_thread_state.transforms, saved_); }
+  ~below_run() { set_top(stack_, saved_); }
 
 private:
+  static dispatch_key_set above(functional_run const& run) {
+    return run.is_mode ? dispatch_key_set::full().above(dispatch_key::dispatch_mode) : dispatch_key_set{};
+  }
+  layer_stack& stack_;
   layer* saved_;
+  key_guard keys_;
 };
 
 /// One alias (FN-1): the memory that it shows, and through which views.
 template <class T>
-struct functional_alias final : seen_state {
+struct functional_alias {
   std::shared_ptr<functional_memory<T>> memory;
   view_chain at;
+  layout shown; // where it lies in the memory that it stands for
   std::uint64_t generation;
 
   functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l)
-      : memory(std::move(m)), at(std::move(a)), generation(memory->generation) {
-    shown = l;
-  }
-  static functional_alias& of(tensor const& t) { return *static_cast<functional_alias*>(t.state()); }
+      : memory(std::move(m)), at(std::move(a)), shown(l), generation(memory->generation) {}
 
-  /// Regenerated by replaying its views when something was written since (FN-6, FN-7); nothing is done otherwise
-  /// (FN-10). Threads that read what a run left behind do it one after the other.
-  tensor current(tensor const& t) override {
+  /// What it holds, `now` as it was read last: regenerated by replaying its views when something was written since
+  /// (FN-6, FN-7), which `keep` is given; nothing is done otherwise (FN-10). Threads that read what a run left behind
+  /// do it one after the other.
+  template <class Keep>
+  T up_to_date(T const& now, Keep const& keep) {
     owner_lock::held const one(memory->reading);
     memory->check_read(at.get());
-    if (generation == memory->generation) return t.inner();
+    if (generation == memory->generation) return now;
     below_run const lower(*memory->run);
     set_grad_enabled const as_written(memory->recorded);
-    T const now = functional_memory<T>::shown(memory->applied(), at.get());
-    if (!memory->is_writable()) return now;
+    T const y = functional_memory<T>::shown(memory->applied(), at.get());
+    if (!memory->is_writable()) return y;
     generation = memory->generation;
-    t.set_inner(now);
-    return now;
+    keep(y);
+    return y;
+  }
+};
+/// ... of a value that a transform sees.
+template <class T>
+struct seen_alias final : seen_state, functional_alias<T> {
+  using functional_alias<T>::memory, functional_alias<T>::at;
+
+  seen_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l)
+      : functional_alias<T>(std::move(m), std::move(a), l) {}
+  layout const& layout_shown() const override { return this->shown; }
+  static seen_alias& of(tensor const& t) { return *static_cast<seen_alias*>(t.state()); }
+  tensor current(tensor const& t) override {
+    return this->up_to_date(static_cast<T const&>(t.inner()), [&](T const& now) { t.set_inner(now); });
   }
   void detach_(tensor const& t) override {
     if (at) refuse::argument_is_invalid("detach_", "a view cannot be detached in place; use detach");
@@ -33830,31 +35456,26 @@ struct functional_alias final : seen_state {
 
 } // namespace varve::detail
 
-// ---- varve/interpreter/functionalize.hpp
+// ---- varve/interpreter/functional_core.hpp
 /// @file
-/// A transform of tensors only. Whether a `reshape` is a view or a copy is asked of the memory that the program sees,
-/// not of the value that stands for it by now. Inverses of views are one text with the pass over graphs
-/// (`op/view_inverse.hpp`, `pass/functionalize.hpp`). All higher-order operators have one rule (`layer::process_hop`),
-/// which a rule registered for one of them precedes; a custom function is called one level below in its functional
-/// form, a custom function again.
-namespace varve {
+/// How writing is taken out of a run of operators, for each host: a level of the transform `functionalize`
+/// (`interpreter/functionalize.hpp`) and the mode below other modes (`functional/functional_mode.hpp`). Inverses of
+/// views are one text with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
+namespace varve::detail {
 
-/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and
-/// becomes what that memory holds, and views are made anew when they are read after it. Below, no operator writes (FN-1
-/// to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs
-/// when they are finished.
-template <class T>
-struct functionalize_interpreter : dynamic_level {
-  static constexpr char const* kind = "functionalize";
-  static constexpr dispatch_key_set keys = transform_keys(transform_type::functionalize);
-  std::shared_ptr<detail::functional_run> run = std::make_shared<detail::functional_run>();
+/// Whether a `reshape` is a view or a copy is asked of the memory that the program sees, not of the value that stands
+/// for it by now. A `Host` says what a value is: `mine(t)`, `current(t)` and `alias_of(t)` of one that stands for
+/// memory, `made(y, memory, chain, layout, shares_with)` of a new one, `run_of()`, and what it refuses to write:
+/// `check_write(op, x)`.
+template <class T, class Host>
+struct functional_core {
+  using memory = functional_memory<T>;
+  using alias = functional_alias<T>;
 
-  using memory = detail::functional_memory<T>;
-  using alias = detail::functional_alias<T>;
-
-  tensor process(boxed_op const& op, boxed_args const& x) const {
+  /// Any operator that does not write.
+  tensor call(boxed_op const& op, boxed_args const& x) const {
     bool const looks =
-        op.table->handle && detail::is_invertible_view(op.table->handle()); // a view is read when its elements are
+        op.table->handle && is_invertible_view(op.table->handle()); // a view is read when its elements are
     auto const opened = [&] {
       set_grad_enabled const as_read(this_thread_state.grad_mode && !looks);
       return open_functional(x);
@@ -33866,13 +35487,12 @@ struct functionalize_interpreter : dynamic_level {
   /// What values hold, up to date.
   boxed_args open_functional(boxed_args const& x) const {
     boxed_args r;
-    for (auto const& t : x) r.push_back(mine(t) ? t.current() : t);
+    for (auto const& t : x) r.push_back(host().mine(t) ? Host::current(t) : t);
     return r;
   }
   /// A value with memory of its own.
   tensor wrap(T const& y) const {
-    run->layer = self->id;
-    return seen(y, std::make_shared<memory>(run, y), nullptr, detail::memory_layout(y), {});
+    return host().made(y, std::make_shared<memory>(host().run_of(), y), nullptr, memory_layout(y), {});
   }
   boxed_args wrap(boxed_args const& y) const {
     return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
@@ -33881,9 +35501,9 @@ struct functionalize_interpreter : dynamic_level {
   /// into, since how to put it back is not known.
   tensor wrap_result(char const* who, T const& y, boxed_args const& plain, bool shared = false) const {
     tensor const r = wrap(y);
-    if (shared) alias::of(r).memory->returned_by = who;
+    if (shared) Host::alias_of(r).memory->returned_by = who;
     for (auto const& t : plain)
-      if (t.defined() && y.shares_storage(t)) alias::of(r).memory->returned_by = who;
+      if (t.defined() && y.shares_storage(t)) Host::alias_of(r).memory->returned_by = who;
     return r;
   }
   /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of
@@ -33892,50 +35512,67 @@ struct functionalize_interpreter : dynamic_level {
     if (!y.defined()) return y;
     for (int k = 0; k < x.size(); ++k)
       if (y.is(plain[k])) return x[k];
-    if (op.table->kind == op_kind::view && mine(x[0])) return view(op, y, x[0], plain[0]);
+    if (op.table->kind == op_kind::view && host().mine(x[0])) return view(op, y, x[0], plain[0]);
     for (int k = 0; k < x.size(); ++k) {
       if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
-      if (!mine(x[k])) return y;
-      alias const& of = alias::of(x[k]);
+      if (!host().mine(x[k])) return y;
+      alias const& of = Host::alias_of(x[k]);
       if (!(meta_of(plain[k]) == meta_of(y))) refuse_alias(op);
-      return seen(y, of.memory, of.at, of.shown, x[k]);
+      return host().made(y, of.memory, of.at, of.shown, x[k]);
     }
     return wrap(y);
   }
 
-  /// An in-place operator: the functional one, whose result is committed to the memory (FN-5).
-  friend tensor write_at(functionalize_interpreter const& in, boxed_op const& op, boxed_args const& x) {
+  /// An in-place operator: the functional one, whose result is committed to the memory (FN-5). On plain values it is as
+  /// it is.
+  tensor write(boxed_op const& op, boxed_args const& x) const {
     bool any = false;
-    for (auto const& t : x) any = any || in.mine(t);
+    for (auto const& t : x) any = any || host().mine(t);
     if (!any) return op(x), x[0];
-    detail::check_write_at_level(*in.self, op, x);
-    alias& of = alias::of(x[0]);
-    in.check_writable(op, of);
-    boxed_args const plain = in.open_functional(x);
-    T const y = in.written(op, plain, of.shown.strides);
+    host().check_write(op, x);
+    alias& of = Host::alias_of(x[0]);
+    check_writable(op.name(), of);
+    boxed_args const plain = open_functional(x);
+    T const y = written(op, plain, of.shown.strides);
     of.memory->commit(y, of.at, of.shown);
     x[0].bump_version();
     return x[0];
   }
   /// A write of a function, seen as one: the value that an operand has behind it.
   void replace(char const* who, tensor const& x, T const& y) const {
-    alias& of = alias::of(x);
+    alias& of = Host::alias_of(x);
     if (!of.memory->is_writable()) refuse_write_of_capture(who);
+    if (of.memory->frozen) refuse_frozen(who);
     of.memory->commit(y, of.at, of.shown);
     x.bump_version();
   }
   /// Was a value, or one that shares its memory, written into since it was made?
-  static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
+  static bool is_written(tensor const& t) { return Host::alias_of(t).memory->generation != 0; }
 
-  static bool share_memory(tensor const& a, tensor const& b) { return alias::of(a).memory == alias::of(b).memory; }
+  static bool share_memory(tensor const& a, tensor const& b) {
+    return Host::alias_of(a).memory == Host::alias_of(b).memory;
+  }
+
+  /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
+  static void refuse_writes(tensor const& t, char const* who) { Host::alias_of(t).memory->returned_by = who; }
+
+  /// ... and what it holds is what it was only as long as nobody writes into another memory.
+  static void lie_in(tensor const& t, std::shared_ptr<memory> const& m, char const* who) {
+    refuse_writes(t, who);
+    auto& sources = Host::alias_of(t).memory->lies_in;
+    for (auto const& s : sources)
+      if (s.memory == m) return;
+    sources.push_back({m, m->generation});
+  }
+  static std::shared_ptr<memory> const& memory_of(tensor const& t) { return Host::alias_of(t).memory; }
 
   /// Did autograd see any of that?
-  static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
+  static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }
 
   /// While a function of a higher-order operator runs, what was there before it is only read.
   class inner_function {
   public:
-    explicit inner_function(functionalize_interpreter const& in) : run_(*in.run), before_(run_.writable_from) {
+    explicit inner_function(functional_core const& in) : run_(*in.host().run_of()), before_(run_.writable_from) {
       run_.writable_from = run_.made;
     }
     inner_function(inner_function const&) = delete;
@@ -33943,44 +35580,39 @@ struct functionalize_interpreter : dynamic_level {
     ~inner_function() { run_.writable_from = before_; }
 
   private:
-    detail::functional_run& run_;
+    functional_run& run_;
     std::uint64_t before_;
   };
 
 private:
-  tensor seen(T const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown,
-              tensor const& shares_with) const {
-    tensor r = tensor::wrap(y, self->id, self->level, {}, {}, y.sizes());
-    r.set_state(new alias(std::move(m), std::move(at), shown), shares_with);
-    return r;
-  }
+  Host const& host() const { return static_cast<Host const&>(*this); }
   /// What strides cannot say of the memory that the program sees, however it lies by now, is a copy.
   tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
-    alias const& of = alias::of(x);
+    alias const& of = Host::alias_of(x);
     tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false),
                  shown = op.table->meta(*op.at, boxed_args(shadow));
     if (!shown.shares_storage(shadow))
       return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
-    return seen(y, of.memory,
-                std::make_shared<detail::view_step const>(
-                    detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}),
-                shown.where(), x);
+    return host().made(
+        y, of.memory, std::make_shared<view_step const>(view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}),
+        shown.where(), x);
   }
-  void check_writable(boxed_op const& op, alias const& of) const {
-    if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
+  void check_writable(char const* op, alias const& of) const {
+    if (!of.memory->is_writable()) refuse_write_of_capture(op);
+    if (of.memory->frozen) refuse_frozen(op);
     if (char const* const who = of.memory->returned_by)
-      throw transform_error((std::string("varve: functionalize: ") + op.name() +
+      throw transform_error((std::string("varve: functionalize: ") + op +
                              " writes into a view of an operand or of another result that " + who +
                              " returned; clone it there")
                                 .c_str());
-    for (detail::view_step const* s = of.at.get(); s; s = s->before.get())
-      if (!detail::is_invertible_view(s->op->handle()))
-        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " +
-                            s->op->name + ", whose inverse is not known; clone it first")
+    for (view_step const* s = of.at.get(); s; s = s->before.get())
+      if (!is_invertible_view(s->op->handle()))
+        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a view made by " + s->op->name +
+                            ", whose inverse is not known; clone it first")
                                .c_str());
-      else if (!of.memory->row_major && detail::repeats_elements(s->op->handle(), s->at, s->of, s->shows))
-        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a part of what " +
-                            s->op->name + " repeats, of a value that is not row-major; clone it first")
+      else if (!of.memory->row_major && repeats_elements(s->op->handle(), s->at, s->of, s->shows))
+        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a part of what " + s->op->name +
+                            " repeats, of a value that is not row-major; clone it first")
                                .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
@@ -33995,14 +35627,18 @@ private:
               .c_str());
     meta in[saved_values::most];
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
-    detail::require_room(op.name(), in[0],
-                         copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
-    detail::check_in_place(op.name(), into, strides);
+    require_room(op.name(), in[0], copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
+    check_in_place(op.name(), into, strides);
     T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
     bool fresh = !copies;
     if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;
     if (!(y.sizes() == into.sizes())) y = expand(y, into.sizes()), fresh = false;
     return fresh ? y : T(clone(y));
+  }
+  [[noreturn]] VARVE_COLD static void refuse_frozen(char const* who) {
+    throw transform_error((std::string("varve: functionalize: ") + who +
+                           " writes into memory that was frozen; clone the value first (FN-20)")
+                              .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
     throw transform_error((std::string("varve: functionalize: ") + who +
@@ -34018,6 +35654,52 @@ private:
   }
 };
 
+} // namespace varve::detail
+
+// ---- varve/interpreter/functionalize.hpp
+/// @file
+/// A transform of tensors only, by the core that it shares with the functional mode. All higher-order operators have
+/// one rule (`layer::process_hop`), which a rule registered for one of them precedes; a custom function is called one
+/// level below in its functional form, a custom function again.
+namespace varve {
+
+/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and
+/// becomes what that memory holds, and views are made anew when they are read after it. Below, no operator writes (FN-1
+/// to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs
+/// when they are finished.
+template <class T>
+struct functionalize_interpreter : dynamic_level, detail::functional_core<T, functionalize_interpreter<T>> {
+  static constexpr char const* kind = "functionalize";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::functionalize);
+  std::shared_ptr<detail::functional_run> run = std::make_shared<detail::functional_run>();
+
+  using core = detail::functional_core<T, functionalize_interpreter<T>>;
+  using typename core::alias, typename core::memory;
+
+  tensor process(boxed_op const& op, boxed_args const& x) const { return core::call(op, x); }
+  friend tensor write_at(functionalize_interpreter const& in, boxed_op const& op, boxed_args const& x) {
+    return in.core::write(op, x);
+  }
+
+  static T current(tensor const& t) { return t.current(); }
+  static alias& alias_of(tensor const& t) { return detail::seen_alias<T>::of(t); }
+  std::shared_ptr<detail::functional_run> const& run_of() const {
+    run->layer = self->id;
+    return run;
+  }
+  tensor made(T const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown,
+              tensor const& shares_with) const {
+    tensor r = tensor::wrap(y, self->id, self->level, {}, {}, y.sizes());
+    r.set_state(new detail::seen_alias<T>(std::move(m), std::move(at), shown), shares_with);
+    return r;
+  }
+  void check_write(boxed_op const& op, boxed_args const& x) const { detail::check_write_at_level(*self, op, x); }
+  static constexpr bool loses_gradient(tensor const&) { return false; }
+  /// Around functions of a higher-order operator that it handed down, and around what it hands down itself.
+  detail::reentered inside() const { return {this_thread_state.transforms, *self}; }
+  lowered below() const { return {}; }
+};
+
 } // namespace varve
 
 // ---- varve/functional/functional_scope.hpp
@@ -34025,21 +35707,24 @@ private:
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
 namespace varve::detail {
 
-/// Runs a function at a level of `functionalize`: it may write into what it makes, and into nothing else (MA-7).
-template <class On = void>
-struct boxed_functional_fn {
-  using level = functionalize_interpreter<dependent<tensor, On>>;
-  layer* self;
+/// What lies in one memory of the results of a call: result k with operand i, with a captured value, with result j.
+template <class Memory>
+struct returned_memories {
+  std::vector<std::pair<int, int>> operands, results;
+  std::vector<std::pair<int, std::shared_ptr<Memory>>> captured;
+};
+/// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
+template <class Host>
+struct functional_fn {
+  Host const* host;
   boxed_function f;
   char const* who;
-  static level const& level_of(layer const& l) {
-    return static_cast<level const&>(*static_cast<dynamic_level*>(l.object));
-  }
+  std::shared_ptr<returned_memories<typename Host::memory>> returned;
   template <class P>
   P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    level const& in = level_of(*self);
-    typename level::inner_function const apart(in);
+    Host const& in = *host;
+    [[maybe_unused]] auto const on = in.inside();
+    typename Host::inner_function const apart(in);
     P const closed = in.wrap(x), y = f(closed);
     for (auto const& t : closed)
       if (t.defined() && in.is_written(t))
@@ -34047,18 +35732,63 @@ struct boxed_functional_fn {
             (std::string("varve: ") + who +
              ": the function writes into one of its operands, or a view of it; return the new value instead")
                 .c_str());
-    lowered const off;
+    for (auto const& t : y)
+      if (t.defined() && in.loses_gradient(t)) refuse_eager_gradient(who, "functional_mode");
+    if (returned) find_returned(in, closed, y);
+    [[maybe_unused]] auto const off = in.below();
     return in.open_functional(y);
   }
+
+private:
+  template <class P>
+  void find_returned(Host const& in, P const& x, P const& y) const {
+    for (int k = 0; k < y.size(); ++k) {
+      if (!y[k].defined() || !in.mine(y[k])) continue;
+      for_each_memory(in, y[k], [&](auto const& m) {
+        bool operand = false;
+        for (int i = 0; i < x.size(); ++i)
+          if (x[i].defined() && in.memory_of(x[i]) == m) operand = true, returned->operands.push_back({k, i});
+        if (!operand && !m->is_writable()) returned->captured.push_back({k, m});
+        for (int j = 0; j < k; ++j)
+          if (y[j].defined() && in.mine(y[j]))
+            for_each_memory(in, y[j], [&](auto const& other) {
+              if (other == m) returned->results.push_back({k, j});
+            });
+      });
+    }
+  }
+  template <class F>
+  static void for_each_memory(Host const& in, tensor const& t, F const& f) {
+    auto const& m = in.memory_of(t);
+    m->for_each_source(m, f);
+  }
 };
-/// A call under `functionalize` (HO-14): the same one level below, of functions none of which writes.
+/// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
+template <class Host>
+boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
+  std::string_view const name(call.name()); // of those whose functions' results are not copied, as a loop's are
+  bool const passes = name == "cond" || name == "wrap_activation_checkpoint";
+  using memories = returned_memories<typename Host::memory>;
+  std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
+  std::vector<boxed_function> functions;
+  for (auto const& f : call.functions) functions.push_back(functional_fn<Host>{&in, f, call.name(), returned});
+  [[maybe_unused]] auto const off = in.below();
+  boxed_args const y = in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+  if (!returned) return y;
+  for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
+    if (in.mine(x[1 + i])) in.lie_in(y[k], in.memory_of(x[1 + i]), call.name());
+  for (auto const& [k, m] : returned->captured) in.lie_in(y[k], m, call.name());
+  for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
+  return y;
+}
+/// The host that a layer of `functionalize` is.
+template <class On>
+functionalize_interpreter<dependent<tensor, On>> const& functional_level(layer const& l) {
+  return static_cast<functionalize_interpreter<dependent<tensor, On>> const&>(*static_cast<dynamic_level*>(l.object));
+}
 template <class On = void>
 boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
-  auto const& in = boxed_functional_fn<On>::level_of(l);
-  std::vector<boxed_function> functions;
-  for (auto const& f : call.functions) functions.push_back(boxed_functional_fn<On>{&l, f, call.name()});
-  lowered const off;
-  return in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+  return functional_hop(functional_level<On>(l), call, x);
 }
 /// ... and with a custom function: defined in functional_function.hpp.
 template <class On>
@@ -34218,6 +35948,11 @@ public:
   /// Does result k lie in the memory of another one?
   bool is_shared(int k) const { return k < static_cast<int>(shared_.size()) && shared_[static_cast<std::size_t>(k)]; }
 
+  /// The operand in whose memory result k lies, unwritten; -1: none.
+  int operand_behind(int k) const {
+    return k < static_cast<int>(behind_.size()) ? behind_[static_cast<std::size_t>(k)] : -1;
+  }
+
 private:
   boxed_custom_function const& f() const { return *as_.f.f; }
   template <class Call>
@@ -34235,28 +35970,35 @@ private:
                                  " writes into an argument that it does not return; return it, marked dirty")
                                     .c_str());
       }
-      shared_.assign(written_.size(), false);
-      auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
-      for (int k = 0; k < y.size(); ++k)
-        for (int j = 0; j < y.size(); ++j)
-          if (j != k && is_seen(y[k]) && is_seen(y[j]) && functionalize_interpreter<T>::share_memory(y[k], y[j]))
-            shared_[static_cast<std::size_t>(k)] = true;
+      find_shared(in, y);
       return b.open(y);
     });
+  }
+  void find_shared(boxed_args const& in, boxed_args const& y) const {
+    shared_.assign(written_.size(), false);
+    behind_.assign(written_.size(), -1);
+    auto const is_seen = [](tensor const& t) { return t.defined() && t.is_wrapped() && t.state(); };
+    auto const in_one_memory = [&](tensor const& a, tensor const& b) {
+      return is_seen(a) && is_seen(b) && functionalize_interpreter<T>::share_memory(a, b);
+    };
+    for (int k = 0; k < y.size(); ++k) {
+      for (int j = 0; j < y.size(); ++j)
+        if (j != k && in_one_memory(y[k], y[j])) shared_[static_cast<std::size_t>(k)] = true;
+      for (int i = 0; i < in.size(); ++i)
+        if (in_one_memory(y[k], in[i])) behind_[static_cast<std::size_t>(k)] = i;
+    }
   }
 
   mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
   // Of one call:
-  mutable std::vector<int> written_;
+  mutable std::vector<int> written_, behind_;
   mutable std::vector<dependent<bool, On>> shared_;
 };
 
-/// The function one level below, without writes: what it wrote into an operand is the value of that from now on.
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
-  auto const& in = boxed_functional_fn<On>::level_of(l);
-  auto const& f = *static_cast<custom_function_ptr const*>(function);
-  lowered const off;
+/// The function below a host, without writes: what it wrote into an operand is the value of that from now on.
+template <class On, class Host>
+boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x) {
+  [[maybe_unused]] auto const off = in.below();
   auto const g = std::make_shared<functional_custom_function<On>>(f);
   boxed_args const plain = in.open_functional(x), y = call_custom<>(g, plain);
   boxed_args r;
@@ -34272,8 +36014,15 @@ boxed_args functionalized_custom(layer& l, void const* function, boxed_args cons
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
     if (same >= 0) r.push_back(x[same]);
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
+    int const behind = g->operand_behind(k);
+    if (same < 0 && y[k].defined() && behind >= 0 && in.mine(x[behind]))
+      in.lie_in(r[k], in.memory_of(x[behind]), f->name());
   }
   return r;
+}
+template <class On>
+boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
+  return functional_custom_call<On>(functional_level<On>(l), *static_cast<custom_function_ptr const*>(function), x);
 }
 
 } // namespace varve::detail
@@ -36089,9 +37838,13 @@ namespace detail {
 /// The numbers that sizes are checked with: none, or two sets of samples.
 struct checked_sizes {
   size_numbers at[2]{};
+  bool admitted[2] = {true, true}; // do the guards of the graph hold for the samples?
 
   constexpr explicit checked_sizes(graph_view const& g) {
-    for (int k = 0; k < 2; ++k) at[k] = sampled_sizes(g, k);
+    for (int k = 0; k < 2; ++k) {
+      at[k] = sampled_sizes(g, k);
+      for (std::size_t i = 0; i < g.sizes.guards; ++i) admitted[k] = admitted[k] && at[k].holds(g.guards[i]);
+    }
   }
   constexpr bool knows(node const& n) const {
     bool r = true;
@@ -36105,7 +37858,9 @@ struct checked_sizes {
   constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
     if (at[0].empty()) return f(n.at, in.data(), n.out);
     bool r = true;
-    for (size_numbers const& sizes : at) {
+    for (int k = 0; k < 2; ++k) {
+      if (!admitted[k]) continue;
+      size_numbers const& sizes = at[k];
       list<meta> numbers = in;
       for (meta& m : numbers) m.sizes = sizes.of(m.sizes);
       r = r && f(sizes.of(n.at), numbers.data(), meta{n.out.type, sizes.of(n.out.sizes)});
@@ -36124,11 +37879,10 @@ struct checked_sizes {
 };
 } // namespace detail
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every
-/// attributes are as operators write them, every
-/// operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are,
-/// constants have elements, symbolic sizes are expressions of the graph's table. `static_assert(verify(g))` is an
-/// ordinary test.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit,
+/// attributes are as operators write them, every operator's own shape rule agrees with the recorded meta, placeholders
+/// come first and are arguments that there are, constants have elements, symbolic sizes are expressions of the graph's
+/// table; these fit for two sets of samples, if its guards admit them. `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
@@ -36181,6 +37935,1241 @@ constexpr verdict verify(graph_view g) {
   }
   return {};
 }
+
+} // namespace varve
+
+// ---- varve/transform/vmap.hpp
+namespace varve {
+
+/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers
+/// count from the last dimension.
+template <auto... D>
+struct in_dims_t {};
+template <auto... D>
+inline constexpr in_dims_t<D...> in_dims{};
+/// Where the mapped dimension of each result goes; one entry serves all results.
+template <auto... D>
+struct out_dims_t {};
+template <auto... D>
+inline constexpr out_dims_t<D...> out_dims{};
+
+namespace detail {
+template <std::size_t I, auto First, auto... Rest>
+constexpr auto dim_at() {
+  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
+  else return dim_at<I - 1, Rest...>();
+}
+inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
+  dims p{a};
+  for (int k = 0; k < s.n; ++k)
+    if (k != a) p.push_back(k);
+  return p;
+};
+inline constexpr auto from_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  dims p;
+  for (int k = 1; k < s.n; ++k) p.push_back(k);
+  return p.insert(a, 0);
+};
+inline constexpr auto already_ordered = [](dims const& p) {
+  for (int k = 0; k < p.n; ++k)
+    if (p[k] != k) return dims{0};
+  return dims{1};
+};
+/// Permutes unless the order is there already.
+inline constexpr auto permute_to = [](auto const& x, auto const& p) {
+  return choose(
+      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
+};
+inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
+
+/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
+template <auto D, class T>
+constexpr auto mapped_sizes(T const& t) {
+  if constexpr (is_none<decltype(D)>) {
+    return std::tuple<>{};
+  } else if constexpr (is_vector<T>) {
+    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
+    dims n;
+    bool first = true;
+    tree_for_each(
+        [&](auto const& v) {
+          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          dims const m{v.sizes()[wrap_axis(D, v.dim())]};
+          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
+          first = false;
+          n = m;
+        },
+        t);
+    return std::make_tuple(n);
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return mapped_sizes<D>(members_of(t));
+  } else if constexpr (is_tree_node<T>) {
+    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+  } else {
+    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
+    auto size = [](dims const& s, dims const& a) {
+      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      return dims{s[wrap_axis(a[0], s.n)]};
+    };
+    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
+  }
+}
+/// Are the mapped sizes equal, as far as they are known to the compiler?
+template <class S>
+inline constexpr bool sizes_agree = false;
+template <class N, class... M>
+inline constexpr bool sizes_agree<std::tuple<N, M...>> =
+    !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
+
+template <class N, class... M>
+constexpr auto common_size(std::tuple<N, M...> const& sizes) {
+  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
+    return N{};
+  } else {
+    dims const n = to_dims(std::get<0>(sizes));
+    std::apply(
+        [&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); },
+        sizes);
+    return n;
+  }
+}
+
+/// Mapped arguments at a static level.
+template <int N, class Tag, class Size>
+struct static_batch_scope {
+  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
+  static constexpr bool on_tensors = false;
+  Size n;
+  constexpr Size size() const { return n; }
+  template <class V>
+  constexpr auto map(V const& v) const {
+    interpreter in{};
+    in.n = n;
+    return seen<interpreter, V>{v, in, {}};
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) const {
+    return body();
+  }
+  template <class Y>
+  static constexpr auto mapped(Y const&) {
+    check_exit<N, Y>();
+    return std::bool_constant<at_level<Y, N>>{};
+  }
+  template <class Y>
+  static constexpr auto unmapped(Y const& y) {
+    return y.value;
+  }
+};
+template <class F, class Size, class... X>
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
+  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
+}
+
+template <auto D, class Scope, class T>
+constexpr auto map_tree(Scope const& scope, T const& t) {
+  if constexpr (is_none<decltype(D)>) return t;
+  else
+    return tree_map(
+        [&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
+}
+/// What is the same in every lane.
+template <class V, class N>
+constexpr auto repeated(V const& v, N const& n) {
+  if constexpr (number<V> && !is_ints<N>)
+    return backend<dependent<traced_base, V>>::full(n, dims{static_cast<index_t>(dtype_of_type<V>())}, v);
+  else return expand(v, on_dims(prepend, shape_of(v), n));
+}
+template <auto D, class Scope, class Y>
+constexpr auto collect(Scope const& scope, Y const& y) {
+  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
+  if constexpr (is_none<decltype(D)>) {
+    auto const mapped = scope.mapped(y);
+    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
+      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
+    } else {
+      static_assert(!decltype(mapped)::value,
+                    "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+    }
+    return y;
+  } else if constexpr (number<Y> && Scope::on_tensors) {
+    return collect<D>(scope, as_tensor(y));
+  } else {
+    auto const front = choose(
+        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
+        [&](auto const& v) { return repeated(v, scope.size()); }, y);
+    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
+  }
+}
+/// One dimension serves all results, else there is one for each.
+template <std::size_t Dims, class Y>
+consteval bool counts_results() {
+  if constexpr (Dims == 1) {
+    return true;
+  } else if constexpr (tuple_node<Y>) {
+    static_assert(same_number<Dims, std::tuple_size_v<Y>>,
+                  "varve: vmap: out_dims must have one entry, or one per result");
+    return Dims == std::tuple_size_v<Y>;
+  } else {
+    static_assert(same_number<Dims, 1>, "varve: vmap: out_dims must have one entry, since there is one result");
+    return false;
+  }
+}
+template <auto... D, class Scope, class Y>
+constexpr auto collect_tree(Scope const& scope, Y const& y) {
+  if constexpr (!counts_results<sizeof...(D), Y>()) {
+    return none; // nothing more is instantiated after the message
+  } else if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
+  } else if constexpr (is_tree_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else {
+    return collect<dim_at<0, D...>()>(scope, y);
+  }
+}
+} // namespace detail
+
+/// The function object of `vmap`.
+template <class F, class In, class Out, random_policy R = random_policy::error>
+struct vmap_function;
+template <class F, auto... In, auto... Out, random_policy R>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
+    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
+    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    else return none;
+  }
+
+private:
+  template <std::size_t... K, class... X>
+  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
+    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    using S = decltype(sizes);
+    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
+    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>,
+                  "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    if constexpr (detail::sizes_agree<S>) {
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
+      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
+      auto const y = scope.run([&] { return detail::call_with(f, in); });
+      return detail::collect_tree<Out...>(scope, y);
+    } else {
+      return none; // nothing more is instantiated after the message
+    }
+  }
+};
+
+/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop
+/// over slices. Errors: unequal mapped sizes, a result that is mapped although out_dims says none. TR-1..4. Random
+/// operators on tensors inside are refused unless `randomness` says what they do.
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
+}
+template <class F, auto... In, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
+}
+template <class F, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
+}
+template <random_policy R = random_policy::error, class F>
+constexpr auto vmap(F f, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
+}
+
+} // namespace varve
+
+// ---- varve/hop/block_mask.hpp
+namespace varve {
+
+namespace detail {
+/// 0, 1, ..., n - 1 as int64, in the world of `like`.
+template <class L, class N>
+constexpr auto indices(L const& like, N const& n) {
+  if constexpr (is_ints<N> && !dynamic_value<L> && !traced_value<L>) return arange<std::int64_t, N::to_dims()[0]>();
+  else return backend<typename decltype(base_tag<L>())::type>::arange(base_value(like), to_dims(n));
+}
+/// `f` mapped along those of the four indices whose entry is 0, and along the `Before` arguments that stand before
+/// them; the `After` arguments behind them are one for all.
+template <int Before, int After, auto Batch, auto Head, auto Query, auto Key, class F>
+constexpr auto along(F const& f) {
+  return [&]<std::size_t... B, std::size_t... A>(std::index_sequence<B...>, std::index_sequence<A...>) {
+    return vmap(f, in_dims<(static_cast<void>(B), 0)..., Batch, Head, Query, Key, (static_cast<void>(A), none)...>);
+  }(std::make_index_sequence<Before>{}, std::make_index_sequence<After>{});
+}
+/// `f(x..., b, h, q, k)`, a function of single elements, at every position of `sizes`: {batch, heads, queries, keys}.
+/// `x` are of these sizes; what `f` declares to capture follows the indices (OH-19).
+template <class F, class L, class S, class... X>
+constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
+  constexpr int before = sizeof...(X);
+  constexpr int after = std::tuple_size_v<decltype(captures_of(f))>;
+  auto const over_keys = along<before, after, none, none, none, 0>(without_captures(f));
+  auto const over_queries = along<before, after, none, none, 0, none>(over_keys);
+  auto const over_heads = along<before, after, none, 0, none, none>(over_queries);
+  auto const over_all = along<before, after, 0, none, none, none>(over_heads);
+  auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
+  return std::apply(
+      [&](auto const&... c) {
+        return over_all(
+            x..., count([](dims const& s) { return dims{s[0]}; }), count([](dims const& s) { return dims{s[1]}; }),
+            count([](dims const& s) { return dims{s[2]}; }), count([](dims const& s) { return dims{s[3]}; }), c...);
+      },
+      captures_of(f));
+}
+inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block) {
+  bool positive = sizes.n == 4 && block.n == 2;
+  for (int k = 0; positive && k < 4; ++k) positive = sizes[k] > 0;
+  if (!positive || block[0] < 1 || block[1] < 1)
+    refuse::argument_is_invalid("create_block_mask", "batch, heads, lengths and block sizes must be positive numbers");
+  return dims{1};
+};
+/// Sizes of a mask that is filled up to whole blocks, of queries first, then of keys as well; and as blocks.
+inline constexpr auto up_to = [](extent n, extent block) { return (n + block - 1) / block * block; };
+inline constexpr auto whole_query_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], up_to(s[2], block[0]), s[3]};
+};
+inline constexpr auto whole_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], up_to(s[2], block[0]), up_to(s[3], block[1])};
+};
+inline constexpr auto as_blocks = [](dims const& s, dims const& block) {
+  return dims{s[0], s[1], s[2] / block[0], block[0], s[3] / block[1], block[1]};
+};
+template <class S, class M>
+constexpr auto mask_at(M const& mask_mod, S const& sizes) {
+  if constexpr (is_ints<S>) return at_all_positions(mask_mod, std::int64_t(0), sizes);
+  else return at_all_positions(mask_mod, tensor(), sizes);
+}
+} // namespace detail
+
+/// What `flex_attention` may look at: the function that says it, for `sizes` {batch, heads, queries, keys} in which 1
+/// batch or head stands for all of them. Asked for its blocks it evaluates the function. Made by `create_block_mask`.
+template <class F, class S, class B>
+struct block_mask {
+  [[no_unique_address]] F mask_mod;
+  [[no_unique_address]] S sizes;
+  [[no_unique_address]] B block_size;
+
+  /// A truth value for every block {batch, heads, blocks of queries, blocks of keys}: is there something to look at?
+  /// Costs a truth value for every element.
+  constexpr auto to_dense() const {
+    auto const all = on_dims([](dims const& s) { return s; }, sizes);
+    auto const by_query = on_dims(detail::whole_query_blocks, all, block_size);
+    auto const whole = on_dims(detail::whole_blocks, all, block_size);
+    auto const rows = on_dims([](dims const& s) { return dims{2, 0, s[2], 1}; }, all);
+    auto const columns = on_dims([](dims const& s) { return dims{3, 0, s[3], 1}; }, all);
+    auto const allowed =
+        to(broadcast_to(detail::mask_at(mask_mod, sizes), all), ints<static_cast<index_t>(dtype::int64)>{});
+    auto const filled = slice_backward(slice_backward(allowed, by_query, rows), whole, columns);
+    return gt(sum(reshape(filled, on_dims(detail::as_blocks, whole, block_size)), ints<3, 5>{}), 0);
+  }
+  /// How many blocks of keys there are for each block of queries, as int64: {batch, heads, blocks of queries}.
+  constexpr auto kv_num_blocks() const { return sum(to_dense(), ints<3>{}); }
+  /// How much of the matrix lies in blocks with nothing to look at, in percent; below 0 where blocks reach beyond it.
+  constexpr double sparsity() const {
+    auto const count = sum(kv_num_blocks());
+    double blocks = 0;
+    if constexpr (is_ints<S>) blocks = static_cast<double>(count);
+    else blocks = static_cast<double>(count.template item<std::int64_t>());
+    dims const s = to_dims(sizes), b = to_dims(block_size);
+    return 100 * (1 - blocks * static_cast<double>(index_t(b[0] * b[1])) / static_cast<double>(index_t(numel(s))));
+  }
+};
+
+/// The truth values `mask_mod(b, h, q, kv)` of all positions of `sizes` {B, H, Q_LEN, KV_LEN}: a tensor, or for
+/// `shape<...>` an array (`create_mask`).
+template <class F, class S>
+constexpr auto create_mask(F const& mask_mod, S const& sizes) {
+  return detail::mask_at(mask_mod, detail::as_fact(sizes));
+}
+
+/// `create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, BLOCK_SIZE = 128)` for tensors, `create_block_mask(mask_mod,
+/// shape<B, H, Q_LEN, KV_LEN>, shape<queries, keys of a block>)` for static values: a query at position `q` of batch
+/// `b` and head `h` may look at the key at `kv` where `mask_mod(b, h, q, kv)` is true. The arguments are int64 values
+/// of rank 0 and the function is mapped over them, so that it cannot branch on them. `none` for B or H is 1, which
+/// stands for all of them. A mask serves sequences that are shorter, too. Errors: sizes below 1 (`value_error`).
+template <class F, fact S, fact B = ints<128, 128>>
+constexpr auto create_block_mask(F const& mask_mod, S const& sizes, B const& block_size = {}) {
+  (void)on_dims(detail::check_block_mask, sizes, block_size);
+  return block_mask<F, S, B>{mask_mod, sizes, block_size};
+}
+template <class F, class B, class H>
+  requires(!fact<B>)
+constexpr auto create_block_mask(F const& mask_mod, B const& batch, H const& heads, extent q_len, extent kv_len,
+                                 index_t block_size = 128) {
+  auto const given = [](auto const& n) {
+    if constexpr (is_none<std::remove_cvref_t<decltype(n)>>) return extent(1);
+    else return extent(n);
+  };
+  return create_block_mask(mask_mod, dims{given(batch), given(heads), q_len, kv_len}, dims{block_size, block_size});
+}
+
+/// Everything may be looked at.
+inline constexpr auto noop_mask = [](auto const& b, auto const&, auto const&, auto const&) { return eq(b, b); };
+
+namespace detail {
+/// Where `All` of some functions hold, or any. What each of them declares to capture comes as one tuple.
+template <bool All, class... F>
+struct joined_masks {
+  [[no_unique_address]] std::tuple<F...> masks;
+  template <class B, class H, class Q, class K, class... C>
+  constexpr auto operator()(B const& b, H const& h, Q const& q, K const& kv, C const&... captures) const {
+    return joined<0>(std::tuple<C const&...>(captures...), b, h, q, kv);
+  }
+
+private:
+  template <std::size_t K, class C, class... I>
+  constexpr auto joined(C const& captures, I const&... at) const {
+    auto const here =
+        std::apply([&](auto const&... c) { return std::get<K>(masks)(at..., c...); }, std::get<K>(captures));
+    if constexpr (K + 1 == sizeof...(F)) return here;
+    else if constexpr (All) return where(here, joined<K + 1>(captures, at...), false);
+    else return where(here, true, joined<K + 1>(captures, at...));
+  }
+};
+template <bool All, class... F>
+constexpr auto join_masks(F const&... f) {
+  using join = joined_masks<All, std::remove_cvref_t<decltype(without_captures(f))>...>;
+  return closure(join{{without_captures(f)...}}, captures_of(f)...);
+}
+} // namespace detail
+
+/// The positions that all of the functions allow; those that one of them allows.
+template <class... F>
+  requires(sizeof...(F) > 0)
+constexpr auto and_masks(F const&... f) {
+  return detail::join_masks<true>(f...);
+}
+template <class... F>
+  requires(sizeof...(F) > 0)
+constexpr auto or_masks(F const&... f) {
+  return detail::join_masks<false>(f...);
+}
+
+} // namespace varve
+
+// ---- varve/op/matmul.hpp
+namespace varve {
+
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
+/// when ta, b [.., n, k] when tb.
+template <>
+struct rules<mm_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at.count == 0) return attributes(dims{0, 0});
+    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
+    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    dims const &a = in[0].sizes, &b = in[1].sizes;
+    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
+    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
+        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
+      refuse::shapes_do_not_match("matmul", a, b);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    dims s = a.sub(0, a.n - 2);
+    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
+    return {in[0].type, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
+    int const r = out.sizes.n;
+    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
+    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
+    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
+    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) {
+        index_t const at_d = i[d].number();
+        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+      }
+      for (index_t x = 0; x < m; ++x)
+        for (index_t y = 0; y < n; ++y) {
+          R acc{};
+          for (index_t z = 0; z < k; ++z) {
+            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
+            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
+            else acc = static_cast<R>(acc + p * q);
+          }
+          out.data[oc + x * cm + y * cn] = acc;
+        }
+    });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& a, T const& b) {
+    meta const in[] = {meta_of(a), meta_of(b)};
+    meta const m = shape(at, in, 2);
+    T c = tensor::empty(m.sizes, m.type);
+    int const r = m.sizes.n;
+    auto matrix = [r](T const& t, bool transposed, index_t offset) {
+      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
+      index_t const* const step = t.strides().numbers();
+      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
+    };
+    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d)
+        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
+            oc += i[d].number() * c.strides()[d].number();
+      bool const ta = at[0][0].number() != 0;
+      auto const x = matrix(a, ta, oa);
+      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      index_t const* const size = m.sizes.numbers();
+      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
+                       {y.data, y.row, y.col}, matrix(c, false, oc));
+    });
+    return c;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& b) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[0]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f));
+        },
+        g, b);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a,
+                            value auto const&) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[1]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f));
+        },
+        g, a);
+  }
+  template <class Op, class N, class A, class B>
+  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    return op(materialize(a, n), materialize(b, n));
+  }
+
+private:
+  template <class Flag, class F, class G, class... V>
+  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
+    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
+    else return choose(flag[0] != 0, f, g, v...);
+  }
+};
+
+template <value A, value B, class... F>
+constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
+  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
+  else return bind<mm_t>(flags...)(a, b);
+}
+
+namespace detail {
+inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
+inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
+inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
+  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
+  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
+};
+inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
+  dims s = c;
+  if (b.n == 1) s.erase(s.n - 1);
+  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
+  return s;
+};
+inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
+  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
+  return dims{1};
+};
+} // namespace detail
+
+/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
+/// reshapes and `mm`.
+inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr auto op_name = "matmul";
+  static constexpr bool keeps_dtype_of_out = true;
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const sa = shape_of(a);
+    auto const sb = shape_of(b);
+    auto const fits = on_dims(detail::check_matmul, sa, sb);
+    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
+      return a; // refused: nothing more is instantiated
+    } else {
+      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    }
+  }
+} matmul{};
+
+/// Sum of products of two vectors of equal length.
+inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr auto op_name = "dot";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto check = [](dims const& x, dims const& y) {
+      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(a), shape_of(b));
+    return sum(mul(a, b));
+  }
+} dot{};
+
+} // namespace varve
+
+// ---- varve/op/amax.hpp
+namespace varve {
+
+namespace detail {
+template <class Tag>
+struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    for (int k = 0; k < at[0].n; ++k)
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0)
+        refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+    return reduction::shape(at, in, n);
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    dims first = x.sizes;
+    for (int k = 0; k < first.n; ++k)
+      if (at[0].contains(k)) first[k] = 1;
+    if (numel(x.sizes) == 0) return;
+    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
+    for_each_reduced(at, out, x, [](R& r, T v) {
+      if (v != v || rules<Tag>::better(v, r)) r = v;
+    });
+  }
+  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  template <class Op, value Y, value X>
+  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
+    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
+    return div(hit, bind<sum_t>(fact_of<0>(op),
+                                keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
+    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
+    return mul(weights(op, y, x), keep_reduced(op, g, x));
+  }
+};
+} // namespace detail
+
+/// Greatest element along axes.
+template <>
+struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>);
+  }
+};
+/// Smallest element along axes.
+template <>
+struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>);
+  }
+};
+
+template <value X, class... A>
+constexpr auto amax_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amax_t>(x, at...);
+}
+template <value X, class... A>
+constexpr auto amin_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amin_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/op/reciprocal.hpp
+namespace varve {
+
+/// 1 / x, correctly rounded; integers become floating.
+template <>
+struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
+};
+
+/// 1 / sqrt(x); infinite at 0, NaN below.
+template <>
+struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
+};
+
+/// x * x; bool becomes int64, as powers do.
+inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr auto op_name = "square";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const product = [](auto const& v) { return mul(v, v); };
+    return choose(
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product,
+        x);
+  }
+} square{};
+
+} // namespace varve
+
+// ---- varve/kernel/row_norm.hpp
+/// @file
+/// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, with their gradients: a row at a time,
+/// which stays in the first cache between its passes. Rows are contiguous, results may not overlap operands.
+namespace varve::kernel {
+
+/// Longer rows leave the first cache between two passes.
+inline constexpr index_t longest_row = 1 << 14;
+
+namespace detail {
+/// The sum of a row, in the order of the operator `sum`: what is computed row by row is the same to the last bit.
+template <floating_lane T>
+VARVE_INLINE T row_sum(index_t n, T const* x) {
+  T r(0);
+  detail::fold_row<sum_fold, T>(n, x, &r);
+  return r;
+}
+/// Calls `f(i, count)` for the registers of a row; in the last call fewer lanes may be live.
+template <floating_lane T, class F>
+VARVE_INLINE void for_lanes(index_t n, F const& f) {
+  constexpr index_t L = lanes<T>;
+  index_t i = 0;
+  for (; i + L <= n; i += L) f(i, L);
+  if (i < n) f(i, n - i);
+}
+/// The greatest element of a row; NaN if there is one.
+template <floating_lane T>
+VARVE_INLINE T row_maximum(index_t n, T const* x) {
+  T r = x[0];
+  detail::fold_row<max_fold, T>(n, x, &r);
+  return r;
+}
+/// exp(x - m) in `live` lanes.
+template <floating_lane T>
+VARVE_INLINE batch<T> exp_of_live(T const* x, index_t live, batch<T> const& m) {
+  bool const whole = live == static_cast<index_t>(lanes<T>);
+  return kernel::exp((whole ? kernel::load(x) : kernel::load_filled(x, static_cast<std::size_t>(live))) - m);
+}
+} // namespace detail
+
+/// exp(x) / sum(exp(x)) of each row.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void softmax_rows(index_t rows, index_t n, T const* x, T* y) {
+  for (; rows > 0; --rows, x += n, y += n) {
+    batch<T> const m(detail::row_maximum(n, x));
+    detail::for_lanes<T>(
+        n, [&](index_t i, index_t live) { detail::store_live(y + i, live, detail::exp_of_live(x + i, live, m)); });
+    batch<T> const scale(T(1) / detail::row_sum(n, y));
+    detail::for_lanes<T>(
+        n, [&](index_t i, index_t live) { detail::store_live(y + i, live, detail::load_live(y + i, live) * scale); });
+  }
+}
+/// y (g - sum(g y)) of each row: the gradient of `softmax`, of whose result.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
+                                                                   T* r) {
+  for (; rows > 0; --rows, g += n, y += n, r += n) {
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      detail::store_live(r + i, live, detail::load_live(g + i, live) * detail::load_live(y + i, live));
+    });
+    batch<T> const s(detail::row_sum(n, r));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      detail::store_live(r + i, live, detail::load_live(y + i, live) * (detail::load_live(g + i, live) - s));
+    });
+  }
+}
+/// x - log(sum(exp(x))) of each row.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void log_softmax_rows(index_t rows, index_t n, T const* x, T* y) {
+  for (; rows > 0; --rows, x += n, y += n) {
+    batch<T> const m(detail::row_maximum(n, x));
+    detail::for_lanes<T>(
+        n, [&](index_t i, index_t live) { detail::store_live(y + i, live, detail::exp_of_live(x + i, live, m)); });
+    batch<T> const less = kernel::log(batch<T>(detail::row_sum(n, y)));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      detail::store_live(y + i, live, detail::load_live(x + i, live) - m - less);
+    });
+  }
+}
+/// g - exp(y) sum(g) of each row: the gradient of `log_softmax`, of whose result.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
+                                                                       T* r) {
+  batch<T> const zero(T(0));
+  for (; rows > 0; --rows, g += n, y += n, r += n) {
+    batch<T> const s(detail::row_sum(n, g));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      detail::store_live(r + i, live, detail::load_live(g + i, live) - detail::exp_of_live(y + i, live, zero) * s);
+    });
+  }
+}
+
+namespace detail {
+/// The mean of a row and the reciprocal of its standard deviation. `scratch` is a row.
+template <floating_lane T>
+VARVE_INLINE void moments(index_t n, T const* x, T eps, T* scratch, batch<T>& mean, batch<T>& scale) {
+  mean = batch<T>(row_sum(n, x) / static_cast<T>(n));
+  for_lanes<T>(n, [&](index_t i, index_t live) {
+    batch<T> const d = load_live(x + i, live) - mean;
+    store_live(scratch + i, live, d * d);
+  });
+  scale = batch<T>(T(1) / std::sqrt(row_sum(n, scratch) / static_cast<T>(n) + eps));
+}
+} // namespace detail
+
+/// (x - mean) / sqrt(variance + eps) of each row, times w and plus b where they are not null.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index_t n, T const* x, T const* w,
+                                                             T const* b, T eps, T* y) {
+  batch<T> m, scale;
+  for (; rows > 0; --rows, x += n, y += n) {
+    detail::moments(n, x, eps, y, m, scale);
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> v = (detail::load_live(x + i, live) - m) * scale;
+      if (w) v = v * detail::load_live(w + i, live);
+      if (b) v += detail::load_live(b + i, live);
+      detail::store_live(y + i, live, v);
+    });
+  }
+}
+/// The gradient of `layer_norm` by x, of the cotangent g.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_rows(index_t rows, index_t n, T const* g, T const* x,
+                                                                      T const* w, T eps, T* r) {
+  batch<T> m, scale;
+  for (; rows > 0; --rows, g += n, x += n, r += n) {
+    detail::moments(n, x, eps, r, m, scale);
+    auto const weighted = [&](index_t i, index_t live) {
+      batch<T> const v = detail::load_live(g + i, live);
+      return w ? v * detail::load_live(w + i, live) : v;
+    };
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) { detail::store_live(r + i, live, weighted(i, live)); });
+    batch<T> const mean(detail::row_sum(n, r) / static_cast<T>(n));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> const y = (detail::load_live(x + i, live) - m) * scale;
+      detail::store_live(r + i, live, weighted(i, live) * y);
+    });
+    batch<T> const slope(detail::row_sum(n, r) / static_cast<T>(n));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> const y = (detail::load_live(x + i, live) - m) * scale;
+      detail::store_live(r + i, live, scale * (weighted(i, live) - (mean + y * slope)));
+    });
+  }
+}
+/// The gradient of `layer_norm` by its weight: the sum over rows of at most `longest_row` of g times the normalized x.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_weight(index_t rows, index_t n, T const* g, T const* x,
+                                                                        T eps, T* r) {
+  alignas(64) T scratch[longest_row];
+  for (index_t i = 0; i < n; ++i) r[i] = 0;
+  batch<T> m, scale;
+  for (; rows > 0; --rows, g += n, x += n) {
+    detail::moments(n, x, eps, scratch, m, scale);
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> const v = (detail::load_live(x + i, live) - m) * scale;
+      detail::store_live(r + i, live,
+                         kernel::fma<T>(detail::load_live(g + i, live), v, detail::load_live(r + i, live)));
+    });
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/rule/normalized_rows.hpp
+/// @file
+/// Tensors as rows along their last axes, for composites that normalize them in one call (`whole_call.hpp`).
+namespace varve::detail {
+
+/// Calls `f.operator()<T>()` for float or double.
+template <class F>
+void on_floats(dtype t, F const& f) {
+  if (t == dtype::float32) f.template operator()<float>();
+  else f.template operator()<double>();
+}
+template <class T>
+T const* floats_of(tensor const& t) {
+  return static_cast<T const*>(t.raw(sizeof(T)));
+}
+/// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
+inline bool has_rows(tensor const& x, index_t n) {
+  tensor const* const all[] = {&x};
+  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
+}
+/// The size of an axis if it is the last one, or -1.
+inline index_t size_of_last(tensor const& x, dims const& axis) {
+  int const rank = x.dim();
+  if (axis.n != 1 || rank == 0 || wrap_axis(axis[0], rank) != rank - 1 || is_symbol(x.sizes()[rank - 1])) return -1;
+  return x.sizes()[rank - 1].number();
+}
+inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
+/// `Kernel::run<T>(rows, n, x..., result)` of contiguous tensors of one shape.
+template <class Kernel, class... X>
+tensor map_rows(index_t n, tensor const& x, X const&... more) {
+  tensor const all[] = {contiguous_or_copy(x), contiguous_or_copy(more)...};
+  tensor r = tensor::empty(x.sizes(), x.dtype());
+  on_floats(x.dtype(), [&]<class T>() {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      Kernel::template run<T>(numel(x.sizes()).number() / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+    }(std::make_index_sequence<1 + sizeof...(X)>{});
+  });
+  return r;
+}
+/// Are a cotangent and the tensor that it belongs to alike, so that a kernel may read them together?
+inline bool are_alike(tensor const& g, tensor const& like) {
+  tensor const* const all[] = {&g, &like};
+  return g.defined() && are_floats(all, 2) && g.sizes() == like.sizes();
+}
+} // namespace varve::detail
+
+// ---- varve/op/softmax.hpp
+namespace varve {
+
+namespace detail {
+/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials
+/// safe.
+template <class X, class A>
+constexpr auto safe_maximum(X const& x, A const& axes) {
+  auto const m = amax(detach(x), axes, keepdim);
+  return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
+}
+/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
+template <class X, class F, class G>
+constexpr auto unless_empty(X const& x, F const& f, G const& g) {
+  return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
+}
+} // namespace detail
+
+/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only. Of integers and truth
+/// values it is that of the default dtype.
+inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
+  static constexpr auto op_name = "logsumexp";
+  template <value X, class A, class K = ints<0>>
+  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
+    auto const shifted = [&](auto const& v) {
+      auto const m = detail::safe_maximum(v, axes);
+      auto const s = sum(exp(sub(v, m)), axes, keep);
+      return add(log(s), detail::reshape_to(m, shape_of(s)));
+    };
+    auto const of_floating = [&](auto const& v) {
+      return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
+    };
+    // Integers are converted first, as in PyTorch: a difference of them would wrap around.
+    auto const of_integers = [&](auto const& v) {
+      return of_floating(to(v, ints<static_cast<index_t>(default_dtype)>{}));
+    };
+    return choose(detail::is_floating_fact(x), of_floating, of_integers, x);
+  }
+} logsumexp{};
+
+namespace detail {
+struct softmax_rows {
+  static constexpr auto op_name = "softmax";
+  static bool is_built_in() { return are_built_in<exp_t, sub_t, amax_t, detach_t, mul_t, reciprocal_t, sum_t>(); }
+  template <class T>
+  static void run(index_t rows, index_t n, T const* x, T* y) {
+    kernel::softmax_rows(rows, n, x, y);
+  }
+  struct backward {
+    template <class T>
+    static void run(index_t rows, index_t n, T const* g, T const* y, T* r) {
+      kernel::softmax_backward_rows(rows, n, g, y, r);
+    }
+  };
+  template <value G>
+  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+    return mul(y, sub(g, varve::sum(mul(g, y), axis, keepdim)));
+  }
+};
+struct log_softmax_rows {
+  static constexpr auto op_name = "log_softmax";
+  static bool is_built_in() { return are_built_in<exp_t, sub_t, amax_t, detach_t, mul_t, log_t, sum_t>(); }
+  template <class T>
+  static void run(index_t rows, index_t n, T const* x, T* y) {
+    kernel::log_softmax_rows(rows, n, x, y);
+  }
+  struct backward {
+    template <class T>
+    static void run(index_t rows, index_t n, T const* g, T const* y, T* r) {
+      kernel::log_softmax_backward_rows(rows, n, g, y, r);
+    }
+  };
+  template <value G>
+  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+    return sub(g, mul(exp(y), varve::sum(g, axis, keepdim)));
+  }
+};
+/// `softmax` or `log_softmax` of tensors along their last axis as a whole call.
+template <class Rows>
+struct whole_softmax {
+  static tensor value(attributes const&, tensor const* const* x) {
+    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].number(), *x[0]);
+  }
+  static tensor pullback(int, attributes const&, tensor const& g, tensor const& y, boxed_args const&) {
+    auto const body = [&] { return static_cast<tensor>(Rows::pull(g, y, ints<-1>{})); };
+    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y); };
+    tensor const* const all[] = {&g, &y};
+    return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
+  }
+  static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  /// Undefined when the body must run.
+  template <class A>
+  static tensor call(tensor const& x, A const& axis) {
+    if (!x.defined() || !has_rows(x, size_of_last(x, to_dims(as_fact(axis)))) || !Rows::is_built_in()) return {};
+    tensor const* const all[] = {&x};
+    return whole_call(table, no_attributes, all, 1, &value);
+  }
+};
+} // namespace detail
+
+/// exp(x) / sum(exp(x)) along one axis. Integers are refused.
+inline constexpr struct softmax_t : composite_operator<softmax_t> {
+  static constexpr auto op_name = "softmax";
+  static constexpr bool keeps_dtype_of_out = true;
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<softmax_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_softmax<detail::softmax_rows>::call(x, axis); y.defined()) return y;
+    auto const shifted = [&](auto const& v) {
+      auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
+      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
+  }
+} softmax{};
+
+/// Logarithm of `softmax`, without overflow or loss. Integers are refused.
+inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
+  static constexpr auto op_name = "log_softmax";
+  static constexpr bool keeps_dtype_of_out = true;
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    detail::needs_floating<log_softmax_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_softmax<detail::log_softmax_rows>::call(x, axis); y.defined()) return y;
+    auto const shifted = [&](auto const& v) {
+      auto const z = sub(v, amax(detach(v), axis, keepdim));
+      return sub(z, log(sum(exp(z), axis, keepdim)));
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
+  }
+} log_softmax{};
+
+} // namespace varve
+
+// ---- varve/hop/flex_attention.hpp
+namespace varve {
+
+/// Asks `flex_attention` for the logarithms of the sums as well.
+inline constexpr struct return_lse_t {
+} return_lse{};
+
+namespace detail {
+constexpr void check_attention_shapes(dims const& q, dims const& k, dims const& v, bool enable_gqa) {
+  if (q.n != 4 || k.n != 4 || v.n != 4)
+    refuse::argument_is_invalid("flex_attention", "query, key and value must be {batch, heads, length, features}");
+  if (q[3] != k[3]) refuse::shapes_do_not_match("flex_attention (features of query and key)", q, k);
+  if (k[0] != v[0] || k[1] != v[1] || k[2] != v[2])
+    refuse::shapes_do_not_match("flex_attention (batch, heads or length of key and value)", k, v);
+  if (enable_gqa && k[1] != 0 ? q[1] % k[1] != 0 : q[1] != k[1])
+    refuse::shapes_do_not_match(enable_gqa ? "flex_attention (heads of the query must be a multiple of the key's)"
+                                           : "flex_attention (heads; enable_gqa allows fewer of key and value)",
+                                q, k);
+  if (q[0] != k[0] && k[0] != 1) refuse::shapes_do_not_match("flex_attention (batch)", q, k);
+}
+template <class Q, class K, class V>
+constexpr void check_attention_dtypes(Q const& q, K const& k, V const& v) {
+  if (!is_floating(dtype_of(q))) refuse::dtype_is_not_supported("flex_attention", name(dtype_of(q)));
+  if (dtype_of(k) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(k)));
+  if (dtype_of(v) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(v)));
+}
+constexpr void check_attention_mask(dims const& mask, dims const& q, dims const& k) {
+  if ((mask[0] != 1 && mask[0] != q[0]) || (mask[1] != 1 && mask[1] != q[1]))
+    refuse::shapes_do_not_match("flex_attention (batch or heads of block_mask)", mask, q);
+  if (mask[2] < q[2] || mask[3] < k[2])
+    refuse::argument_is_invalid("flex_attention", "block_mask is for shorter sequences; make one for these");
+}
+/// Nothing can carry a derivative through a truth value: a capture that asks for one is a mistake (OH-18).
+template <class C>
+constexpr void check_mask_captures(C const& captures) {
+  tree_for_each(
+      [](auto const& c) {
+        if constexpr (dynamic_value<decltype(c)>)
+          if (c.requires_grad())
+            refuse::argument_is_invalid("flex_attention", "what mask_mod captures may not require a gradient");
+      },
+      captures);
+}
+
+/// Heads of the query that share a head of the key, one behind the other: {batch, heads of key, rows, features}.
+inline constexpr auto rows_of_key_heads = [](dims const& q, dims const& k) {
+  return dims{q[0], k[1], k[1] == 0 ? q[2] : q[1] / k[1] * q[2], q[3]};
+};
+inline constexpr auto beside_queries = [](dims const& x, dims const& q) { return dims{q[0], x[1], x[2], x[3]}; };
+inline constexpr auto score_sizes = [](dims const& q, dims const& k) { return dims{q[0], q[1], q[2], k[2]}; };
+inline constexpr auto score_rows = [](dims const& q, dims const& k) {
+  return dims{q[0], k[1], k[1] == 0 ? q[2] : q[1] / k[1] * q[2], k[2]};
+};
+inline constexpr auto attention_sizes = [](dims const& q, dims const& v) { return dims{q[0], q[1], q[2], v[3]}; };
+
+/// A row of scores as exponentials, their sum, and what was subtracted before: a row of -inf alone is one of zeros.
+template <value X>
+constexpr auto exponentials(X const& x) {
+  auto const shifted = [](auto const& v) {
+    auto const m = safe_maximum(v, ints<-1>{});
+    auto const e = exp(sub(v, m));
+    return std::tuple(e, varve::sum(e, ints<-1>{}, keepdim), m);
+  };
+  auto const of_nothing = [](auto const& v) {
+    auto const e = exp(v);
+    return std::tuple(e, varve::sum(e, ints<-1>{}, keepdim), varve::sum(detach(v), ints<-1>{}, keepdim));
+  };
+  return unless_empty(x, shifted, of_nothing);
+}
+/// The order of strides of the query for a result (OH-18): from the greatest to the smallest.
+template <class T>
+T in_order_of(T const& like, T const& y) {
+  if (like.is_wrapped() || like.is_contiguous() || like.strides().n != y.dim()) return y;
+  dims order, back{0, 0, 0, 0};
+  for (int k = 0; k < like.dim(); ++k) {
+    int at = order.n;
+    while (at > 0 && like.strides()[static_cast<int>(order[at - 1])] < like.strides()[k]) --at;
+    order.insert(at, k);
+  }
+  for (int k = 0; k < order.n; ++k) back[static_cast<int>(order[k])] = k;
+  return permute(contiguous(permute(y, order)), back);
+}
+} // namespace detail
+
+/// `flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse)`: softmax(score) value,
+/// where score = score_mod(query key^T scale, b, h, q, kv), element by element, and -inf where `block_mask` forbids to
+/// look. Query {B, Hq, L, E}, key {B, H, S, E}, value {B, H, S, Ev}; the result is {B, Hq, L, Ev}. From the fourth on
+/// the arguments may be left out or be `none`: `scale` is 1 / sqrt(E) then. With `enable_gqa` Hq is a multiple of H,
+/// and each head of the key serves Hq / H of the query; key and value of batch 1 serve every batch of the query. A row
+/// that may look at nothing is 0. With `return_lse` the result is a pair: the logarithms of the sums of exponentials,
+/// {B, Hq, L}, are second, -inf for rows of nothing.
+///
+/// score_mod and mask_mod are functions of single elements, mapped over the indices, int64 (OH-19): they may not branch
+/// on them, and read captured values by `index(bias, h, q, kv)`. Captures are differentiated as all others are; under
+/// static transforms they are declared, `closure(score_mod, bias)`, and arrive behind the indices. score_mod may not
+/// write into its score. A composite: interpreters, traces and `fuse` see what it calls. Costs the matrix of scores.
+/// Errors: shapes that do not fit (`shape_error`), integers or two dtypes (`dtype_error`), a mask for shorter
+/// sequences, declared captures of mask_mod that require a gradient (`value_error`).
+inline constexpr struct flex_attention_t : composite_operator<flex_attention_t> {
+  static constexpr auto op_name = "flex_attention";
+  using composite_operator<flex_attention_t>::operator();
+  template <class Q, class K, class V, class F, class M, class S, class G>
+  constexpr auto operator()(Q const& query, K const& key, V const& value, F const& score_mod, M const& block_mask,
+                            S const& scale, G enable_gqa, return_lse_t) const {
+    if constexpr (detail::memory_ref<Q> || detail::memory_ref<K> || detail::memory_ref<V>) {
+      return (*this)(detail::viewed(query), detail::viewed(key), detail::viewed(value), score_mod, block_mask, scale,
+                     enable_gqa, return_lse);
+    } else if constexpr (detail::meets_trace<Q, K, V>) {
+      return (*this)(detail::beside_trace(query, query, key, value), detail::beside_trace(key, query, key, value),
+                     detail::beside_trace(value, query, key, value), score_mod, block_mask, scale, enable_gqa,
+                     return_lse);
+    } else {
+      auto const y = parts(query, key, value, score_mod, block_mask, scale, enable_gqa);
+      return std::pair(std::get<0>(y), lse(y));
+    }
+  }
+  template <value Q, value K, value V, class F = none_t, class M = none_t, class S = none_t>
+  static constexpr auto body(Q const& query, K const& key, V const& value, F const& score_mod = {},
+                             M const& block_mask = {}, S const& scale = {}, bool enable_gqa = false) {
+    return std::get<0>(parts(query, key, value, score_mod, block_mask, scale, enable_gqa));
+  }
+
+private:
+  template <class Q, class K, class S>
+  static constexpr auto raw_scores(Q const& q, K const& k, S const& scale) {
+    auto const sq = shape_of(q);
+    auto const sk = shape_of(k);
+    auto const keys = broadcast_to(k, on_dims(detail::beside_queries, sk, sq));
+    auto const s = mm(detail::reshape_to(q, on_dims(detail::rows_of_key_heads, sq, sk)), keys, ints<0, 1>{});
+    auto const all = detail::reshape_to(s, on_dims(detail::score_sizes, sq, sk));
+    if constexpr (is_none<S>) return mul(all, 1 / sqrt(static_cast<double>(index_t(to_dims(sq)[3]))));
+    else return mul(all, scale);
+  }
+  template <class X, class F>
+  static constexpr auto modified(X const& scores, F const& score_mod) {
+    if constexpr (is_none<F>) {
+      return scores;
+    } else if constexpr (dynamic_value<X>) {
+      auto const version = scores.version();
+      auto const y = detail::at_all_positions(score_mod, scores, shape_of(scores), scores);
+      if (scores.version() != version)
+        refuse::argument_is_invalid("flex_attention", "score_mod writes into its score; give a new one");
+      return y;
+    } else {
+      return detail::at_all_positions(score_mod, scores, shape_of(scores), scores);
+    }
+  }
+  template <class X, class M>
+  static constexpr auto masked(X const& scores, M const& block_mask) {
+    if constexpr (is_none<M>) {
+      return scores;
+    } else {
+      detail::check_mask_captures(detail::captures_of(block_mask.mask_mod));
+      auto const allowed = detail::at_all_positions(block_mask.mask_mod, scores, shape_of(scores));
+      return where(allowed, scores, -std::numeric_limits<double>::infinity());
+    }
+  }
+  /// The result, the sums of exponentials, and what was subtracted before.
+  template <class Q, class K, class V, class F, class M, class S>
+  static constexpr auto parts(Q const& q, K const& k, V const& v, F const& score_mod, M const& block_mask,
+                              S const& scale, bool enable_gqa) {
+    detail::check_attention_dtypes(q, k, v);
+    auto const sq = shape_of(q);
+    detail::check_attention_shapes(to_dims(sq), to_dims(shape_of(k)), to_dims(shape_of(v)), enable_gqa);
+    if constexpr (!is_none<M>)
+      detail::check_attention_mask(to_dims(block_mask.sizes), to_dims(sq), to_dims(shape_of(k)));
+    auto const [e, s, m] = detail::exponentials(masked(modified(raw_scores(q, k, scale), score_mod), block_mask));
+    auto const weights = to(mul(e, reciprocal(where(eq(s, 0), 1, s))), type_fact(q));
+    auto const rows = detail::reshape_to(weights, on_dims(detail::score_rows, sq, shape_of(k)));
+    auto const values = broadcast_to(v, on_dims(detail::beside_queries, shape_of(v), sq));
+    auto const y = detail::reshape_to(mm(rows, values), on_dims(detail::attention_sizes, sq, shape_of(v)));
+    if constexpr (std::is_same_v<Q, tensor>) return std::tuple(detail::in_order_of(q, tensor(y)), s, m);
+    else return std::tuple(y, s, m);
+  }
+  template <class P>
+  static constexpr auto lse(P const& parts) {
+    auto const& s = std::get<1>(parts);
+    auto const nothing = eq(s, 0);
+    auto const all =
+        where(nothing, -std::numeric_limits<double>::infinity(), add(log(where(nothing, 1, s)), std::get<2>(parts)));
+    return detail::reshape_to(all, on_dims([](dims const& d) { return dims{d[0], d[1], d[2]}; }, shape_of(all)));
+  }
+} flex_attention{};
 
 } // namespace varve
 
@@ -36551,78 +39540,6 @@ struct keeping_step {
 };
 
 } // namespace varve::detail
-
-// ---- varve/op/amax.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag>
-struct extremum : rule::reduction {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0)
-        refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
-    return reduction::shape(at, in, n);
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    dims first = x.sizes;
-    for (int k = 0; k < first.n; ++k)
-      if (at[0].contains(k)) first[k] = 1;
-    if (numel(x.sizes) == 0) return;
-    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
-    for_each_reduced(at, out, x, [](R& r, T v) {
-      if (v != v || rules<Tag>::better(v, r)) r = v;
-    });
-  }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
-  template <class Op, value Y, value X>
-  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
-    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op),
-                                keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
-    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
-    return mul(weights(op, y, x), keep_reduced(op, g, x));
-  }
-};
-} // namespace detail
-
-/// Greatest element along axes.
-template <>
-struct rules<amax_t> : detail::extremum<amax_t> {
-  static constexpr bool better(auto v, auto r) { return v > r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>);
-  }
-};
-/// Smallest element along axes.
-template <>
-struct rules<amin_t> : detail::extremum<amin_t> {
-  static constexpr bool better(auto v, auto r) { return v < r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>);
-  }
-};
-
-template <value X, class... A>
-constexpr auto amax_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amax_t>(x, at...);
-}
-template <value X, class... A>
-constexpr auto amin_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amin_t>(x, at...);
-}
-
-} // namespace varve
 
 // ---- varve/loop/loop_end.hpp
 /// @file
@@ -37492,6 +40409,20 @@ struct boxed_scan {
     return r;
   }
 
+  /// Calls a function that may not write into its operands.
+  template <class P>
+  P unwritten(boxed_function const& g, P const& x) const {
+    std::vector<dependent<std::uint32_t, P>> versions;
+    for (auto const& t : x) versions.push_back(t.writes());
+    P const y = g(x);
+    for (int q = 0; q < x.size(); ++q)
+      if (x[q].writes() != versions[static_cast<std::size_t>(q)])
+        throw transform_error((std::string("varve: ") + op->name() +
+                               ": the function writes into one of its operands; use functional operators")
+                                  .c_str());
+    return y;
+  }
+
 private:
   /// A step that no loop makes, for the shapes of its outputs: on copies, and it draws nothing.
   template <class P>
@@ -37508,19 +40439,6 @@ private:
     if (!static_cast<bool>(go[0])) return false;
     if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
     return true;
-  }
-  /// Calls a function that may not write into its operands.
-  template <class P>
-  P unwritten(boxed_function const& g, P const& x) const {
-    std::vector<dependent<std::uint32_t, P>> versions;
-    for (auto const& t : x) versions.push_back(t.writes());
-    P const y = g(x);
-    for (int q = 0; q < x.size(); ++q)
-      if (x[q].writes() != versions[static_cast<std::size_t>(q)])
-        throw transform_error((std::string("varve: ") + op->name() +
-                               ": the function writes into one of its operands; use functional operators")
-                                  .c_str());
-    return y;
   }
   template <class P>
   void require_same_metadata(P const& before, P const& after) const {
@@ -37571,6 +40489,7 @@ public:
         going = op.going({}, primal);
       }
       auto const step = traced(op.f, primal, captures, 1, going[0]);
+      step.refuse_writes(true);
       op.f = step.call;
       if (op.condition) {
         auto const condition = traced(op.condition, primal, captures);
@@ -37598,17 +40517,17 @@ private:
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
       P real = around.reals(x), captures;
-      auto const below = [&](auto const& body) {
-        lowered const off;
-        return around.below(body);
-      };
+      auto const below = [&](auto const& body) { return around.beneath(body); };
       around.require_kept();
-      if (!op.condition && !op.counted && op.rows(real) == 0) return of_no_step(op, x, below([&] { return op(real); }));
+      if (!op.condition && !op.counted && op.rows(real) == 0) {
+        P const like = below([&] { return op(real); });
+        return around.within([&] { return of_no_step(op, x, like); });
+      }
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0]).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1).call;
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], around.host).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
       P all = x;
       for (auto const& t : captures) {
         all.push_back(t);
@@ -37643,7 +40562,7 @@ private:
       around.called(node, this_thread_state.grad_mode);
       P r;
       for (int k = 0; k < y.size(); ++k)
-        r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
+        r.push_back(around.wrap_result(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
     }
   };
@@ -37913,249 +40832,6 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
   }
 }
 } // namespace detail
-
-} // namespace varve
-
-// ---- varve/transform/vmap.hpp
-namespace varve {
-
-/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers
-/// count from the last dimension.
-template <auto... D>
-struct in_dims_t {};
-template <auto... D>
-inline constexpr in_dims_t<D...> in_dims{};
-/// Where the mapped dimension of each result goes; one entry serves all results.
-template <auto... D>
-struct out_dims_t {};
-template <auto... D>
-inline constexpr out_dims_t<D...> out_dims{};
-
-namespace detail {
-template <std::size_t I, auto First, auto... Rest>
-constexpr auto dim_at() {
-  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
-  else return dim_at<I - 1, Rest...>();
-}
-inline constexpr auto to_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
-  dims p{a};
-  for (int k = 0; k < s.n; ++k)
-    if (k != a) p.push_back(k);
-  return p;
-};
-inline constexpr auto from_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  dims p;
-  for (int k = 1; k < s.n; ++k) p.push_back(k);
-  return p.insert(a, 0);
-};
-inline constexpr auto already_ordered = [](dims const& p) {
-  for (int k = 0; k < p.n; ++k)
-    if (p[k] != k) return dims{0};
-  return dims{1};
-};
-/// Permutes unless the order is there already.
-inline constexpr auto permute_to = [](auto const& x, auto const& p) {
-  return choose(
-      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
-};
-inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
-
-/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
-template <auto D, class T>
-constexpr auto mapped_sizes(T const& t) {
-  if constexpr (is_none<decltype(D)>) {
-    return std::tuple<>{};
-  } else if constexpr (is_vector<T>) {
-    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
-    dims n;
-    bool first = true;
-    tree_for_each(
-        [&](auto const& v) {
-          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
-          dims const m{v.sizes()[wrap_axis(D, v.dim())]};
-          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
-          first = false;
-          n = m;
-        },
-        t);
-    return std::make_tuple(n);
-  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
-    return mapped_sizes<D>(members_of(t));
-  } else if constexpr (is_tree_node<T>) {
-    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
-  } else {
-    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
-    auto size = [](dims const& s, dims const& a) {
-      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
-      return dims{s[wrap_axis(a[0], s.n)]};
-    };
-    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
-  }
-}
-/// Are the mapped sizes equal, as far as they are known to the compiler?
-template <class S>
-inline constexpr bool sizes_agree = false;
-template <class N, class... M>
-inline constexpr bool sizes_agree<std::tuple<N, M...>> =
-    !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
-
-template <class N, class... M>
-constexpr auto common_size(std::tuple<N, M...> const& sizes) {
-  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
-    return N{};
-  } else {
-    dims const n = to_dims(std::get<0>(sizes));
-    std::apply(
-        [&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); },
-        sizes);
-    return n;
-  }
-}
-
-/// Mapped arguments at a static level.
-template <int N, class Tag, class Size>
-struct static_batch_scope {
-  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
-  Size n;
-  constexpr Size size() const { return n; }
-  template <class V>
-  constexpr auto map(V const& v) const {
-    interpreter in{};
-    in.n = n;
-    return seen<interpreter, V>{v, in, {}};
-  }
-  template <class Body>
-  constexpr auto run(Body const& body) const {
-    return body();
-  }
-  template <class Y>
-  static constexpr auto mapped(Y const&) {
-    check_exit<N, Y>();
-    return std::bool_constant<at_level<Y, N>>{};
-  }
-  template <class Y>
-  static constexpr auto unmapped(Y const& y) {
-    return y.value;
-  }
-};
-template <class F, class Size, class... X>
-constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
-  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
-  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
-}
-
-template <auto D, class Scope, class T>
-constexpr auto map_tree(Scope const& scope, T const& t) {
-  if constexpr (is_none<decltype(D)>) return t;
-  else
-    return tree_map(
-        [&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
-}
-template <auto D, class Scope, class Y>
-constexpr auto collect(Scope const& scope, Y const& y) {
-  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
-  if constexpr (is_none<decltype(D)>) {
-    auto const mapped = scope.mapped(y);
-    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
-      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
-    } else {
-      static_assert(!decltype(mapped)::value,
-                    "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
-    }
-    return y;
-  } else {
-    auto const front = choose(
-        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
-        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
-    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
-  }
-}
-/// One dimension serves all results, else there is one for each.
-template <std::size_t Dims, class Y>
-consteval bool counts_results() {
-  if constexpr (Dims == 1) {
-    return true;
-  } else if constexpr (tuple_node<Y>) {
-    static_assert(same_number<Dims, std::tuple_size_v<Y>>,
-                  "varve: vmap: out_dims must have one entry, or one per result");
-    return Dims == std::tuple_size_v<Y>;
-  } else {
-    static_assert(same_number<Dims, 1>, "varve: vmap: out_dims must have one entry, since there is one result");
-    return false;
-  }
-}
-template <auto... D, class Scope, class Y>
-constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (!counts_results<sizeof...(D), Y>()) {
-    return none; // nothing more is instantiated after the message
-  } else if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
-    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
-  } else if constexpr (is_tree_node<Y>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...);
-    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
-  } else {
-    return collect<dim_at<0, D...>()>(scope, y);
-  }
-}
-} // namespace detail
-
-/// The function object of `vmap`.
-template <class F, class In, class Out, random_policy R = random_policy::error>
-struct vmap_function;
-template <class F, auto... In, auto... Out, random_policy R>
-struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
-  [[no_unique_address]] F f;
-
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
-    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
-    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
-    else return none;
-  }
-
-private:
-  template <std::size_t... K, class... X>
-  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
-    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
-    using S = decltype(sizes);
-    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
-    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>,
-                  "varve: vmap: the mapped dimensions of the arguments have different sizes");
-    if constexpr (detail::sizes_agree<S>) {
-      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
-      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return detail::call_with(f, in); });
-      return detail::collect_tree<Out...>(scope, y);
-    } else {
-      return none; // nothing more is instantiated after the message
-    }
-  }
-};
-
-/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop
-/// over slices. Errors: unequal mapped sizes, a result that is mapped although out_dims says none. TR-1..4. Random
-/// operators on tensors inside are refused unless `randomness` says what they do.
-template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
-}
-template <class F, auto... In, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
-}
-template <class F, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
-}
-template <random_policy R = random_policy::error, class F>
-constexpr auto vmap(F f, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
-}
 
 } // namespace varve
 
@@ -39382,6 +42058,19 @@ constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of
   else
     for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
+/// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
+/// indices of the part are in range.
+template <auto Row, class R>
+constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
+                                strided<R const> const& x, strided<std::int64_t const> const& index) {
+  for_each_row(
+      index.sizes,
+      [&](index_t n, auto to, auto from, auto at) {
+        detail::for_checked_indices(op, n, at, size,
+                                    [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
+      },
+      out, x, index);
+}
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
 constexpr index_t size_along(strided<T> const& x, int axis) {
@@ -39417,14 +42106,7 @@ struct rules<gather_t> {
                                 strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
     index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
-    for_each_row(
-        index.sizes,
-        [&](index_t n, auto to, auto from, auto at) {
-          detail::for_checked_indices("gather", n, at, size, [=](index_t i, index_t m) {
-            detail::gather_row<R>(m, to.from(i), from.from(i), at.from(i), step);
-          });
-        },
-        out, detail::without_axis(x, a), index);
+    detail::for_indexed_rows<detail::gather_row<R>>("gather", size, step, out, detail::without_axis(x, a), index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
@@ -39436,9 +42118,27 @@ struct rules<gather_t> {
                             value auto const& index) {
     return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
+  /// A row that is one for all lanes is read by all their indices at once, so that its cotangent is one row, too.
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
-    return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+    auto const by_lane = [&](auto const&...) {
+      return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+    };
+    auto const at_once = [&](auto const& row, auto const& at) {
+      auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(at));
+      return reshape(bind<gather_t>(ints<0>{})(row, reshape(at, all)), shape_of(at));
+    };
+    return choose(is_one_row(x), at_once, by_lane, x.value, index.value);
+  }
+
+private:
+  template <class V, class F>
+  static constexpr auto is_one_row(operand<V, F> const& x) {
+    auto const is_row = [](dims const& s) { return dims{s.n == 1}; };
+    if constexpr (std::is_same_v<F, std::true_type>) return std::false_type{};
+    else if constexpr (std::is_same_v<F, std::false_type>)
+      return same_fact(on_dims(is_row, shape_of(x.value)), ints<1>{});
+    else return !x.batched && rank_of(x.value) == 1;
   }
 };
 
@@ -39467,14 +42167,8 @@ struct rules<scatter_add_t> {
     int const a = static_cast<int>(at[0][0]);
     detail::assign(out, x);
     index_t const size = detail::size_along(x, a), step = detail::step_along(out, a);
-    for_each_row(
-        index.sizes,
-        [&](index_t n, auto to, auto at, auto from) {
-          detail::for_checked_indices("scatter_add", n, at, size, [=](index_t i, index_t m) {
-            detail::scatter_row<R>(m, to.from(i), from.from(i), at.from(i), step);
-          });
-        },
-        detail::without_axis(out, a), index, source);
+    detail::for_indexed_rows<detail::scatter_row<R>>("scatter_add", size, step, detail::without_axis(out, a), source,
+                                                     index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
@@ -39552,7 +42246,11 @@ constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) c
         return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
                                   shape_of(index));
       },
-      [&](auto const& v) { return detail::nothing_of(v, shape_of(index)); });
+      [&](auto const& v) {
+        auto const none = detail::nothing_of(v, shape_of(index));
+        if constexpr (is_seen<I>) return where(eq(index, index), none, none); // seen as what is chosen by the index is
+        else return none;
+      });
 }
 template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
@@ -39585,18 +42283,56 @@ struct approximate {
   static constexpr ints<1> tanh{};
 };
 
+namespace detail {
+template <class A>
+struct gelu_formula {
+  static constexpr auto op_name = "gelu";
+  static constexpr int arity = 1;
+  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, neg_t, exp_t, erf_t, tanh_t>(); }
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return of(x, A{});
+  }
+  template <value X, class B>
+  static constexpr auto of(X const& x, B const& approximation) {
+    return choose(
+        same_fact(as_fact(approximation), approximate::tanh),
+        [](auto const& v) {
+          return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1));
+        },                                                                                             // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+};
+struct silu_formula {
+  static constexpr auto op_name = "silu";
+  static constexpr int arity = 1;
+  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, sigmoid_t>(); }
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return mul(x, sigmoid(x));
+  }
+};
+struct softplus_formula {
+  static constexpr auto op_name = "softplus";
+  static constexpr int arity = 3;
+  static bool is_built_in() { return are_built_in<mul_t, div_t, gt_t, where_t, log1p_exp_t, sigmoid_t>(); }
+  template <value X, value B, value T>
+  constexpr auto operator()(X const& x, B const& beta, T const& threshold) const {
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+};
+} // namespace detail
+
 /// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
 inline constexpr struct gelu_t : composite_operator<gelu_t> {
   static constexpr auto op_name = "gelu";
   template <value X, class A = ints<0>>
   static constexpr auto body(X const& x, A const& approximation = {}) {
     detail::needs_floating<gelu_t>(x);
-    return choose(
-        same_fact(detail::as_fact(approximation), approximate::tanh),
-        [](auto const& v) {
-          return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1));
-        },                                                                                             // sqrt(2/pi)
-        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+    if constexpr (detail::is_one_tensor<X> && is_ints<A>)
+      if (X y = detail::whole_function<detail::gelu_formula<A>>::call(x); y.defined()) return y;
+    return detail::gelu_formula<A>::of(x, approximation);
   }
 } gelu{};
 
@@ -39606,7 +42342,9 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
   template <value X>
   static constexpr auto body(X const& x) {
     detail::needs_floating<silu_t>(x);
-    return mul(x, sigmoid(x));
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_function<detail::silu_formula>::call(x); y.defined()) return y;
+    return detail::silu_formula{}(x);
   }
 } silu{};
 
@@ -39627,43 +42365,53 @@ inline constexpr struct softplus_t : composite_operator<softplus_t> {
   template <value X, number B = int, number T = int>
   static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
     detail::needs_floating<softplus_t>(x);
-    auto const scaled = mul(x, beta);
-    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_function<detail::softplus_formula>::call(x, beta, threshold); y.defined()) return y;
+    return detail::softplus_formula{}(x, beta, threshold);
   }
 } softplus{};
 
 } // namespace varve
 
-// ---- varve/op/reciprocal.hpp
+// ---- varve/op/index.hpp
 namespace varve {
 
-/// 1 / x, correctly rounded; integers become floating.
-template <>
-struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
-};
+namespace detail {
+template <int K>
+inline constexpr auto size_at = [](dims const& s) { return dims{s[K]}; };
+/// Where element [i0, i1, ...] lies in the row of all elements of `x`; -1 if an index but the first is out of range,
+/// which `gather` does not see.
+template <int K, value X, class At>
+constexpr auto place_in_row(X const&, At const& at) {
+  return at;
+}
+template <int K, value X, class At, class I, class... Rest>
+constexpr auto place_in_row(X const& x, At const& at, I const& i, Rest const&... rest) {
+  index_t const n = to_dims(shape_of(x))[K];
+  auto const from_front = where(lt(i, 0), add(i, n), i);
+  auto const place = add(mul(at, n), from_front);
+  auto const below_end = where(ge(from_front, n), -1, place);
+  return place_in_row<K + 1>(x, where(lt(from_front, 0), -1, below_end), rest...);
+}
+} // namespace detail
 
-/// 1 / sqrt(x); infinite at 0, NaN below.
-template <>
-struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
-};
-
-/// x * x; bool becomes int64, as powers do.
-inline constexpr struct square_t : composite_operator<square_t> {
-  static constexpr auto op_name = "square";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    auto const product = [](auto const& v) { return mul(v, v); };
-    return choose(
-        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product,
-        x);
+/// `index(x, i, j, ...)`: the element `x[i, j, ...]`, for as many indices as x has dimensions. The indices are int64
+/// values that broadcast, whose shape is that of the result, or plain numbers; negative ones count from the end. Under
+/// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
+/// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
+inline constexpr struct element_at_t : composite_operator<element_at_t> {
+  static constexpr auto op_name = "index";
+  template <value X, value I, value... J>
+  static constexpr auto body(X const& x, I const& i, J const&... j) {
+    if (rank_of(x) != 1 + static_cast<int>(sizeof...(J)))
+      refuse::argument_is_invalid("index", "there must be one index for each dimension");
+    auto const row = reshape(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x)));
+    auto const place = detail::place_in_row<1>(x, where(lt(i, 0), add(i, index_t(to_dims(shape_of(x))[0])), i), j...);
+    auto const at = reshape(place, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(place)));
+    return detail::reshape_to(gather(row, ints<0>{}, to(at, ints<static_cast<index_t>(dtype::int64)>{})),
+                              shape_of(place));
   }
-} square{};
+} index{};
 
 } // namespace varve
 
@@ -39682,6 +42430,109 @@ inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normal
   if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
   return axes;
 };
+
+/// `layer_norm` of tensors as a whole call: of x, eps (a number), and a weight and a bias where there are such.
+template <bool Weight, bool Bias>
+struct whole_layer_norm {
+  static constexpr int arity = 2 + Weight + Bias;
+  static bool is_built_in() {
+    return are_built_in<sum_t, div_t, sub_t, mul_t, add_t, detach_t, rsqrt_t, expand_t, reshape_t>();
+  }
+  static index_t row(attributes const& at) {
+    index_t n = 1;
+    for (extent s : at[0]) n *= s.number();
+    return n;
+  }
+  /// Puts the operands of a kernel in order: x, w or null, b or null, eps.
+  template <class T>
+  struct operands {
+    tensor weight, bias;
+    T const *w = nullptr, *b = nullptr;
+    T eps;
+    template <class At>
+    explicit operands(At const& at) : eps(static_cast<T>(at(1).template item<double>())) {
+      if constexpr (Weight) weight = contiguous_or_copy(at(2)), w = floats_of<T>(weight);
+      if constexpr (Bias) bias = contiguous_or_copy(at(2 + Weight)), b = floats_of<T>(bias);
+    }
+  };
+  static tensor value(attributes const& at, tensor const* const* x) {
+    index_t const n = row(at);
+    tensor const in = contiguous_or_copy(*x[0]);
+    tensor y = tensor::empty(in.sizes(), in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
+      kernel::layer_norm_rows(numel(in.sizes()).number() / n, n, floats_of<T>(in), o.w, o.b, o.eps,
+                              static_cast<T*>(y.raw()));
+    });
+    return y;
+  }
+  /// The gradients of x and of the weight where nothing watches.
+  static tensor pull_at_once(int i, index_t n, tensor const& g, boxed_args const& x) {
+    tensor const cotangent = contiguous_or_copy(g), in = contiguous_or_copy(x[0]);
+    tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      T const eps = static_cast<T>(x[1].template item<double>());
+      index_t const rows = numel(in.sizes()).number() / n;
+      T* const to = static_cast<T*>(r.raw());
+      if (i != 0)
+        return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
+      tensor weight;
+      if constexpr (Weight) weight = contiguous_or_copy(x[2]);
+      kernel::layer_norm_backward_rows(rows, n, floats_of<T>(cotangent), floats_of<T>(in),
+                                       Weight ? floats_of<T>(weight) : nullptr, eps, to);
+    });
+    return r;
+  }
+  /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
+  template <class T>
+  static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
+    if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
+    T const &x = all[0], &eps = all[1];
+    dims const axes = normalized_axes(x.sizes(), sizes);
+    auto const d = sub(x, mean(x, axes, keepdim));
+    auto const scale = rsqrt(add(mean(square(d), axes, keepdim), eps));
+    auto const y = mul(d, scale);
+    if (i == 2) return sum_to_size(mul(g, y), sizes);
+    T weighted = g;
+    if constexpr (Weight) weighted = mul(g, static_cast<T const&>(all[2]));
+    auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));
+    return mul(scale, sub(weighted, across));
+  }
+  static tensor pullback(int i, attributes const& at, tensor const& g, tensor const&, boxed_args const& x) {
+    auto const body = [&] { return pull<dependent<tensor, std::bool_constant<Weight>>>(i, at[0], g, x); };
+    if (i == 2 + Weight || !is_built_in() || !are_alike(g, x[0])) return body();
+    auto const kernel = [&] { return pull_at_once(i, row(at), g, x); };
+    tensor const* const all[] = {&g, &x[0], &x[Weight && i == 0 ? 2 : 0]};
+    return whole_gradient(all, 3, kernel, body);
+  }
+  /// x is read for both gradients, the weight for that of x.
+  static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
+  static constexpr op_table table =
+      whole_table("layer_norm", arity,
+                  {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
+                    Weight ? of_x : std::uint16_t{0}, 0}},
+                  &pullback);
+  /// Undefined when the body must run.
+  template <class... P>
+  static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
+    index_t n = 1;
+    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.number();
+    if (!has_rows(x, n) || !is_built_in()) return {};
+    for (tensor const* p : {&x, &parameters...})
+      if (!p->defined() || p->dtype() != x.dtype() || p->is_number() || (p != &x && !(p->sizes() == sizes))) return {};
+    tensor const number = tensor::from_number(eps);
+    tensor const* const all[] = {&x, &number, &parameters...};
+    return whole_call(table, attributes(sizes), all, arity, &value);
+  }
+};
+template <class W, class B>
+tensor layer_norm_at_once(tensor const& x, dims const& sizes, double eps, W const& weight, B const& bias) {
+  using whole = whole_layer_norm<!is_none<W>, !is_none<B>>;
+  if constexpr (is_none<W> && is_none<B>) return whole::call(x, sizes, eps);
+  else if constexpr (is_none<B>) return whole::call(x, sizes, eps, weight);
+  else if constexpr (is_none<W>) return whole::call(x, sizes, eps, bias);
+  else return whole::call(x, sizes, eps, weight, bias);
+}
 } // namespace detail
 
 /// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard
@@ -39697,6 +42548,11 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
   static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {},
                              double eps = 1e-5) {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
+    if constexpr (detail::is_one_tensor<X> && (is_none<W> || detail::is_one_tensor<W>) &&
+                  (is_none<B> || detail::is_one_tensor<B>))
+      if (X y = detail::layer_norm_at_once(x, to_dims(detail::as_fact(normalized_shape)), eps, weight, bias);
+          y.defined())
+        return y;
     auto const m = mean(x, axes, keepdim);
     auto const fixed = detach(m);
     auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
@@ -39709,184 +42565,6 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
     else return add(scaled, bias);
   }
 } layer_norm{};
-
-} // namespace varve
-
-// ---- varve/op/matmul.hpp
-namespace varve {
-
-/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
-/// when ta, b [.., n, k] when tb.
-template <>
-struct rules<mm_t> : rule::bilinear {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
-  static constexpr int least_attributes = 0;
-  static constexpr attributes checked(attributes const& at, meta const*) {
-    if (at.count == 0) return attributes(dims{0, 0});
-    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
-    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    dims const &a = in[0].sizes, &b = in[1].sizes;
-    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
-    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
-        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
-      refuse::shapes_do_not_match("matmul", a, b);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
-    dims s = a.sub(0, a.n - 2);
-    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
-    return {in[0].type, s};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
-    int const r = out.sizes.n;
-    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
-    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
-    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
-    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
-    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) {
-        index_t const at_d = i[d].number();
-        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
-      }
-      for (index_t x = 0; x < m; ++x)
-        for (index_t y = 0; y < n; ++y) {
-          R acc{};
-          for (index_t z = 0; z < k; ++z) {
-            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
-            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
-            else acc = static_cast<R>(acc + p * q);
-          }
-          out.data[oc + x * cm + y * cn] = acc;
-        }
-    });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& a, T const& b) {
-    meta const in[] = {meta_of(a), meta_of(b)};
-    meta const m = shape(at, in, 2);
-    T c = tensor::empty(m.sizes, m.type);
-    int const r = m.sizes.n;
-    auto matrix = [r](T const& t, bool transposed, index_t offset) {
-      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
-      index_t const* const step = t.strides().numbers();
-      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
-    };
-    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d)
-        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
-            oc += i[d].number() * c.strides()[d].number();
-      bool const ta = at[0][0].number() != 0;
-      auto const x = matrix(a, ta, oa);
-      auto const y = matrix(b, at[0][1].number() != 0, ob);
-      index_t const* const size = m.sizes.numbers();
-      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
-                       {y.data, y.row, y.col}, matrix(c, false, oc));
-    });
-    return c;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
-                            value auto const& b) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[0]}; }, f),
-        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
-        [&](auto const& u, auto const& v) {
-          return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f));
-        },
-        g, b);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a,
-                            value auto const&) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[1]}; }, f),
-        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
-        [&](auto const& u, auto const& v) {
-          return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f));
-        },
-        g, a);
-  }
-  template <class Op, class N, class A, class B>
-  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
-    return op(materialize(a, n), materialize(b, n));
-  }
-
-private:
-  template <class Flag, class F, class G, class... V>
-  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
-    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
-    else return choose(flag[0] != 0, f, g, v...);
-  }
-};
-
-template <value A, value B, class... F>
-constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
-  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
-  else return bind<mm_t>(flags...)(a, b);
-}
-
-namespace detail {
-inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
-inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
-inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
-  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
-  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
-};
-inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
-  dims s = c;
-  if (b.n == 1) s.erase(s.n - 1);
-  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
-  return s;
-};
-inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
-  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
-  return dims{1};
-};
-} // namespace detail
-
-/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
-/// reshapes and `mm`.
-inline constexpr struct matmul_t : composite_operator<matmul_t> {
-  static constexpr auto op_name = "matmul";
-  static constexpr bool keeps_dtype_of_out = true;
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto const sa = shape_of(a);
-    auto const sb = shape_of(b);
-    auto const fits = on_dims(detail::check_matmul, sa, sb);
-    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
-      return a; // refused: nothing more is instantiated
-    } else {
-      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
-      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
-      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
-      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
-      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
-      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
-    }
-  }
-} matmul{};
-
-/// Sum of products of two vectors of equal length.
-inline constexpr struct dot_t : composite_operator<dot_t> {
-  static constexpr auto op_name = "dot";
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto check = [](dims const& x, dims const& y) {
-      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
-      return dims{};
-    };
-    (void)on_dims(check, shape_of(a), shape_of(b));
-    return sum(mul(a, b));
-  }
-} dot{};
 
 } // namespace varve
 
@@ -39929,6 +42607,103 @@ struct rules<minimum_t> : detail::selecting {
   static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
   static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };
+
+} // namespace varve
+
+// ---- varve/op/nonzero.hpp
+namespace varve {
+
+/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
+/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
+/// each lane for itself.
+inline constexpr struct nonzero_static_t {
+  static constexpr auto op_name = "nonzero_static";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& size) const {
+    if constexpr (std::is_same_v<N, extent>) return bind<nonzero_static_t>(dims{size}, ints<0>{})(x);
+    else return bind<nonzero_static_t>(detail::as_fact(size), ints<0>{})(x);
+  }
+} nonzero_static{};
+
+template <>
+struct rules<nonzero_static_t> {
+  static constexpr auto schema = "(Tensor self, *, SymInt size, int lanes=0) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || at[1].n != 1 || at[1][0] < 0 || at[1][0] > in[0].sizes.n)
+      refuse::argument_is_invalid("nonzero_static", "the number of places is one number");
+    return detail::require_sizes("nonzero_static", at[0]), at;
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const lanes = static_cast<int>(at[1][0]);
+    dims s;
+    for (int k = 0; k < lanes; ++k) s.push_back(in[0].sizes[k]);
+    s.push_back(at[0][0]);
+    s.push_back(in[0].sizes.n - lanes);
+    return {dtype::int64, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    int const lanes = static_cast<int>(at[1][0]), rank = x.sizes.n - lanes;
+    index_t const size = at[0][0];
+    index_t count = 1, each = 1;
+    for (int k = 0; k < x.sizes.n; ++k) (k < lanes ? count : each) *= index_t(x.sizes[k]);
+    dims at_element = x.sizes;
+    for (int k = 0; k < at_element.n; ++k) at_element[k] = 0;
+    R* to = out.data;
+    T const* from = x.data;
+    for (index_t lane = 0; lane < count; ++lane) {
+      index_t found = 0;
+      for (index_t i = 0; i < each; ++i) {
+        if (*from != T(0) && found < size) {
+          for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
+          ++found;
+        }
+        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
+          from += index_t(x.strides[k]);
+          if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
+            at_element[k] = next;
+            break;
+          }
+          from -= index_t(x.strides[k]) * index_t(x.sizes[k]);
+          at_element[k] = 0;
+        }
+      }
+      for (; found < size; ++found)
+        for (int k = 0; k < rank; ++k) *to++ = R(-1);
+    }
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<nonzero_static_t>(op.a, on_dims([](dims const& l) { return dims{l[0] + 1}; }, op.b))(o.value);
+  }
+};
+
+/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
+/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T nonzero(T const& x) {
+  extent const n = item(sum(to(ne(x, 0), dtype::int64)));
+  check_is_size(n);
+  return nonzero_static(x, n);
+}
+/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
+/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T masked_select(T const& x, T const& mask) {
+  if (mask.dtype() != dtype::bool_)
+    refuse::dtype_is_not_supported("masked_select (a bool mask expected):", name(mask.dtype()));
+  dims const all = broadcast(x.sizes(), mask.sizes());
+  dims const row{numel(all)};
+  T const places = nonzero(T(reshape(expand(mask, all), row)));
+  return gather(reshape(expand(x, all), row), 0, reshape(places, dims{places.sizes()[0]}));
+}
 
 } // namespace varve
 
@@ -40173,78 +42948,6 @@ struct rules<pow_t> : rule::pointwise<2> {
     return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
   }
 };
-
-} // namespace varve
-
-// ---- varve/op/softmax.hpp
-namespace varve {
-
-namespace detail {
-/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials
-/// safe.
-template <class X, class A>
-constexpr auto safe_maximum(X const& x, A const& axes) {
-  auto const m = amax(detach(x), axes, keepdim);
-  return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
-}
-/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
-template <class X, class F, class G>
-constexpr auto unless_empty(X const& x, F const& f, G const& g) {
-  return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
-}
-} // namespace detail
-
-/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only. Of integers and truth
-/// values it is that of the default dtype.
-inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
-  static constexpr auto op_name = "logsumexp";
-  template <value X, class A, class K = ints<0>>
-  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
-    auto const shifted = [&](auto const& v) {
-      auto const m = detail::safe_maximum(v, axes);
-      auto const s = sum(exp(sub(v, m)), axes, keep);
-      return add(log(s), detail::reshape_to(m, shape_of(s)));
-    };
-    auto const of_floating = [&](auto const& v) {
-      return detail::unless_empty(v, shifted, [&](auto const& e) { return log(sum(exp(e), axes, keep)); });
-    };
-    // Integers are converted first, as in PyTorch: a difference of them would wrap around.
-    auto const of_integers = [&](auto const& v) {
-      return of_floating(to(v, ints<static_cast<index_t>(default_dtype)>{}));
-    };
-    return choose(detail::is_floating_fact(x), of_floating, of_integers, x);
-  }
-} logsumexp{};
-
-/// exp(x) / sum(exp(x)) along one axis. Integers are refused.
-inline constexpr struct softmax_t : composite_operator<softmax_t> {
-  static constexpr auto op_name = "softmax";
-  static constexpr bool keeps_dtype_of_out = true;
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    detail::needs_floating<softmax_t>(x);
-    auto const shifted = [&](auto const& v) {
-      auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
-      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
-    };
-    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
-  }
-} softmax{};
-
-/// Logarithm of `softmax`, without overflow or loss. Integers are refused.
-inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
-  static constexpr auto op_name = "log_softmax";
-  static constexpr bool keeps_dtype_of_out = true;
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    detail::needs_floating<log_softmax_t>(x);
-    auto const shifted = [&](auto const& v) {
-      auto const z = sub(v, amax(detach(v), axis, keepdim));
-      return sub(z, log(sum(exp(z), axis, keepdim)));
-    };
-    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
-  }
-} log_softmax{};
 
 } // namespace varve
 
@@ -40801,12 +43504,12 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
-/// One pass per element of x. TR-19.
-template <class F>
+/// One pass per element of x. `jacfwd(f, randomness::same)` says what random operators do, as for `vmap`. TR-19.
+template <class F, random_policy R = random_policy::error>
 struct jacfwd_function {
   [[no_unique_address]] F f;
-  template <class X, class... R>
-  constexpr auto operator()(X const& x, R const&... rest) const {
+  template <class X, class... Rest>
+  constexpr auto operator()(X const& x, Rest const&... rest) const {
     auto const column = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
@@ -40816,14 +43519,15 @@ struct jacfwd_function {
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
-      auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+      auto const columns =
+          vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>, randomness_t<R>{})(detail::basis(x));
       return detail::as_columns(columns, x);
     }
   }
 };
-template <class F>
-constexpr auto jacfwd(F f) {
-  return jacfwd_function<F>{f};
+template <random_policy R = random_policy::error, class F>
+constexpr auto jacfwd(F f, randomness_t<R> = {}) {
+  return jacfwd_function<F, R>{f};
 }
 
 /// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.
@@ -40973,12 +43677,25 @@ auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, chunk_size c, randomness_t<
   return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>(static_cast<F&&>(f), c.n);
 }
 
-/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time.
+namespace detail {
+/// `f` of one row after the other, stacked.
+template <class F, class B>
+auto row_by_row(F const& f, B const& basis) {
+  std::vector<std::remove_cvref_t<decltype(f(basis))>> rows;
+  for (index_t k = 0, n = basis.sizes()[0]; k < n; ++k) rows.push_back(f(select(basis, 0, k)));
+  return stack(rows);
+}
+} // namespace detail
+
+/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time; with k = 1 it is called for each,
+/// without `vmap`, so that backward may do what that refuses (TR-18).
 template <class F>
 auto jacrev(F f, chunk_size c) {
   return [f, c](auto const& x, auto const&... rest) {
     auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
-    auto const rows = vmap([&](auto const& e) { return std::get<0>(run.second(e)); }, c)(detail::basis(run.first));
+    auto const row = [&](auto const& e) { return std::get<0>(run.second(e)); };
+    auto const basis = detail::basis(run.first);
+    auto const rows = c.n == 1 && basis.sizes()[0] > 0 ? detail::row_by_row(row, basis) : vmap(row, c)(basis);
     return detail::reshape_to(rows, detail::concat(run.first.sizes(), x.sizes()));
   };
 }
@@ -41053,8 +43770,8 @@ private:
 };
 
 /// Calls `m(x...)` with other tensors in place of its parameters, which are back afterwards, exceptions included
-/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, or one that there is
-/// none of, is `value_error`; with `strict` so is a parameter that no dict names.
+/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, one that there is none
+/// of, or two values for what is tied is `value_error`; with `strict` so is a parameter that no dict names.
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
@@ -41076,6 +43793,8 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
         if (s.first == name) at = s.second;
       if (!at) refuse("there is no parameter " + name);
       tensor const original = *at;
+      for (auto const& w : wanted)
+        if (w.at == at && !w.value.is(value)) refuse(name + " is tied to a parameter that is given another value");
       for (auto const& s : slots)
         if (s.second == at || (tie_weights && s.second->is(original))) wanted.push_back({s.second, value});
     }
@@ -41146,13 +43865,13 @@ namespace detail {
 constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
 template <int Count, int... A>
 constexpr bool argnums_are_valid() {
-  int const n[] = {wrap_argnum(A, Count)...};
-  for (int i = 0; i < static_cast<int>(sizeof...(A)); ++i) {
+  int const n[] = {Count, wrap_argnum(A, Count)...};
+  for (int i = 1; i <= static_cast<int>(sizeof...(A)); ++i) {
     if (n[i] < 0 || n[i] >= Count) return false;
-    for (int j = 0; j < i; ++j)
+    for (int j = 1; j < i; ++j)
       if (n[i] == n[j]) return false;
   }
-  return true;
+  return sizeof...(A) > 0;
 }
 } // namespace detail
 
@@ -41165,7 +43884,7 @@ struct grad_function {
   constexpr auto operator()(X const&... x) const {
     constexpr int count = sizeof...(X);
     static_assert(detail::argnums_are_valid<count, A...>(),
-                  "varve: grad: argnums must be distinct and name existing arguments");
+                  "varve: grad: argnums must be distinct and name existing arguments, one at least");
     if constexpr (differentiates<std::tuple<X...>>()) {
       auto scope = reverse_scope<F, X...>(f, x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
