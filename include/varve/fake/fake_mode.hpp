@@ -126,6 +126,8 @@ public:
   /// A number in a fake tensor of integers, as a symbol that only data tell (FK-7): the same one until somebody writes
   /// into the tensor (FK-8). `data_dependent_error` without a shape environment; a constant is its number.
   extent item(tensor const& t);
+  /// ... its symbol, until the next is asked for; null for constants, and where there are none.
+  extent const* symbol_in(tensor const& t);
   /// Where its sizes are symbols of; null without.
   shape_environment* environment() const { return state_->options.environment; }
   /// For how many tensors a fake is remembered: those that somebody else still holds.

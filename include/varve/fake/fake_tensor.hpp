@@ -35,7 +35,7 @@ struct fake_memory final : subclass_object {
   int inner_count() const override { return 0; }
   tensor const& inner(int) const override { return value; }
   tensor constant(tensor const& t) const override;
-  extent read_number(tensor const& t) const override;
+  extent const* symbol_of(tensor const& t) const override;
   tensor in_its_mode(tensor (*make)(void const*), void const* f) const override;
   tensor rebuilt(tensor const*) const override;
 

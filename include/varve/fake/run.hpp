@@ -25,7 +25,7 @@ inline tensor fake_memory::constant(tensor const& t) const {
   throw data_dependent_error("varve: item: the number in a fake tensor is not known: the program depends on data; use "
                              "where or cond, or pass it as a plain number");
 }
-inline extent fake_memory::read_number(tensor const& t) const { return fake_mode(of).item(t); }
+inline extent const* fake_memory::symbol_of(tensor const& t) const { return fake_mode(of).symbol_in(t); }
 inline tensor fake_memory::in_its_mode(tensor (*make)(void const*), void const* f) const {
   fake_mode mode(of);
   fake_mode_guard const on(mode);
@@ -189,14 +189,16 @@ inline tensor fake_mode_guard::lifted(tensor const& t) {
   return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= few ? t : tensor());
 }
 
-inline extent fake_mode::item(tensor const& t) {
-  if (!is_fake(t)) return t.template item<index_t>();
-  if (tensor const v = constant_of(t); v.defined()) return v.item<index_t>();
-  if (!environment() || is_floating(t.dtype()) || !detail::has_one_element(t.sizes()))
-    return t.item<index_t>(); // refused
+inline extent const* fake_mode::symbol_in(tensor const& t) {
+  if (constant_of(t).defined() || !environment() || is_floating(t.dtype()) || !detail::has_one_element(t.sizes()))
+    return nullptr;
   for (auto const& known : state_->items)
-    if (known.of.is(t) && known.version == t.version()) return known.number;
+    if (known.of.is(t) && known.version == t.version()) return &known.number;
   state_->items.push_back({t, t.version(), environment()->unbacked(false)});
-  return state_->items.back().number;
+  return &state_->items.back().number;
+}
+inline extent fake_mode::item(tensor const& t) {
+  extent const* const symbol = is_fake(t) ? symbol_in(t) : nullptr;
+  return symbol ? *symbol : extent(t.template item<index_t>()); // refused, where nobody knows
 }
 } // namespace varve

@@ -33,9 +33,9 @@ struct functional_object final : subclass_object, functional_alias<T> {
     T const y = const_cast<functional_object*>(this)->current();
     return y.object() ? y.object()->constant(y) : y;
   }
-  extent read_number(tensor const&) const override {
+  extent const* symbol_of(tensor const&) const override {
     T const y = const_cast<functional_object*>(this)->current();
-    return y.object() ? y.object()->read_number(y) : extent(y.template item<index_t>());
+    return y.object() ? y.object()->symbol_of(y) : nullptr;
   }
   tensor in_its_mode(tensor (*make)(void const*), void const* f) const override {
     return now.object() ? now.object()->in_its_mode(make, f) : make(f);

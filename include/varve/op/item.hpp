@@ -50,7 +50,8 @@ VARVE_COLD inline extent number_in(tensor const& t) {
     if (is_traced(t.layer()) && !inside.is_wrapped() && !inside.object()) refuse_traced_number();
     return number_in(inside);
   }
-  return t.object() ? t.object()->read_number(t) : extent(t.item<index_t>());
+  extent const* const symbol = t.object() ? t.object()->symbol_of(t) : nullptr;
+  return symbol ? *symbol : extent(t.item<index_t>());
 }
 } // namespace detail
 

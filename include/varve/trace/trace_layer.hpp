@@ -561,7 +561,10 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
   tensor const y = run(op, inner);
   attributes at = *op.at;
   if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
-    if (extent const n = y.object()->read_number(y); !n.is_number()) at = attributes(dims{n}), told(n, ids[0]);
+    if (extent const* const n = y.object()->symbol_of(y)) {
+      at = attributes(dims{*n});
+      told(at[0][0], ids[0]);
+    }
   int const node =
       builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);

@@ -53,8 +53,8 @@ public:
   /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
   /// (`transform_error`).
   virtual tensor constant(tensor const& of) const;
-  /// ... and what `item(of)` gives: a number, or the symbol for one (FK-7).
-  virtual extent read_number(tensor const& of) const;
+  /// ... and a symbol that stands for it, for `item(of)` (FK-7); null if the number is that of `constant`.
+  virtual extent const* symbol_of(tensor const&) const { return nullptr; }
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.

@@ -229,7 +229,6 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 #if VARVE_DEFINES
 namespace varve {
 VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
-VARVE_LIBRARY extent subclass_object::read_number(tensor const& of) const { return of.item<index_t>(); }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
 namespace varve::detail {
