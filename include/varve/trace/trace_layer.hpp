@@ -9,9 +9,6 @@
 #include <varve/op/item.hpp>
 #include <varve/op/randn.hpp>
 
-#include <algorithm>
-#include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace varve {
@@ -201,8 +198,8 @@ struct trace_layer : layer {
   /// Runs operators that are part of the program, for rules of higher-order operators.
   template <class Body>
   auto within(Body const& body) {
-    std::optional<detail::reentered> on;
-    if (is_mode()) on.emplace(stack(), *this);
+    if (!is_mode()) return body();
+    detail::reentered const on(stack(), *this);
     return body();
   }
 
@@ -211,17 +208,20 @@ struct trace_layer : layer {
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
-    std::optional<emptied> alone;
-    if (is_mode()) alone.emplace(stack()); // a trace inside of one is none of that (MX-8)
-    pushed const on(stack(), *this);
-    boxed_args const y = body();
-    boxed_args values;
-    for (auto const& t : y) {
-      builder.result(node_of(t));
-      values.push_back(real(t));
-    }
-    require_kept();
-    return values;
+    auto const trace = [&] {
+      pushed const on(stack(), *this);
+      boxed_args const y = body();
+      boxed_args values;
+      for (auto const& t : y) {
+        builder.result(node_of(t));
+        values.push_back(real(t));
+      }
+      require_kept();
+      return values;
+    };
+    if (!is_mode()) return trace();
+    emptied const alone(stack()); // a trace inside of one is none of that (MX-8)
+    return trace();
   }
 
   /// Indices in `captures` of the inputs behind the arguments, in their order.
@@ -249,8 +249,11 @@ private:
     tensor value;
     int node;
   };
-  std::unordered_map<storage const*, std::vector<known_value>> known_;
-  std::size_t known_count_ = 0, sweep_at_ = 64;
+  std::vector<std::vector<known_value>> known_{64}; // a power of two, by a hash of their memory
+  std::size_t known_count_ = 0;
+  std::size_t place_of(tensor const& t) const {
+    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (known_.size() - 1);
+  }
   void remember(tensor const& v, int node);
   void sweep();
   /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
@@ -424,45 +427,54 @@ VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
 }
 VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
-  if (auto const at = known_.find(t.id()->store); at != known_.end())
-    for (known_value const& k : at->second)
-      if (k.value.is(t)) return k.node;
+  for (known_value const& k : known_[place_of(t)])
+    if (k.value.is(t)) return k.node;
   for (int k = 0; k < found_.size(); ++k)
     if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   return -1;
 }
 VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
-  auto const at = known_.find(t.id()->store);
-  if (at == known_.end()) return -1;
-  for (known_value const& k : at->second)
+  std::vector<known_value> const& there = known_[place_of(t)];
+  for (known_value const& k : there)
     if (k.value.is(t)) return k.node;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
   auto const lies_alike = [](layout const& a, layout const& b) {
     return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
   };
-  for (known_value const& k : at->second)
-    if (k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) return k.node;
+  for (known_value const& k : there)
+    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+      return k.node;
   return -1;
 }
 VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
-  if (known_count_ >= sweep_at_) sweep();
-  std::vector<known_value>& there = known_[v.id()->store];
+  if (known_count_ >= known_.size()) sweep();
+  std::vector<known_value>& there = known_[place_of(v)];
   for (known_value& k : there)
     if (k.value.is(v)) return void(k.node = node);
   there.push_back({v, node});
   ++known_count_;
 }
+/// Forgets memory that nobody else holds; what is left gets twice as many places.
 VARVE_LIBRARY void trace_layer::sweep() {
-  known_count_ = 0;
-  for (auto at = known_.begin(); at != known_.end();) {
-    auto const is_ours = [](known_value const& k) { return k.value.id()->refs.n.load() == 1; };
-    bool const all = std::all_of(at->second.begin(), at->second.end(), is_ours) &&
-                     (!at->first || at->first->refs.n.load() == at->second.size());
-    known_count_ += all ? 0 : at->second.size();
-    at = all ? known_.erase(at) : std::next(at);
-  }
-  sweep_at_ = 2 * known_count_ + 64;
+  auto const holders = [](known_value const& of, std::vector<known_value> const& there) {
+    std::uint32_t n = 0;
+    for (known_value const& k : there) n += k.value.shares_storage(of.value);
+    return n;
+  };
+  std::vector<known_value> left;
+  for (auto const& there : known_)
+    for (known_value const& k : there) {
+      bool ours = !k.value.id()->store || k.value.id()->store->refs.n.load() == holders(k, there);
+      for (known_value const& o : there)
+        ours = ours && (!o.value.shares_storage(k.value) || o.value.id()->refs.n.load() == 1);
+      if (!ours) left.push_back(k);
+    }
+  std::size_t places = 64;
+  while (places < 2 * left.size() + 64) places *= 2;
+  known_.assign(places, {});
+  known_count_ = left.size();
+  for (known_value& k : left) known_[place_of(k.value)].push_back(k);
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
