@@ -138,7 +138,8 @@ struct trace_layer : layer {
     return wrap(distinct(v), node);
   }
   tensor distinct(tensor const& v) const {
-    return is_mode() && known_node(v) >= 0 ? below([&] { return twin(v); }) : v;
+    return is_mode() && owns(v) ? below([&] { return twin(v); })
+                                : v; // one of a trace around is lifted where it is used
   }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
