@@ -485,7 +485,30 @@ TEST_CASE("a function that returns what it was given leaves that what it is, in 
       for (auto const& g : {vv::make_fx(f)(at), vv::make_fx(f, vv::tracing::fake)(at)})
         for (tensor const& v : {x, y}) CHECK(same(vv::interpret(g, vv::boxed_args(v))[0], f(v)));
   };
-  check(captured), check(operand), check(written);
+  auto const deep = [](tensor const& v) { // of a trace around the one of the branch
+    tensor const w = v * 1.0;
+    return vv::cond(
+        vv::gt(vv::sum(v), -100.0),
+        [&](tensor const& u) {
+          tensor const z = vv::cond(
+              vv::gt(vv::sum(u), 0.0), [&](tensor const&) { return w; },
+              [](tensor const& a) { return tensor(a * 2.0); }, u);
+          return tensor(w * 10.0 + z);
+        },
+        [](tensor const& u) { return tensor(u * 1.0); }, v);
+  };
+  auto const in_a_loop = [](tensor const& v) {
+    tensor const w = vv::select(v, 0, 0) * 1.0;
+    return vv::map(
+        [&](tensor const& u) {
+          tensor const z = vv::cond(
+              vv::gt(vv::sum(u), 0.0), [&](tensor const&) { return w; },
+              [](tensor const& a) { return tensor(a * 2.0); }, u);
+          return tensor(w * 10.0 + z);
+        },
+        v);
+  };
+  check(captured), check(operand), check(written), check(deep), check(in_a_loop);
   auto const fast = vv::compile(captured);
   for (tensor const& v : {x, y}) CHECK(same(fast(v), captured(v)));
   // what a custom function returned is used there alone: its derivative is not that of all uses

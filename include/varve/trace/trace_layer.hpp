@@ -134,8 +134,9 @@ struct trace_layer : layer {
     if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
     return wrap(distinct(v), node);
   }
+  /// Values of a trace around, and captured ones, are lifted where they are used.
   tensor distinct(tensor const& v) const {
-    return is_mode() && known_node(v) >= 0 ? below([&] { return twin(v); }) : v;
+    return is_mode() && (owns(v) || !v.is_made_since(epoch)) ? below([&] { return twin(v); }) : v;
   }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
