@@ -454,6 +454,19 @@ TEST_CASE("temporaries without elements share no place with others", "[fuse][pla
   CHECK(elements(vv::compile([&](tensor const& v) { return jacobian(v); })(x)) == doubles({1, 0, 0, 0, 1, 0, 0, 0, 1}));
 }
 
+TEST_CASE("a value of rank 0 that a number was written into is no number", "[graph][optimize]") {
+  tensor const x = vector_of({1.5, 0.25}), y = vv::to(x, dtype::float32);
+  auto const f = [](tensor const& v) {
+    tensor const s = vv::select(v * 1.0, 0, 0);
+    vv::fill_(s, 1.5);
+    return vv::erf(vv::exp(s) * 0.5) + 1.0;
+  };
+  vv::graph const g = vv::optimize(vv::make_fx(f)(y));
+  CHECK(vv::interpret(g, vv::boxed_args(y))[0].dtype() == dtype::float32);
+  CHECK(vv::compile(f)(y).dtype() == dtype::float32);
+  CHECK(difference(vv::interpret(g, vv::boxed_args(y))[0], f(y), 1e-6) == "");
+}
+
 TEST_CASE("draws that no result uses are made all the same: those behind them are as they were", "[graph][random]") {
   tensor const x = vector_of({1, 2, 3});
   auto const check = [&](auto const& f) {

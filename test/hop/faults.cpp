@@ -392,6 +392,20 @@ TEST_CASE("a view whose base was written keeps its tangent when a traced branch 
   CHECK(elements(vv::linearize(f, x).second(one)) == doubles({6.5, 6.5, 6.5}));
 }
 
+TEST_CASE("a write in no_grad mode within a trace is not read as a constant", "[hop][functionalize]") {
+  tensor const x = vector_of({1, 2});
+  auto const f = [](tensor const& v) {
+    tensor const w = v * 2.0;
+    vv::no_grad const off;
+    vv::fill_(w, 3.0);
+    return w;
+  };
+  auto const total = [](auto const& g) { return [g](tensor const& v) { return vv::sum(vv::map(g, v)); }; };
+  CHECK(elements(vv::functionalize(f)(x)) == doubles({3, 3}));
+  CHECK(elements(vv::grad(total(f))(x)) == doubles({2, 2})); // the write left the derivative as it was
+  CHECK_THROWS_WITH(vv::grad(total(vv::functionalize(f)))(x), ContainsText("no_grad mode"));
+}
+
 TEST_CASE("reverse mode does not pass over a write of a graph's function into what it was given", "[hop][grad]") {
   tensor const x = vector_of({0.75, -0.5});
   auto const refused = ContainsText("the function of a higher-order operator writes into its operand, or into what it "

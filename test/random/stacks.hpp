@@ -24,6 +24,7 @@ enum trait : unsigned {
   reverse = 128, // a level of reverse mode
   hooks = 256,   // f runs in a scope of saved tensor hooks, which such levels refuse
   lifts = 512,   // f may use none but its arguments
+  unrolls = 1024 // calls f for each element: a trace of such a way in another grows beyond measure
 };
 /// A way to call a function.
 struct way {
@@ -337,11 +338,12 @@ inline std::vector<way> const& all_ways() {
        [](f_t f, v_t v) -> values { return {vv::jacrev(scalar(f, v))(v[0])}; }, wraps | reverse},
       {'G', "jacfwd", "return {vv::jacfwd(scalar(f, v))(v[0])};",
        [](f_t f, v_t v) -> values { return {vv::jacfwd(scalar(f, v))(v[0])}; }, forward | wraps},
-      {'G', "jvp, by columns", "return gradient_by_columns(f, v);", gradient_by_columns, forward | again | wraps},
+      {'G', "jvp, by columns", "return gradient_by_columns(f, v);", gradient_by_columns,
+       forward | again | wraps | unrolls},
       {'G', "linearize", "return gradient_by_linearize(f, v);", gradient_by_linearize,
-       forward | again | wraps | traces},
+       forward | again | wraps | traces | unrolls},
 
-      {'J', "vjp, by rows", "return rows_by_vjp(f, v);", rows_by_vjp, wraps | reverse},
+      {'J', "vjp, by rows", "return rows_by_vjp(f, v);", rows_by_vjp, wraps | reverse | unrolls},
       {'J', "jacrev", "return {vv::jacrev(first_result(f, v))(v[0])};",
        [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v))(v[0])}; }, wraps | reverse},
       {'J', "jacfwd", "return {vv::jacfwd(first_result(f, v))(v[0])};",
@@ -349,7 +351,7 @@ inline std::vector<way> const& all_ways() {
       {'J', "jacrev in chunks", "return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])};",
        [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])}; },
        wraps | reverse},
-      {'J', "jvp, by columns", "return columns_by_jvp(f, v);", columns_by_jvp, forward | again | wraps},
+      {'J', "jvp, by columns", "return columns_by_jvp(f, v);", columns_by_jvp, forward | again | wraps | unrolls},
       {'J', "backward, by rows", "return rows_by_backward(f, v);", rows_by_backward, plain | records},
 
       {'M', "a mode", "swapped m; vv::mode_guard const on(m); return f(v);",

@@ -99,7 +99,7 @@ struct functional_memory {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
-    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
+    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
@@ -155,6 +155,12 @@ private:
     throw transform_error((std::string("varve: functionalize: what ") + who +
                            " returned may lie in memory that was written into since; clone it there")
                               .c_str());
+  }
+  /// May a derivative be taken of it later, through the graph of a trace that is at work?
+  static bool is_in_trace(tensor t) {
+    for (; t.is_wrapped(); t = t.current())
+      if (is_traced(t.layer())) return true;
+    return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/read_sizes.hpp>
+#include <varve/op/create.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
@@ -217,6 +218,9 @@ private:
       metas[k].number = old(operand(nd, k)).op->kind == op_kind::constant && metas[k].sizes.n == 0;
     }
     int y = in[1];
+    // The value is no plain number, as a constant of a graph of tensors is; that of the compiler has its dtype.
+    if (!std::is_constant_evaluated() && is(nd, handle<copy__t>) && metas[1].number && into.sizes.n == 0)
+      return emit(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
     if (!is(nd, handle<copy__t>)) {
       if (!nd.op->functional)
         refuse::argument_is_invalid(
