@@ -4970,8 +4970,8 @@ public:
   /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
   /// (`transform_error`).
   virtual tensor constant(tensor const& of) const;
-  /// ... and what `item(of)` gives: a number, or the symbol for one (FK-7).
-  virtual extent read_number(tensor const& of) const;
+  /// ... and a symbol that stands for it, for `item(of)` (FK-7); null if the number is that of `constant`.
+  virtual extent const* symbol_of(tensor const&) const { return nullptr; }
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.
@@ -5356,7 +5356,6 @@ inline layout memory_layout(tensor const& t) {
 #if VARVE_DEFINES
 namespace varve {
 VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
-VARVE_LIBRARY extent subclass_object::read_number(tensor const& of) const { return of.item<index_t>(); }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
 namespace varve::detail {
@@ -19737,7 +19736,8 @@ VARVE_COLD inline extent number_in(tensor const& t) {
     if (is_traced(t.layer()) && !inside.is_wrapped() && !inside.object()) refuse_traced_number();
     return number_in(inside);
   }
-  return t.object() ? t.object()->read_number(t) : extent(t.item<index_t>());
+  extent const* const symbol = t.object() ? t.object()->symbol_of(t) : nullptr;
+  return symbol ? *symbol : extent(t.item<index_t>());
 }
 } // namespace detail
 
@@ -20406,9 +20406,6 @@ tensor get_rng_state_t::operator()() const {
 } // namespace varve
 
 // ---- varve/trace/trace_layer.hpp
-#include <algorithm>
-#include <optional>
-#include <unordered_map>
 namespace varve {
 
 namespace detail {
@@ -20532,8 +20529,9 @@ struct trace_layer : layer {
     if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
     return wrap(distinct(v), node);
   }
+  /// Values of a trace around, and captured ones, are lifted where they are used.
   tensor distinct(tensor const& v) const {
-    return is_mode() && known_node(v) >= 0 ? below([&] { return twin(v); }) : v;
+    return is_mode() && (owns(v) || !v.is_made_since(epoch)) ? below([&] { return twin(v); }) : v;
   }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
@@ -20596,8 +20594,8 @@ struct trace_layer : layer {
   /// Runs operators that are part of the program, for rules of higher-order operators.
   template <class Body>
   auto within(Body const& body) {
-    std::optional<detail::reentered> on;
-    if (is_mode()) on.emplace(stack(), *this);
+    if (!is_mode()) return body();
+    detail::reentered const on(stack(), *this);
     return body();
   }
 
@@ -20606,17 +20604,20 @@ struct trace_layer : layer {
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
-    std::optional<emptied> alone;
-    if (is_mode()) alone.emplace(stack()); // a trace inside of one is none of that (MX-8)
-    pushed const on(stack(), *this);
-    boxed_args const y = body();
-    boxed_args values;
-    for (auto const& t : y) {
-      builder.result(node_of(t));
-      values.push_back(real(t));
-    }
-    require_kept();
-    return values;
+    auto const trace = [&] {
+      pushed const on(stack(), *this);
+      boxed_args const y = body();
+      boxed_args values;
+      for (auto const& t : y) {
+        builder.result(node_of(t));
+        values.push_back(real(t));
+      }
+      require_kept();
+      return values;
+    };
+    if (!is_mode()) return trace();
+    emptied const alone(stack()); // a trace inside of one is none of that (MX-8)
+    return trace();
   }
 
   /// Indices in `captures` of the inputs behind the arguments, in their order.
@@ -20644,8 +20645,11 @@ private:
     tensor value;
     int node;
   };
-  std::unordered_map<storage const*, std::vector<known_value>> known_;
-  std::size_t known_count_ = 0, sweep_at_ = 64;
+  std::vector<std::vector<known_value>> known_{64}; // a power of two, by a hash of their memory
+  std::size_t known_count_ = 0;
+  std::size_t place_of(tensor const& t) const {
+    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (known_.size() - 1);
+  }
   void remember(tensor const& v, int node);
   void sweep();
   /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
@@ -20819,45 +20823,54 @@ VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
 }
 VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
-  if (auto const at = known_.find(t.id()->store); at != known_.end())
-    for (known_value const& k : at->second)
-      if (k.value.is(t)) return k.node;
+  for (known_value const& k : known_[place_of(t)])
+    if (k.value.is(t)) return k.node;
   for (int k = 0; k < found_.size(); ++k)
     if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   return -1;
 }
 VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
-  auto const at = known_.find(t.id()->store);
-  if (at == known_.end()) return -1;
-  for (known_value const& k : at->second)
+  std::vector<known_value> const& there = known_[place_of(t)];
+  for (known_value const& k : there)
     if (k.value.is(t)) return k.node;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
   auto const lies_alike = [](layout const& a, layout const& b) {
     return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
   };
-  for (known_value const& k : at->second)
-    if (k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) return k.node;
+  for (known_value const& k : there)
+    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+      return k.node;
   return -1;
 }
 VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
-  if (known_count_ >= sweep_at_) sweep();
-  std::vector<known_value>& there = known_[v.id()->store];
+  if (known_count_ >= known_.size()) sweep();
+  std::vector<known_value>& there = known_[place_of(v)];
   for (known_value& k : there)
     if (k.value.is(v)) return void(k.node = node);
   there.push_back({v, node});
   ++known_count_;
 }
+/// Forgets memory that nobody else holds; what is left gets twice as many places.
 VARVE_LIBRARY void trace_layer::sweep() {
-  known_count_ = 0;
-  for (auto at = known_.begin(); at != known_.end();) {
-    auto const is_ours = [](known_value const& k) { return k.value.id()->refs.n.load() == 1; };
-    bool const all = std::all_of(at->second.begin(), at->second.end(), is_ours) &&
-                     (!at->first || at->first->refs.n.load() == at->second.size());
-    known_count_ += all ? 0 : at->second.size();
-    at = all ? known_.erase(at) : std::next(at);
-  }
-  sweep_at_ = 2 * known_count_ + 64;
+  auto const holders = [](known_value const& of, std::vector<known_value> const& there) {
+    std::uint32_t n = 0;
+    for (known_value const& k : there) n += k.value.shares_storage(of.value);
+    return n;
+  };
+  std::vector<known_value> left;
+  for (auto const& there : known_)
+    for (known_value const& k : there) {
+      bool ours = !k.value.id()->store || k.value.id()->store->refs.n.load() == holders(k, there);
+      for (known_value const& o : there)
+        ours = ours && (!o.value.shares_storage(k.value) || o.value.id()->refs.n.load() == 1);
+      if (!ours) left.push_back(k);
+    }
+  std::size_t places = 64;
+  while (places < 2 * left.size() + 64) places *= 2;
+  known_.assign(places, {});
+  known_count_ = left.size();
+  for (known_value& k : left) known_[place_of(k.value)].push_back(k);
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -20956,7 +20969,10 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
   tensor const y = run(op, inner);
   attributes at = *op.at;
   if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
-    if (extent const n = y.object()->read_number(y); !n.is_number()) at = attributes(dims{n}), told(n, ids[0]);
+    if (extent const* const n = y.object()->symbol_of(y)) {
+      at = attributes(dims{*n});
+      told(at[0][0], ids[0]);
+    }
   int const node =
       builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
@@ -22414,6 +22430,9 @@ private:
       metas[k].number = old(operand(nd, k)).op->kind == op_kind::constant && metas[k].sizes.n == 0;
     }
     int y = in[1];
+    // The value is no plain number, as a constant of a graph of tensors is; that of the compiler has its dtype.
+    if (!std::is_constant_evaluated() && is(nd, handle<copy__t>) && metas[1].number && into.sizes.n == 0)
+      return emit(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
     if (!is(nd, handle<copy__t>)) {
       if (!nd.op->functional)
         refuse::argument_is_invalid(
@@ -34783,6 +34802,7 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
 #endif
 
 // ---- varve/compile/compile.hpp
+#include <algorithm>
 namespace varve {
 
 namespace detail {
@@ -35287,7 +35307,7 @@ struct functional_memory {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
-    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
+    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
@@ -35343,6 +35363,12 @@ private:
     throw transform_error((std::string("varve: functionalize: what ") + who +
                            " returned may lie in memory that was written into since; clone it there")
                               .c_str());
+  }
+  /// May a derivative be taken of it later, through the graph of a trace that is at work?
+  static bool is_in_trace(tensor t) {
+    for (; t.is_wrapped(); t = t.current())
+      if (is_traced(t.layer())) return true;
+    return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     throw transform_error((std::string("varve: functionalize: ") + why).c_str());
