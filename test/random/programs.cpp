@@ -15,10 +15,10 @@ constexpr std::uint64_t programs = 40;
 #if __has_feature(address_sanitizer)
 constexpr std::uint64_t programs = 40;
 #else
-constexpr std::uint64_t programs = 1500;
+constexpr std::uint64_t programs = 500;
 #endif
 #else
-constexpr std::uint64_t programs = 1500;
+constexpr std::uint64_t programs = 500;
 #endif
 } // namespace
 
