@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// What capture costs: an operator on metadata, on fake tensors, of symbolic sizes; a node of a trace; a guard.
+// What capture costs: an operator on metadata, on fake tensors, of symbolic sizes, without writes; a node of a trace; a
+// guard.
 #include <varve/fake.hpp>
+#include <varve/functional.hpp>
 #include <varve/varve.hpp>
 
 #include <benchmark/benchmark.h>
@@ -36,11 +38,25 @@ void add_symbolic(benchmark::State& state) {
   vv::fake_mode_guard const on(mode);
   add(state, a);
 }
+void add_functional(benchmark::State& state) { // under the mode
+  vv::functional_mode mode;
+  tensor const a = mode.to_functional_tensor(vv::ones(vv::dims{4, 8}));
+  vv::functional_mode_guard const on(mode);
+  add(state, a);
+}
+void add_functionalize(benchmark::State& state) { // by the transform
+  vv::functionalize([&](tensor const& a) {
+    add(state, a);
+    return a;
+  })(vv::ones(vv::dims{4, 8}));
+}
 BENCHMARK(add_real)->Name("capture_add/real");
 BENCHMARK(add_meta)->Name("capture_add/meta");
 BENCHMARK(add_fake)->Name("capture_add/fake");
 BENCHMARK(add_fake_outside)->Name("capture_add/fake_outside");
 BENCHMARK(add_symbolic)->Name("capture_add/symbolic");
+BENCHMARK(add_functional)->Name("capture_add/functional_mode");
+BENCHMARK(add_functionalize)->Name("capture_add/functionalize");
 
 /// A chain of 100 products, per node.
 template <class... How>
