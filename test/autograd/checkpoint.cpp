@@ -117,6 +117,19 @@ TEST_CASE("checkpoint: values that are more, other, or written over in between",
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
+TEST_CASE("checkpoint: what it made again and then wrote over is refused, as without it", "[autograd][checkpoint]") {
+  auto const f = [](tensor const& x) {
+    tensor const y = vv::exp(x);
+    vv::cos_(y); // exp needs its result
+    return vv::sum(y * x);
+  };
+  tensor leaf = vector_of({0.5, 1.0, -0.25});
+  leaf.requires_grad_();
+  CHECK_THROWS_AS(f(leaf).backward(), vv::autograd_error);
+  CHECK_THROWS_AS(vv::checkpoint(f, leaf).backward(), vv::autograd_error);
+  CHECK_FALSE(leaf.grad().defined());
+}
+
 TEST_CASE("checkpoint: arguments in trees and captured, transforms inside",
           "[autograd][checkpoint][CK-S05][CK-S07]") { // CK-5
   tensor const x = leaf(tensor{{0.3, 0.7}}), w = leaf(tensor{{1.5, 0.5}}), b = leaf(tensor{{0.1, 0.2}});

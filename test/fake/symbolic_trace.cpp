@@ -92,6 +92,16 @@ TEST_CASE("symbolic traces: a size that became another one keeps its range", "[f
   CHECK_THROWS_AS(vv::interpret(h, boxed_args(row(2), row(1))), vv::shape_error);
 }
 
+TEST_CASE("writes into values whose strides are symbols", "[fake][symbolic]") {
+  auto const f = [](tensor const& v) {
+    tensor const part = vv::clone(vv::slice(v, 1, 2, 6, 2));
+    vv::fill_(part, 0.5);
+    return part * v;
+  };
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(rows(2, 3));
+  CHECK(elements(vv::interpret(g, vv::boxed_args(rows(2, 3)))[0]) == elements(f(rows(2, 3))));
+}
+
 TEST_CASE("symbolic traces inside of one another are refused", "[fake][shape][make_fx]") {
   auto const inner = [](tensor const& u) { return vv::sin(u) * vv::slice(u, 0, 0, 1); };
   auto const f = [&](tensor const& v) {

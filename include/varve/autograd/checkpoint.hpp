@@ -86,8 +86,9 @@ struct checkpoint_region {
     dims sizes;
   };
   std::vector<place> places;
-  std::vector<T> values; // made again; each is given out once
-  std::uint64_t run = 0; // of the backward pass they were made for
+  std::vector<T> values;                             // made again; each is given out once
+  std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
+  std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
   virtual ~checkpoint_region() = default;
@@ -97,11 +98,12 @@ struct checkpoint_region {
     auto* const pass = backward_run<T>::current();
     std::uint64_t const now = pass ? pass->id() : 0;
     if (values.empty() || run != now || !values[k].defined()) {
-      values.clear();
+      values.clear(), versions.clear();
       recompute();
       run = now;
     }
     tensor t = values[k];
+    if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
     if (!pass || !pass->keeps()) values[k] = tensor();
     return t;
   }
@@ -123,6 +125,7 @@ private:
                               " in the forward pass; the function must do the same each time")
                                  .c_str());
       values.push_back(t.alias());
+      versions.push_back(t.writes());
       if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
       return k;
     };

@@ -146,7 +146,14 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   if (!y.defined()) return y;
   for (int k = 0; k < x.size(); ++k) {
     if (!y.is(metas[k])) continue;
-    if (op.table->kind == op_kind::mutation) written(op, in[k], constant, values);
+    if (op.table->kind == op_kind::mutation) {
+      if (!is_fake(in[k]))
+        throw dispatch_error((std::string("varve: ") + op.name() +
+                              ": a plain number cannot be written into under a "
+                              "fake_mode; write into a tensor of the mode")
+                                 .c_str());
+      written(op, in[k], constant, values);
+    }
     return x[k];
   }
   for (int k = 0; k < x.size(); ++k)

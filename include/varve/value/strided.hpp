@@ -154,7 +154,7 @@ constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   }
   index_t span = 1;
   for (int k = 0; k < sizes.n; ++k) span += (sizes[k] - 1) * strides[k];
-  return detail::some_meet(sizes, strides, span);
+  return detail::some_meet(sizes.as_numbers(), strides.as_numbers(), span);
 }
 
 /// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
