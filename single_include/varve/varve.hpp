@@ -3473,7 +3473,7 @@ constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   }
   index_t span = 1;
   for (int k = 0; k < sizes.n; ++k) span += (sizes[k] - 1) * strides[k];
-  return detail::some_meet(sizes, strides, span);
+  return detail::some_meet(sizes.as_numbers(), strides.as_numbers(), span);
 }
 
 /// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
@@ -4726,6 +4726,9 @@ public:
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
   bool is_inference() const;
+  /// Does it require a gradient, or what it is a view of? Then a write into it is autograd's, also where the view was
+  /// made with nothing recorded.
+  bool is_in_recorded_memory() const;
   /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
@@ -5243,6 +5246,9 @@ inline tensor const& tensor::base() const { return block_ ? block_->base : *this
 inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
+inline bool tensor::is_in_recorded_memory() const {
+  return requires_grad() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
+}
 inline bool tensor::requires_grad() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
@@ -7475,6 +7481,12 @@ struct backend<detail::tensor_base> {
 private:
   template <class Tag, int Facts, std::size_t Arity>
   friend struct detail::library_operator;
+  /// Would eager autograd see a call with this operand?
+  template <class Tag>
+  static bool in_history(tensor const& x) {
+    if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
+    else return x.requires_grad();
+  }
   /// The call of an operator with its attributes in the form tables take.
   template <class Op, class F>
   static auto with_boxed(Op const& op, F const& call) {
@@ -7494,7 +7506,7 @@ private:
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
     bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
     if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
-      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+      if (!seen || !(in_history<tag>(x) || ...)) return evaluate_tensor(op, x...);
     if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
       tensor const* below[] = {&x...};
       if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
@@ -14797,6 +14809,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   tensor const& self = x[0];
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  any = any || self.is_in_recorded_memory();
   bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
   if (!on) return redispatch(op, below, x);
   check_write(op.name(), self);
@@ -24783,8 +24796,9 @@ struct checkpoint_region {
     dims sizes;
   };
   std::vector<place> places;
-  std::vector<T> values; // made again; each is given out once
-  std::uint64_t run = 0; // of the backward pass they were made for
+  std::vector<T> values;                             // made again; each is given out once
+  std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
+  std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
   virtual ~checkpoint_region() = default;
@@ -24794,11 +24808,12 @@ struct checkpoint_region {
     auto* const pass = backward_run<T>::current();
     std::uint64_t const now = pass ? pass->id() : 0;
     if (values.empty() || run != now || !values[k].defined()) {
-      values.clear();
+      values.clear(), versions.clear();
       recompute();
       run = now;
     }
     tensor t = values[k];
+    if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
     if (!pass || !pass->keeps()) values[k] = tensor();
     return t;
   }
@@ -24820,6 +24835,7 @@ private:
                               " in the forward pass; the function must do the same each time")
                                  .c_str());
       values.push_back(t.alias());
+      versions.push_back(t.writes());
       if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
       return k;
     };

@@ -29,11 +29,17 @@ names in_headers() {
   return found;
 }
 // Operators without operands to sample, or that write: `test/op/factory.cpp`, `test/op/in_place.cpp`; or that give
-// several values: `test/op/view.cpp`.
-names const elsewhere{"empty", "full",   "arange", "randn",    "get_rng_state", "full_op", "arange_op", "randn_op",
-                      "copy_", "add_",   "sub_",   "mul_",     "div_",          "neg_",    "exp_",      "sin_",
-                      "cos_",  "tanh_",  "sqrt_",  "sigmoid_", "relu_",         "fill_",   "zero_",     "log_",
-                      "abs_",  "clamp_", "set_",   "unbind",   "split",         "chunk"};
+// several values: `test/op/view.cpp`; or depend on data: `test/op/nonzero.cpp`; or take an index for each dimension:
+// `test/hop/flex_attention.cpp`.
+names const elsewhere{"empty",         "full",           "arange",        "randn",
+                      "get_rng_state", "full_op",        "arange_op",     "randn_op",
+                      "copy_",         "add_",           "sub_",          "mul_",
+                      "div_",          "neg_",           "exp_",          "sin_",
+                      "cos_",          "tanh_",          "sqrt_",         "sigmoid_",
+                      "relu_",         "fill_",          "zero_",         "log_",
+                      "abs_",          "clamp_",         "set_",          "unbind",
+                      "split",         "chunk",          "index",         "_local_scalar_dense",
+                      "local_scalar",  "nonzero_static", "scalar_tensor", "scalar_tensor_op"};
 } // namespace
 
 TEST_CASE("samples: no operator lacks a row", "[sample]") {

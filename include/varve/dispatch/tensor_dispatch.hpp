@@ -132,6 +132,12 @@ struct backend<detail::tensor_base> {
 private:
   template <class Tag, int Facts, std::size_t Arity>
   friend struct detail::library_operator;
+  /// Would eager autograd see a call with this operand?
+  template <class Tag>
+  static bool in_history(tensor const& x) {
+    if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
+    else return x.requires_grad();
+  }
   /// The call of an operator with its attributes in the form tables take.
   template <class Op, class F>
   static auto with_boxed(Op const& op, F const& call) {
@@ -151,7 +157,7 @@ private:
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
     bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
     if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
-      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+      if (!seen || !(in_history<tag>(x) || ...)) return evaluate_tensor(op, x...);
     if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
       tensor const* below[] = {&x...};
       if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {

@@ -204,6 +204,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   tensor const& self = x[0];
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  any = any || self.is_in_recorded_memory();
   bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
   if (!on) return redispatch(op, below, x);
   check_write(op.name(), self);

@@ -121,6 +121,9 @@ public:
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
   bool is_inference() const;
+  /// Does it require a gradient, or what it is a view of? Then a write into it is autograd's, also where the view was
+  /// made with nothing recorded.
+  bool is_in_recorded_memory() const;
   /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?

@@ -28,6 +28,9 @@ inline tensor const& tensor::base() const { return block_ ? block_->base : *this
 inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
+inline bool tensor::is_in_recorded_memory() const {
+  return requires_grad() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
+}
 inline bool tensor::requires_grad() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
