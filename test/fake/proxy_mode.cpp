@@ -6,6 +6,7 @@
 #include <varve/varve.hpp>
 
 #include <sstream>
+#include <thread>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -189,6 +190,28 @@ TEST_CASE("an argument that is given twice is two arguments", "[fake][make_fx]")
   check(vv::make_fx(f, vv::tracing::fake)(x, x));
   check(vv::make_fx(f)(x, x));
   check(vv::make_fx(f, vv::tracing::symbolic)(x, x));
+}
+
+TEST_CASE("writes that a trace does not see are refused", "[fake][make_fx]") {
+  auto const hidden = [](tensor const& t) {
+    tensor const y = t * 2.0;
+    {
+      vv::disable_modes const off;
+      vv::mul_(y, 3.0);
+    }
+    return y + 1.0;
+  };
+  auto const elsewhere = [](tensor const& t) {
+    tensor const y = t * 2.0;
+    std::thread([&] { vv::mul_(y, 3.0); }).join();
+    return y + 1.0;
+  };
+  tensor const x = some_numbers();
+  CHECK_THROWS_WITH(vv::make_fx(hidden)(x), Catch::Contains("does not see"));
+  CHECK_THROWS_WITH(vv::make_fx(elsewhere)(x), Catch::Contains("does not see"));
+  CHECK_THROWS_WITH(vv::make_fx(elsewhere, vv::tracing::fake)(x), Catch::Contains("does not see"));
+  CHECK(elements(x) == std::vector<double>{1, 2, 3});
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("a tracer leaves no value behind, and lets go of those that nobody holds", "[fake][make_fx]") {

@@ -283,6 +283,30 @@ TEST_CASE("FN-35 functional tensors stand as what they hold does in autograd", "
   CHECK(elements(vv::from_functional_tensor(t.grad())) == std::vector<double>{2, 4, 6});
   CHECK_FALSE(leaf.grad().defined());
 }
+TEST_CASE("functional mode: tensors in one memory are not written into", "[functional]") {
+  tensor const x = some_numbers();
+  vv::functional_mode mode;
+  vv::functional_mode_guard const on(mode);
+  {
+    tensor const whole = mode.to_functional_tensor(x), part = mode.to_functional_tensor(vv::slice(x, 0, 0, 2));
+    CHECK(elements(vv::from_functional_tensor(whole + 1.0)) == std::vector<double>{2, 3, 4});
+    CHECK_THROWS_WITH(vv::add_(whole, 1.0), Catch::Contains("take views of it"));
+    CHECK_THROWS_WITH(vv::add_(part, 1.0), Catch::Contains("take views of it"));
+  }
+  tensor const alone = mode.to_functional_tensor(x);
+  vv::add_(alone, 1.0);
+  CHECK(elements(vv::from_functional_tensor(alone)) == std::vector<double>{2, 3, 4});
+  CHECK(elements(x) == std::vector<double>{1, 2, 3});
+}
+TEST_CASE("functional mode: ranks, empty shapes, strides and dtypes", "[functional]") {
+  same([](tensor const& x) { return vv::mul_(x, 3.0), x + 1.0; }, vv::full({}, 2.0, dtype::float64));
+  same([](tensor const& x) { return vv::add_(x, x), x * 2.0; }, vv::zeros({0, 3}, dtype::float64));
+  same([](tensor const& x) { return vv::add_(vv::select(x, 1, 0), 7), x * 2; }, vv::reshape(vv::arange(6), dims{2, 3}));
+  same([](tensor const& x) { return vv::copy_(x, vv::gt(x, 1.0)), x; }, some_numbers());
+  tensor const columns = vv::permute(vv::reshape(vv::to(vv::arange(6), dtype::float64), dims{2, 3}), dims{1, 0});
+  auto const f = [](tensor const& x) { return vv::mul_(vv::slice(x, 0, 1, 3), 2.0), vv::reshape(x, dims{-1}); };
+  CHECK(elements(functional(f)(columns).first) == elements(f(vv::clone(columns))));
+}
 TEST_CASE("functional mode: errors leave values and modes as they were", "[functional]") {
   vv::functional_mode mode;
   tensor const t = mode.to_functional_tensor(some_numbers());

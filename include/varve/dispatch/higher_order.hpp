@@ -122,6 +122,9 @@ public:
   }
   /// Says that the operator writes into some of its operands: it is refused where a gradient would be recorded.
   void mark_written() { written_ = true; }
+  /// Says that results may be what its functions return: operands of theirs, and views of those.
+  void mark_passing() { passes_ = true; }
+  bool passes_results() const { return passes_; }
   /// Keys that a call passes over unless something is registered for them (HO-2).
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
                                                         dispatch_key::transform_back};
@@ -210,6 +213,7 @@ private:
   char const* name_;
   hop_signature signature_;
   bool written_;
+  bool passes_ = false;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // of those who add rules
   std::atomic<rule*> rules_{nullptr};

@@ -38,8 +38,10 @@ public:
   functional_mode(functional_mode const&) = delete;
   functional_mode& operator=(functional_mode const&) = delete;
 
-  /// A functional tensor that holds a tensor, and memory of its own: writes do not reach the original. It requires a
-  /// gradient if that does, and is a leaf if that is one (FN-35). `value_error` for functional tensors (FN-38).
+  /// A functional tensor that holds a tensor, and memory of its own: writes do not reach the original. Of two tensors
+  /// in one memory neither may be written into (`transform_error`): make one functional, and take views of it. It
+  /// requires a gradient if that does, and is a leaf if that is one (FN-35). `value_error` for functional tensors
+  /// (FN-38).
   template <class T = tensor>
   T to_functional_tensor(T const& t) const {
     if (is_functional_tensor(t))
@@ -50,8 +52,11 @@ public:
       throw transform_error(
           "varve: functional_mode: to_functional_tensor: the tensor is seen through a transform, which "
           "is above the mode; make it functional outside, and pass it as an argument");
+    bool const shared = shares_memory(t);
     T const plain = t.requires_grad() ? T(t.alias()) : t;
     T const r = wrap(plain);
+    given_.push_back({t, alias_of(r).memory});
+    if (shared) alias_of(r).memory->shared = true;
     mirror_autograd_meta(t, r);
     return r;
   }
@@ -110,6 +115,20 @@ private:
   nothing inside() const { return {}; } // functions of a call put the mode back by themselves
   nothing below() const { return {}; }
 
+  /// Is there a functional tensor of the same memory? Then neither shows what is written into the other: writes are
+  /// refused.
+  bool shares_memory(tensor const& t) const {
+    std::erase_if(given_, [](given const& g) { return g.stands_in.expired(); });
+    bool any = false;
+    for (given const& g : given_)
+      if (g.original.shares_storage(t)) g.stands_in.lock()->shared = any = true;
+    return any;
+  }
+  struct given {
+    tensor original;
+    std::weak_ptr<memory> stands_in;
+  };
+  mutable std::vector<given> given_;
   std::shared_ptr<detail::functional_run> run_ = std::make_shared<detail::functional_run>();
 };
 

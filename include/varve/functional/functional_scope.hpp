@@ -5,7 +5,6 @@
 #include <varve/transform/dynamic_scope.hpp>
 
 #include <algorithm>
-#include <string_view>
 
 /// @file
 /// A run of `functionalize` on tensors, and what it does with higher-order operators.
@@ -70,8 +69,7 @@ private:
 /// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
 template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
-  std::string_view const name(call.name()); // of those whose functions' results are not copied, as a loop's are
-  bool const passes = name == "cond" || name == "wrap_activation_checkpoint";
+  bool const passes = call.op->passes_results(); // a loop copies what its functions return
   using memories = returned_memories<typename Host::memory>;
   std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
   std::vector<boxed_function> functions;

@@ -60,6 +60,7 @@ class boxed_cond_operator : public higher_order_operator {
 public:
   boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
     using pack = boxed_args;
+    mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size()));
     });

@@ -85,6 +85,7 @@ class checkpoint_operator_rules : public higher_order_operator {
 public:
   checkpoint_operator_rules()
       : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+    mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       generator const state = generator_of(x[0]);
       if (c.at[0][0] || pullbacks) {

@@ -146,6 +146,11 @@ private:
   void check_writable(char const* op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
+    if (of.memory->shared)
+      throw transform_error((std::string("varve: functionalize: ") + op +
+                             " writes into a tensor in the memory of another one that was made functional as well, "
+                             "which would not show it; make one of them functional, and take views of it")
+                                .c_str());
     if (char const* const who = of.memory->returned_by)
       throw transform_error((std::string("varve: functionalize: ") + op +
                              " writes into a view of an operand or of another result that " + who +

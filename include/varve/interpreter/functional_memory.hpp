@@ -73,6 +73,7 @@ struct functional_memory {
   bool hidden = false;
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
+  bool shared = false;               // another one stands for the same memory of the program
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;

@@ -8,6 +8,7 @@
 #include <varve/op/in_place.hpp>
 #include <varve/op/item.hpp>
 #include <varve/op/randn.hpp>
+#include <varve/trace/known_values.hpp>
 
 #include <vector>
 
@@ -244,23 +245,12 @@ private:
         l->builder.count_scaffolds(by);
     }
   };
-  /// Which nodes values are, of a mode, by their memory. Values are kept, since addresses are used again; those that
-  /// nobody else holds are let go of.
-  struct known_value {
-    tensor value;
-    int node;
-  };
-  std::vector<std::vector<known_value>> known_{64}; // a power of two, by a hash of their memory
-  std::size_t known_count_ = 0;
-  std::size_t place_of(tensor const& t) const {
-    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (known_.size() - 1);
-  }
-  void remember(tensor const& v, int node);
-  void sweep();
-  /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
+  detail::known_values known_; // of a mode
+  /// The node of a value of a mode; -1: none.
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
+  void require_seen(tensor const& t) const;
 
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
@@ -366,7 +356,7 @@ VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
 }
 VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   if (is_mode()) {
-    remember(v, node);
+    known_.remember(v, node);
     return v;
   }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
@@ -376,6 +366,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
                                          "traced; return only tensors that hold something");
   if (is_mode()) {
+    require_seen(t);
     int n = exact_node(t);
     bool by_outer = false;
     for (trace_layer const* l = outer; l && n < 0; l = l->outer) by_outer = by_outer || l->exact_node(t) >= 0;
@@ -406,6 +397,14 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
   return from_outside(t, captured_.back());
 }
+/// What another thread does to a value, or a scope that modes do not see, is not in the graph.
+VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (l->known_.is_overtaken(t))
+      refuse::argument_is_invalid("trace", "a value of a traced function was written into where the trace does not see "
+                                           "it (by another thread, or with modes off); write into it in the function "
+                                           "itself");
+}
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
@@ -428,54 +427,16 @@ VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
 }
 VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
-  for (known_value const& k : known_[place_of(t)])
-    if (k.value.is(t)) return k.node;
+  if (int const n = known_.exact(t); n >= 0) return n;
   for (int k = 0; k < found_.size(); ++k)
     if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   return -1;
 }
 VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
-  std::vector<known_value> const& there = known_[place_of(t)];
-  for (known_value const& k : there)
-    if (k.value.is(t)) return k.node;
+  if (int const n = known_.exact(t); n >= 0) return n;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
-  auto const lies_alike = [](layout const& a, layout const& b) {
-    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
-  };
-  for (known_value const& k : there)
-    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
-      return k.node;
-  return -1;
-}
-VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
-  if (known_count_ >= known_.size()) sweep();
-  std::vector<known_value>& there = known_[place_of(v)];
-  for (known_value& k : there)
-    if (k.value.is(v)) return void(k.node = node);
-  there.push_back({v, node});
-  ++known_count_;
-}
-/// Forgets memory that nobody else holds; what is left gets twice as many places.
-VARVE_LIBRARY void trace_layer::sweep() {
-  auto const holders = [](known_value const& of, std::vector<known_value> const& there) {
-    std::uint32_t n = 0;
-    for (known_value const& k : there) n += k.value.shares_storage(of.value);
-    return n;
-  };
-  std::vector<known_value> left;
-  for (auto const& there : known_)
-    for (known_value const& k : there) {
-      bool ours = !k.value.id()->store || k.value.id()->store->refs.n.load() == holders(k, there);
-      for (known_value const& o : there)
-        ours = ours && (!o.value.shares_storage(k.value) || o.value.id()->refs.n.load() == 1);
-      if (!ours) left.push_back(k);
-    }
-  std::size_t places = 64;
-  while (places < 2 * left.size() + 64) places *= 2;
-  known_.assign(places, {});
-  known_count_ = left.size();
-  for (known_value& k : left) known_[place_of(k.value)].push_back(k);
+  return known_.alike(t);
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -572,6 +533,8 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     inner.push_back(run_on(t));
   }
   tensor const y = run(op, inner);
+  if (is_mode() && op.table->kind == op_kind::mutation)
+    for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
   if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
     if (extent const* const n = y.object()->symbol_of(y)) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/tensor.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace varve::detail {
+
+/// Which nodes of a graph tensors are: what a tracer that is a mode knows of values that carry no mark of it. Values
+/// are kept, since addresses of tensors are used again; memory that nobody else holds is let go of.
+class known_values {
+public:
+  /// A value by its handle; -1: none.
+  int exact(tensor const& t) const;
+  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there.
+  int alike(tensor const& t) const;
+  void remember(tensor const& v, int node);
+  /// What was written into the memory of a value until now is in the graph.
+  void written(tensor const& v);
+  /// Was something written that is not?
+  bool is_overtaken(tensor const& t) const;
+
+private:
+  struct known {
+    tensor value;
+    int node;
+    std::uint32_t writes;
+  };
+  std::vector<std::vector<known>> places_; // as many as a power of two, by a hash of the memory
+  std::size_t count_ = 0;
+
+  std::size_t place_of(tensor const& t) const {
+    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (places_.size() - 1);
+  }
+  static bool is_held_elsewhere(known const& k, std::vector<known> const& there);
+  void sweep();
+};
+
+#if VARVE_DEFINES
+VARVE_LIBRARY int known_values::exact(tensor const& t) const {
+  if (places_.empty()) return -1;
+  for (known const& k : places_[place_of(t)])
+    if (k.value.is(t)) return k.node;
+  return -1;
+}
+VARVE_LIBRARY int known_values::alike(tensor const& t) const {
+  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  for (known const& k : places_[place_of(t)])
+    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+      return k.node;
+  return -1;
+}
+VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {
+  if (count_ >= places_.size()) sweep();
+  std::vector<known>& there = places_[place_of(v)];
+  for (known& k : there)
+    if (k.value.is(v)) return void(k = {v, node, v.writes()});
+  there.push_back({v, node, v.writes()});
+  ++count_;
+}
+VARVE_LIBRARY void known_values::written(tensor const& v) {
+  if (places_.empty()) return;
+  for (known& k : places_[place_of(v)])
+    if (k.value.shares_storage(v)) k.writes = v.writes();
+}
+VARVE_LIBRARY bool known_values::is_overtaken(tensor const& t) const {
+  if (places_.empty()) return false;
+  for (known const& k : places_[place_of(t)])
+    if (k.value.shares_storage(t) && k.writes != t.writes()) return true;
+  return false;
+}
+VARVE_LIBRARY bool known_values::is_held_elsewhere(known const& k, std::vector<known> const& there) {
+  std::uint32_t ours = 0;
+  for (known const& o : there) {
+    if (!o.value.shares_storage(k.value)) continue;
+    if (o.value.id()->refs.n.load(std::memory_order_acquire) > 1) return true;
+    ++ours;
+  }
+  storage const* const s = k.value.id()->store;
+  return s && s->refs.n.load(std::memory_order_acquire) > ours;
+}
+VARVE_LIBRARY void known_values::sweep() {
+  std::vector<known> left;
+  for (auto const& there : places_)
+    for (known const& k : there)
+      if (is_held_elsewhere(k, there)) left.push_back(k);
+  std::size_t places = 64;
+  while (places < 2 * left.size() + 64) places *= 2;
+  places_.assign(places, {});
+  count_ = left.size();
+  for (known& k : left) places_[place_of(k.value)].push_back(k);
+}
+#endif
+
+} // namespace varve::detail
