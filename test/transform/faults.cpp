@@ -455,3 +455,30 @@ TEST_CASE("linearize refuses a write into what its derivative needs", "[transfor
   auto const own = [](tensor const& v) { return vv::mul_(vv::cos(v), 3.0); };
   CHECK(difference(vv::linearize(own, x).second(x), vv::jvp(own, std::tuple(x), std::tuple(x)).second, 1e-12) == "");
 }
+
+TEST_CASE("a write through a view that a branch makes of a captured tensor is no write into a copy", "[linearize]") {
+  tensor const x = vv::full({}, 0.25, dtype::float64);
+  auto const with = [&](auto const& write) {
+    return [write](tensor const& v) {
+      tensor const w = vv::reshape(vv::clone(v), dims{1});
+      auto const same = [](tensor const& u) { return vv::clone(u); };
+      (void)vv::cond(v > 0.0, [&](tensor const& u) { return write(w), vv::clone(u); }, same, v);
+      return vv::sum(w);
+    };
+  };
+  auto const check = [&](auto const& f) {
+    CHECK(vv::grad(f)(x).template item<double>() == 0.5);
+    CHECK(vv::jvp(f, std::tuple(x), std::tuple(vv::ones_like(x))).second.template item<double>() == 0.5);
+    CHECK_THROWS_AS(vv::linearize(f, x), vv::transform_error);
+    CHECK(vv::this_thread_state.quiet());
+  };
+  check(with([](tensor const& w) { vv::mul_(w, w); }));
+  check(with([](tensor const& w) {
+    tensor const p = vv::slice(w, 0, 0, 1);
+    vv::mul_(p, p);
+  }));
+  check(with([](tensor const& w) {
+    tensor const p = vv::as_strided(w, dims{1}, dims{3}, dims{0});
+    vv::mul_(p, p);
+  }));
+}

@@ -44,9 +44,10 @@ void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
 /// A trace that began after a level, and runs below it, runs the function of a higher-order operator for its graph: a
 /// branch that is not taken, a step that a loop may not make. The level may not take its writes for done.
 inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor const& x) {
+  tensor const& memory = x.base().defined() ? x.base() : x; // a view that the function made is of what was there
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below) {
     if (!l->kind->is_trace()) continue;
-    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !x.is_made_since(l->epoch))
+    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !memory.is_made_since(l->epoch))
       refuse_write_at_level(op, level.kind->name,
                             "the function of a higher-order operator writes into its operand, or into what it "
                             "captures; return the new value instead");

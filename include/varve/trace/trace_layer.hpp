@@ -327,7 +327,15 @@ VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides)
 } // namespace detail
 VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  return below([&] { return copy(t); });
+  tensor const value = below([&] { return copy(t); });
+  // A copy is as old as the original: a level whose function may not write into that refuses it here as well.
+  auto const memory_of = [](tensor const& v) {
+    tensor const* p = &v;
+    while (p->is_wrapped() && !p->id()->store) p = &p->inner();
+    return p->id()->store;
+  };
+  if (storage *const now = memory_of(value), *const then = memory_of(t); now != then) now->epoch = then->epoch;
+  return value;
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
   if (!is_mode() && this_thread_state.modes.top != modes_)
