@@ -3991,11 +3991,16 @@ VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
 }
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
-  if (!detail::holds(is, a.number(), b.number())) throw value_error("varve: check: the relation does not hold");
+  if (detail::holds(is, a.number(), b.number())) return;
+  using enum relation;
+  char const* const sign = is == equal ? " == " : is == unequal ? " != " : is == less ? " < " : " <= ";
+  throw value_error(
+      ("varve: check: " + std::to_string(a.number()) + sign + std::to_string(b.number()) + " does not hold").c_str());
 }
 VARVE_LIBRARY void check_is_size(extent a) {
   if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
-  if (a.number() < 0) throw value_error("varve: check_is_size: the number is negative");
+  if (a.number() < 0)
+    throw value_error(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
 }
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {
@@ -8894,6 +8899,9 @@ public:
   }
   /// Says that the operator writes into some of its operands: it is refused where a gradient would be recorded.
   void mark_written() { written_ = true; }
+  /// Says that results may be what its functions return: operands of theirs, and views of those.
+  void mark_passing() { passes_ = true; }
+  bool passes_results() const { return passes_; }
   /// Keys that a call passes over unless something is registered for them (HO-2).
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
                                                         dispatch_key::transform_back};
@@ -8982,6 +8990,7 @@ private:
   char const* name_;
   hop_signature signature_;
   bool written_;
+  bool passes_ = false;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // of those who add rules
   std::atomic<rule*> rules_{nullptr};
@@ -15533,9 +15542,10 @@ void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
 /// A trace that began after a level, and runs below it, runs the function of a higher-order operator for its graph: a
 /// branch that is not taken, a step that a loop may not make. The level may not take its writes for done.
 inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor const& x) {
+  tensor const& memory = x.base().defined() ? x.base() : x; // a view that the function made is of what was there
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below) {
     if (!l->kind->is_trace()) continue;
-    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !x.is_made_since(l->epoch))
+    if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !memory.is_made_since(l->epoch))
       refuse_write_at_level(op, level.kind->name,
                             "the function of a higher-order operator writes into its operand, or into what it "
                             "captures; return the new value instead");
@@ -20418,6 +20428,100 @@ tensor get_rng_state_t::operator()() const {
 
 } // namespace varve
 
+// ---- varve/trace/known_values.hpp
+namespace varve::detail {
+
+/// Which nodes of a graph tensors are: what a tracer that is a mode knows of values that carry no mark of it. Values
+/// are kept, since addresses of tensors are used again; memory that nobody else holds is let go of.
+class known_values {
+public:
+  /// A value by its handle; -1: none.
+  int exact(tensor const& t) const;
+  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there.
+  int alike(tensor const& t) const;
+  void remember(tensor const& v, int node);
+  /// What was written into the memory of a value until now is in the graph.
+  void written(tensor const& v);
+  /// Was something written that is not?
+  bool is_overtaken(tensor const& t) const;
+
+private:
+  struct known {
+    tensor value;
+    int node;
+    std::uint32_t writes;
+  };
+  std::vector<std::vector<known>> places_; // as many as a power of two, by a hash of the memory
+  std::size_t count_ = 0;
+
+  std::size_t place_of(tensor const& t) const {
+    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (places_.size() - 1);
+  }
+  static bool is_held_elsewhere(known const& k, std::vector<known> const& there);
+  void sweep();
+};
+
+#if VARVE_DEFINES
+VARVE_LIBRARY int known_values::exact(tensor const& t) const {
+  if (places_.empty()) return -1;
+  for (known const& k : places_[place_of(t)])
+    if (k.value.is(t)) return k.node;
+  return -1;
+}
+VARVE_LIBRARY int known_values::alike(tensor const& t) const {
+  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  for (known const& k : places_[place_of(t)])
+    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+      return k.node;
+  return -1;
+}
+VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {
+  if (count_ >= places_.size()) sweep();
+  std::vector<known>& there = places_[place_of(v)];
+  for (known& k : there)
+    if (k.value.is(v)) return void(k = {v, node, v.writes()});
+  there.push_back({v, node, v.writes()});
+  ++count_;
+}
+VARVE_LIBRARY void known_values::written(tensor const& v) {
+  if (places_.empty()) return;
+  for (known& k : places_[place_of(v)])
+    if (k.value.shares_storage(v)) k.writes = v.writes();
+}
+VARVE_LIBRARY bool known_values::is_overtaken(tensor const& t) const {
+  if (places_.empty()) return false;
+  for (known const& k : places_[place_of(t)])
+    if (k.value.shares_storage(t) && k.writes != t.writes()) return true;
+  return false;
+}
+VARVE_LIBRARY bool known_values::is_held_elsewhere(known const& k, std::vector<known> const& there) {
+  std::uint32_t ours = 0;
+  for (known const& o : there) {
+    if (!o.value.shares_storage(k.value)) continue;
+    if (o.value.id()->refs.n.load(std::memory_order_acquire) > 1) return true;
+    ++ours;
+  }
+  storage const* const s = k.value.id()->store;
+  return s && s->refs.n.load(std::memory_order_acquire) > ours;
+}
+VARVE_LIBRARY void known_values::sweep() {
+  std::vector<known> left;
+  for (auto const& there : places_)
+    for (known const& k : there)
+      if (is_held_elsewhere(k, there)) left.push_back(k);
+  std::size_t places = 64;
+  while (places < 2 * left.size() + 64) places *= 2;
+  places_.assign(places, {});
+  count_ = left.size();
+  for (known& k : left) places_[place_of(k.value)].push_back(k);
+}
+#endif
+
+} // namespace varve::detail
+
 // ---- varve/trace/trace_layer.hpp
 namespace varve {
 
@@ -20652,23 +20756,12 @@ private:
         l->builder.count_scaffolds(by);
     }
   };
-  /// Which nodes values are, of a mode, by their memory. Values are kept, since addresses are used again; those that
-  /// nobody else holds are let go of.
-  struct known_value {
-    tensor value;
-    int node;
-  };
-  std::vector<std::vector<known_value>> known_{64}; // a power of two, by a hash of their memory
-  std::size_t known_count_ = 0;
-  std::size_t place_of(tensor const& t) const {
-    return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (known_.size() - 1);
-  }
-  void remember(tensor const& v, int node);
-  void sweep();
-  /// ... or none: -1. A value is also told by where it lies in its memory: autograd keeps values by other handles.
+  detail::known_values known_; // of a mode
+  /// The node of a value of a mode; -1: none.
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
+  void require_seen(tensor const& t) const;
 
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
@@ -20745,7 +20838,15 @@ VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides)
 } // namespace detail
 VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  return below([&] { return copy(t); });
+  tensor const value = below([&] { return copy(t); });
+  // A copy is as old as the original: a level whose function may not write into that refuses it here as well.
+  auto const memory_of = [](tensor const& v) {
+    tensor const* p = &v;
+    while (p->is_wrapped() && !p->id()->store) p = &p->inner();
+    return p->id()->store;
+  };
+  if (storage *const now = memory_of(value), *const then = memory_of(t); now != then) now->epoch = then->epoch;
+  return value;
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
   if (!is_mode() && this_thread_state.modes.top != modes_)
@@ -20774,7 +20875,7 @@ VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
 }
 VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   if (is_mode()) {
-    remember(v, node);
+    known_.remember(v, node);
     return v;
   }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
@@ -20784,6 +20885,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
                                          "traced; return only tensors that hold something");
   if (is_mode()) {
+    require_seen(t);
     int n = exact_node(t);
     bool by_outer = false;
     for (trace_layer const* l = outer; l && n < 0; l = l->outer) by_outer = by_outer || l->exact_node(t) >= 0;
@@ -20814,6 +20916,14 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
   return from_outside(t, captured_.back());
 }
+/// What another thread does to a value, or a scope that modes do not see, is not in the graph.
+VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (l->known_.is_overtaken(t))
+      refuse::argument_is_invalid("trace", "a value of a traced function was written into where the trace does not see "
+                                           "it (by another thread, or with modes off); write into it in the function "
+                                           "itself");
+}
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
@@ -20836,54 +20946,16 @@ VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
 }
 VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
-  for (known_value const& k : known_[place_of(t)])
-    if (k.value.is(t)) return k.node;
+  if (int const n = known_.exact(t); n >= 0) return n;
   for (int k = 0; k < found_.size(); ++k)
     if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   return -1;
 }
 VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
-  std::vector<known_value> const& there = known_[place_of(t)];
-  for (known_value const& k : there)
-    if (k.value.is(t)) return k.node;
+  if (int const n = known_.exact(t); n >= 0) return n;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
-  auto const lies_alike = [](layout const& a, layout const& b) {
-    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
-  };
-  for (known_value const& k : there)
-    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
-      return k.node;
-  return -1;
-}
-VARVE_LIBRARY void trace_layer::remember(tensor const& v, int node) {
-  if (known_count_ >= known_.size()) sweep();
-  std::vector<known_value>& there = known_[place_of(v)];
-  for (known_value& k : there)
-    if (k.value.is(v)) return void(k.node = node);
-  there.push_back({v, node});
-  ++known_count_;
-}
-/// Forgets memory that nobody else holds; what is left gets twice as many places.
-VARVE_LIBRARY void trace_layer::sweep() {
-  auto const holders = [](known_value const& of, std::vector<known_value> const& there) {
-    std::uint32_t n = 0;
-    for (known_value const& k : there) n += k.value.shares_storage(of.value);
-    return n;
-  };
-  std::vector<known_value> left;
-  for (auto const& there : known_)
-    for (known_value const& k : there) {
-      bool ours = !k.value.id()->store || k.value.id()->store->refs.n.load() == holders(k, there);
-      for (known_value const& o : there)
-        ours = ours && (!o.value.shares_storage(k.value) || o.value.id()->refs.n.load() == 1);
-      if (!ours) left.push_back(k);
-    }
-  std::size_t places = 64;
-  while (places < 2 * left.size() + 64) places *= 2;
-  known_.assign(places, {});
-  known_count_ = left.size();
-  for (known_value& k : left) known_[place_of(k.value)].push_back(k);
+  return known_.alike(t);
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -20980,6 +21052,8 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     inner.push_back(run_on(t));
   }
   tensor const y = run(op, inner);
+  if (is_mode() && op.table->kind == op_kind::mutation)
+    for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
   if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
     if (extent const* const n = y.object()->symbol_of(y)) {
@@ -23195,6 +23269,7 @@ class checkpoint_operator_rules : public higher_order_operator {
 public:
   checkpoint_operator_rules()
       : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+    mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       generator const state = generator_of(x[0]);
       if (c.at[0][0] || pullbacks) {
@@ -23357,6 +23432,7 @@ class boxed_cond_operator : public higher_order_operator {
 public:
   boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
     using pack = boxed_args;
+    mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size()));
     });
@@ -35297,6 +35373,7 @@ struct functional_memory {
   bool hidden = false;
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
+  bool shared = false;               // another one stands for the same memory of the program
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;
@@ -35642,6 +35719,11 @@ private:
   void check_writable(char const* op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
+    if (of.memory->shared)
+      throw transform_error((std::string("varve: functionalize: ") + op +
+                             " writes into a tensor in the memory of another one that was made functional as well, "
+                             "which would not show it; make one of them functional, and take views of it")
+                                .c_str());
     if (char const* const who = of.memory->returned_by)
       throw transform_error((std::string("varve: functionalize: ") + op +
                              " writes into a view of an operand or of another result that " + who +
@@ -35808,8 +35890,7 @@ private:
 /// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
 template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
-  std::string_view const name(call.name()); // of those whose functions' results are not copied, as a loop's are
-  bool const passes = name == "cond" || name == "wrap_activation_checkpoint";
+  bool const passes = call.op->passes_results(); // a loop copies what its functions return
   using memories = returned_memories<typename Host::memory>;
   std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
   std::vector<boxed_function> functions;

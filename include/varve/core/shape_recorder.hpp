@@ -120,11 +120,16 @@ VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
 }
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
-  if (!detail::holds(is, a.number(), b.number())) throw value_error("varve: check: the relation does not hold");
+  if (detail::holds(is, a.number(), b.number())) return;
+  using enum relation;
+  char const* const sign = is == equal ? " == " : is == unequal ? " != " : is == less ? " < " : " <= ";
+  throw value_error(
+      ("varve: check: " + std::to_string(a.number()) + sign + std::to_string(b.number()) + " does not hold").c_str());
 }
 VARVE_LIBRARY void check_is_size(extent a) {
   if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
-  if (a.number() < 0) throw value_error("varve: check_is_size: the number is negative");
+  if (a.number() < 0)
+    throw value_error(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
 }
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {
