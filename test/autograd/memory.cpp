@@ -28,7 +28,13 @@ void* operator new(std::size_t n, std::nothrow_t const&) noexcept {
   ++live, ++taken_ever;
   return std::malloc(n ? n : 1);
 }
+void* operator new(std::size_t n, std::align_val_t a, std::nothrow_t const&) noexcept {
+  ++live, ++taken_ever;
+  auto const align = static_cast<std::size_t>(a);
+  return std::aligned_alloc(align, (n + align - 1) / align * align);
+}
 void operator delete(void* p, std::nothrow_t const&) noexcept { give(p); }
+void operator delete(void* p, std::align_val_t, std::nothrow_t const&) noexcept { give(p); }
 void operator delete(void* p) noexcept { give(p); }
 void operator delete(void* p, std::size_t) noexcept { give(p); }
 void operator delete(void* p, std::align_val_t) noexcept { give(p); }

@@ -26,7 +26,13 @@ void* take(std::size_t n, std::size_t align) {
   ++allocations;
   return std::malloc(n ? n : 1);
 }
+[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a, std::nothrow_t const&) noexcept {
+  ++allocations;
+  auto const align = static_cast<std::size_t>(a);
+  return std::aligned_alloc(align, (n + align - 1) / align * align);
+}
 [[gnu::noinline]] void operator delete(void* p, std::nothrow_t const&) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t, std::nothrow_t const&) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }

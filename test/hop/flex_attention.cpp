@@ -209,7 +209,7 @@ TEST_CASE("flex_attention: rows of nothing are 0, without a NaN anywhere", "[hop
   CHECK(everywhere(vv::eq(least, -infinity)));
 }
 
-TEST_CASE("flex_attention: what is captured is differentiated; in a mask it cannot be",
+TEST_CASE("flex_attention: what is captured is differentiated, though in a mask it cannot be",
           "[hop][flex_attention][OH-S12]") {
   tensors const t;
   tensor const slopes = from({0.5, 0.25, 0.1, 0.7}, {Hq});
