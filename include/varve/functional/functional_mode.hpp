@@ -7,6 +7,18 @@
 
 namespace varve {
 
+namespace detail {
+/// Of a function that is traced under a functional mode: what stands for a tensor that it captures, a functional one.
+struct functional_captures {
+  virtual tensor stand_in(tensor const& captured) = 0;
+
+protected:
+  ~functional_captures() = default;
+};
+template <class T>
+struct ahead_of_time;
+} // namespace detail
+
 /// The mode under which no operator writes (`FunctionalTensorMode`): the rules of `functionalize`, below transforms,
 /// autograd and all user modes, above the tracer and fake tensors (MD-5). A mode below sees functional operators only;
 /// user modes see the program as it is written.
@@ -30,6 +42,8 @@ class functional_mode : detail::functional_core<tensor, functional_mode> {
   friend boxed_args detail::functional_hop(Host const&, boxed_hop const&, boxed_args const&);
   template <class On, class Host>
   friend boxed_args detail::functional_custom_call(Host const&, detail::custom_function_ptr const&, boxed_args const&);
+  template <class T>
+  friend struct detail::ahead_of_time;
 
 public:
   static constexpr bool supports_higher_order_operators = true;
@@ -64,14 +78,19 @@ public:
   bool owns(tensor const& t) const { return is_functional_tensor(t) && alias_of(t).memory->run == run_; }
 
   tensor process(boxed_op const& op, boxed_args const& x) const {
+    if (captures_) [[unlikely]] {
+      boxed_args const in = with_captures(x);
+      return op.table->kind == op_kind::mutation ? write(op, in) : call(op, in);
+    }
     return op.table->kind == op_kind::mutation ? write(op, x) : call(op, x);
   }
   boxed_args process(boxed_hop const& call, boxed_args const& x) const {
-    return detail::functional_hop(*this, call, x);
+    return detail::functional_hop(*this, call, captures_ ? with_captures(x) : x);
   }
   /// A custom function, erased, is called as one.
   static boxed_args process_custom(functional_mode const& mode, void const* function, boxed_args const& x) {
-    return detail::functional_custom_call<void>(mode, *static_cast<detail::custom_function_ptr const*>(function), x);
+    return detail::functional_custom_call<void>(mode, *static_cast<detail::custom_function_ptr const*>(function),
+                                                mode.captures_ ? mode.with_captures(x) : x);
   }
 
 private:
@@ -128,6 +147,15 @@ private:
     tensor original;
     std::weak_ptr<memory> stands_in;
   };
+  boxed_args with_captures(boxed_args const& x) const {
+    return tree_map(
+        [&](auto const& t) {
+          bool const plain = !t.defined() || t.object() || t.is_wrapped() || t.is_number() || !t.has_data();
+          return plain ? t : captures_->stand_in(t);
+        },
+        x);
+  }
+  detail::functional_captures* captures_ = nullptr;
   mutable std::vector<given> given_;
   std::shared_ptr<detail::functional_run> run_ = std::make_shared<detail::functional_run>();
 };

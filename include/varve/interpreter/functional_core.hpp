@@ -146,6 +146,10 @@ private:
   void check_writable(char const* op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
+    if (of.memory->captured)
+      throw transform_error((std::string("varve: ") + op +
+                             " writes into a tensor that the traced function captures; pass it as an argument")
+                                .c_str());
     if (of.memory->shared)
       throw transform_error((std::string("varve: functionalize: ") + op +
                              " writes into a tensor in the memory of another one that was made functional as well, "

@@ -37,6 +37,9 @@ struct functional_run {
   /// Memory made before this number is only read.
   std::uint64_t writable_from = 0;
   bool ended = false;
+  /// Derivatives are those of what is above, and taken by the end of the run: what writes hide from them is no matter
+  /// of what is below.
+  bool derived_above = false;
 };
 
 /// Calls operators on tensors for the inverses of views.
@@ -74,6 +77,7 @@ struct functional_memory {
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
   bool shared = false;               // another one stands for the same memory of the program
+  bool captured = false;             // it stands for a tensor that a traced function captures
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;
@@ -100,7 +104,9 @@ struct functional_memory {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
-    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
+    if (run->derived_above) {
+    } else if (apart || !is_grad_enabled())
+      hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;

@@ -84,6 +84,16 @@ struct make_fx_function {
     return trace(values, l, returned, x...);
   }
 
+  /// As a mode, of a function that collects what it captures itself (`trace_layer::captured_value`).
+  template <class... X>
+  graph with_captures_of_its_own(boxed_args& captured, X const&... x) const {
+    On const values(how);
+    trace_layer l(On::host());
+    l.captures = &captured;
+    l.apart = On::apart;
+    return trace(values, l, [](auto const&...) {}, x...);
+  }
+
 private:
   template <class R, class... X>
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {

@@ -207,6 +207,16 @@ struct trace_layer : layer {
 
   /// A further argument of the function.
   tensor input(tensor const& t);
+  /// Of a mode: a captured tensor as a value of the trace.
+  tensor captured_value(tensor const& t) {
+    int const node = node_of(t);
+    return wrap(value_of(t), node);
+  }
+  /// ... a value of the trace in memory of its own.
+  tensor in_own_memory(tensor const& v) {
+    int const node = node_of(v);
+    return wrap(below([&] { return twin(v); }), node);
+  }
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Functions compiled ahead of time with their gradients: `aot_function`, `compile(f, backend)`; joint graphs:
+/// `aot_export_joint`. The umbrella leaves them out.
+#include <varve/aot/aot_function.hpp>
+#include <varve/aot/export_joint.hpp>

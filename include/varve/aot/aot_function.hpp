@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/compiled_pair.hpp>
+#include <varve/aot/min_cut.hpp>
+#include <varve/fuse/graph.hpp>
+#include <varve/pass/optimize.hpp>
+
+namespace varve {
+
+/// Makes of a graph without writes a function that runs it.
+using graph_compiler = shared_function<boxed_function(graph const&)>;
+/// Cuts a joint graph in two: `default_partition`, `min_cut_partition`, or one of the user's.
+using partitioner = shared_function<partition(graph const&, joint_shape)>;
+
+/// Backends of `compile(f, backend)`.
+namespace backends {
+/// Both parts ahead of time, run operator by operator (`aot_eager`).
+struct aot_eager_t {
+  boxed_function operator()(graph const& g) const {
+    return [g](boxed_args const& x) { return interpret(g, x); };
+  }
+};
+inline constexpr aot_eager_t aot_eager{};
+/// ... each planned and run as a whole (`fuse(graph)`).
+struct fused_t {
+  boxed_function operator()(graph const& g) const {
+    if (g.results.empty()) return [](boxed_args const&) { return boxed_args(); };
+    return fuse(g);
+  }
+};
+inline constexpr fused_t fused{};
+} // namespace backends
+
+/// How a function is compiled ahead of time.
+struct aot_options {
+  graph_compiler fw_compiler = backends::aot_eager;
+  /// As the forward pass where it is not given.
+  graph_compiler bw_compiler{};
+  partitioner partition_fn = [](graph const& g, joint_shape s) { return default_partition(g, s); };
+};
+
+namespace detail {
+struct none_read {};
+/// What a function that was compiled ahead of time is made for, and its parts.
+template <class F>
+struct aot_program {
+  compiled_pair run;
+  std::vector<dims> strides; // of the arguments
+  std::vector<char> leaves;
+
+  template <class R, class... X>
+  static aot_program make(std::pair<F, aot_options> const& f, boxed_args& captured, R const& returned, X const&... x) {
+    aot_program r;
+    for (auto const& t : tensors_among(x...)) {
+      r.strides.push_back(t.strides());
+      r.leaves.push_back(t.is_leaf());
+    }
+    r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, returned, x...);
+    captured = r.run.of.captured;
+    compile(r.run, f.second);
+    return r;
+  }
+  static void compile(compiled_pair& p, aot_options const& how) {
+    using G = dependent<graph, F>;
+    G const g = optimize(p.of.joint, purpose::values);
+    p.of.joint = G();
+    if (!p.of.has_backward()) {
+      p.forward = how.fw_compiler(g);
+      return;
+    }
+    partition const parts = how.partition_fn(g, p.of.shape);
+    p.saved_values = parts.saved_values;
+    p.forward = how.fw_compiler(parts.forward);
+    p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(parts.backward);
+  }
+  bool is_for(boxed_args const& in) const {
+    for (int k = 0; k < in.size(); ++k)
+      if (!(in[k].strides() == strides[static_cast<std::size_t>(k)]) ||
+          in[k].is_leaf() != static_cast<bool>(leaves[static_cast<std::size_t>(k)]))
+        return false;
+    return true;
+  }
+  static bool still() { return true; }
+};
+/// May a compiled function be given it?
+inline bool runs_ahead_of_time(boxed_args const& x) {
+  for (auto const& t : x)
+    if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.is_inference())
+      return false;
+  return true;
+}
+} // namespace detail
+
+/// A function of tensors that is compiled ahead of time with its gradient: see `aot_function`. Threads may share it;
+/// copies share what was made.
+template <class F>
+class ahead_of_time_function {
+public:
+  explicit ahead_of_time_function(F f, aot_options how) : f_(std::move(f), std::move(how)) {}
+
+  /// Arguments are tensors, or trees in which numbers are constants of the program.
+  template <class... X>
+    requires(detail::compilable<X>() && ...)
+  auto operator()(X const&... x) const {
+    using Y = decltype(detail::call_with(f_.first, std::declval<std::tuple<X const&...>>()));
+    auto const itself = [&]() -> Y { return detail::call_with(f_.first, std::tuple<X const&...>(x...)); };
+    boxed_args in = detail::tensors_among(x...);
+    if (!is_quiet() || !detail::runs_ahead_of_time(in)) return itself();
+    auto const v = made_->found_or_made(f_, x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    if (!detail::runs_ahead_of_time(in) || v->program.run.writes_into_others(in)) return itself();
+    boxed_args const y = v->program.run(in);
+    if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
+  }
+  /// For how many kinds of arguments it was compiled.
+  std::size_t versions() const { return made_->size(); }
+
+private:
+  /// Would nobody but eager autograd see the operators?
+  static bool is_quiet() { return this_thread_state.quiet(); }
+
+  std::pair<F, aot_options> f_;
+  using versions_t = detail::program_versions<std::pair<F, aot_options>, detail::aot_program<F>>;
+  std::shared_ptr<versions_t> made_ = std::make_shared<versions_t>();
+};
+
+/// `auto step = aot_function(f, {.fw_compiler = backends::fused});`: traces `f` and its gradient into one graph without
+/// writes when it is called first, on fake tensors: nothing of the arguments is read, written or drawn. The graph is
+/// cut into a forward and a backward part, which the compilers make functions of, and calls run these: results,
+/// gradients, what is written into arguments, and which results are views of what, are as without it. Where no argument
+/// or captured tensor requires a gradient, or in `no_grad` mode, there is a forward part only. Other dtypes, sizes,
+/// strides and needs of gradients are traced anew; 64 programs are kept. Captured tensors are inputs of the graph and
+/// have gradients. Calls under modes and transforms, and where an argument that is written shares elements with
+/// another, run `f` itself. Refused (`autograd_error`): second derivatives of the compiled function (AO-18), writes
+/// into captured tensors and into gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first
+/// call. AO-1 to AO-21.
+template <class F>
+auto aot_function(F f, aot_options how = {}) {
+  return ahead_of_time_function<F>(std::move(f), std::move(how));
+}
+/// `compile(f, backends::aot_eager)`: ahead of time, by a backend: one of `backends`, or any function of a graph that
+/// gives a function of tensors.
+template <class F, class B>
+  requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
+auto compile(F f, B const& with) {
+  return aot_function(std::move(f), {.fw_compiler = with});
+}
+
+} // namespace varve

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/joint_graph.hpp>
+#include <varve/interpreter/function_node.hpp>
+
+/// @file
+/// The two compiled parts of a function as one node of eager autograd, and what is done around them: new values are
+/// written into the arguments, and results that are views are made from what they are views of (AO-7, AO-11).
+namespace varve::detail {
+
+/// The gradient of a compiled forward pass: its backward pass, on what was saved.
+struct compiled_backward {
+  boxed_function backward;
+  boxed_args saved; // values, then sizes
+  std::vector<std::uint32_t> versions;
+  std::vector<meta> tangents;
+  std::vector<int> places; // of each gradient among the edges
+  int edges = 0;
+  boxed_args written{}; // arguments that the backward pass writes into
+  static constexpr bool released = true;
+  static constexpr char const* name = "CompiledFunctionBackward";
+
+  boxed_args operator()(boxed_args const& out, bool const*) const {
+    if (inside_transform())
+      throw transform_error("varve: aot: the backward pass of a compiled function was called under a transform, which "
+                            "would not see into it; call grad or vmap around the function (AO-20)");
+    boxed_args in = saved;
+    for (int k = 0; k < saved.size(); ++k)
+      if (saved[k].writes() != versions[static_cast<std::size_t>(k)])
+        refuse_stale(saved[k], name, versions[static_cast<std::size_t>(k)]);
+    bool any = false, recorded = false;
+    for (int k = 0; k < out.size(); ++k) {
+      any = any || out[k].defined();
+      recorded = recorded || (out[k].defined() && out[k].requires_grad());
+      meta const& m = tangents[static_cast<std::size_t>(k)];
+      in.push_back(out[k].defined() ? out[k] : zeros_of(m));
+    }
+    boxed_args r;
+    for (int k = 0; k < edges; ++k) r.push_back(tensor());
+    if (!any) return r;
+    bool const again = is_grad_enabled() && (recorded || saved.size() > 0);
+    if (is_grad_enabled() && written.size() > 0)
+      throw autograd_error(
+          "varve: aot: the backward pass of a compiled function writes into an argument, and was asked "
+          "for with create_graph, which would record it; run the function itself (AO-19)");
+    no_grad const off;
+    boxed_args const g = backward(in);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      tensor v = g[static_cast<int>(k)];
+      if (again) v = refusing(v);
+      r[places[k]] = v;
+    }
+    for (int k = 0; k < written.size(); ++k) write<tensor>(written[k], g[static_cast<int>(places.size()) + k]);
+    return r;
+  }
+  void release() { saved = written = boxed_args(); }
+  void let_go(tensor const& written) {
+    for (int k = 0; k < saved.size(); ++k)
+      if (saved[k].shares_storage(written)) saved[k] = saved[k].alias();
+  }
+
+private:
+  /// A gradient that nobody may differentiate (AO-18).
+  template <class T>
+  static T refusing(T const& g) {
+    T const r = g.alias();
+    auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
+      throw autograd_error("varve: aot: the backward pass of a compiled function cannot be differentiated: its graph "
+                           "has no second derivative; take it of the function itself (AO-18)");
+    };
+    r.set_history(edge_to(record_function(refuse, {edge()}, 1, "Error")));
+    return r;
+  }
+  static tensor zeros_of(meta const& m) {
+    return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
+  }
+  template <class T>
+  static void write(T const& into, T const& value) {
+    copy_(into, value);
+  }
+};
+
+/// A function ahead of time: what its graph says, compiled, and what it does not say.
+struct compiled_pair {
+  joint_graph of; // without its graph
+  boxed_function forward, backward;
+  int saved_values = 0;
+
+  /// Do arguments that are written share memory with others? Then what each step of the function sees is not what a
+  /// graph of apart ones computes.
+  bool writes_into_others(boxed_args const& in) const {
+    for (std::size_t k = 0; k < of.inputs.size(); ++k)
+      if (of.inputs[k].is_written)
+        for (int j = 0; j < in.size(); ++j)
+          if (j != static_cast<int>(k) && overlap(in[static_cast<int>(k)], in[j])) return true;
+    return false;
+  }
+
+  /// Arguments, then captured tensors, to what the function returned.
+  boxed_args operator()(boxed_args const& in) const {
+    bool const differentiated = of.has_backward() && is_grad_enabled();
+    boxed_args y = run_forward(in), saved;
+    int const own = of.shape.forward_results;
+    boxed_args results;
+    for (int k = 0; k < own; ++k) results.push_back(apart(y[k], k, y, in));
+    if (differentiated) {
+      for (int k = own; k < y.size(); ++k) saved.push_back(kept(y[k], in));
+      record(results, saved, in);
+    }
+    write_back(results, in);
+    boxed_args r;
+    for (aot_output const& o : of.outputs) r.push_back(output(o, results, in));
+    return r;
+  }
+
+private:
+  boxed_args run_forward(boxed_args const& in) const {
+    no_grad const off;
+    return forward(in);
+  }
+  /// Results are nobody else's memory, as the trace took them.
+  static tensor apart(tensor const& t, int k, boxed_args const& y, boxed_args const& in) {
+    if (!t.defined()) return t;
+    bool shared = false;
+    for (auto const& x : in) shared = shared || t.shares_storage(x);
+    for (int j = 0; j < k; ++j) shared = shared || (y[j].defined() && t.shares_storage(y[j]));
+    return shared ? copied(t) : t.alias();
+  }
+  template <class T>
+  static T copied(T const& t) {
+    no_grad const off;
+    return clone(t);
+  }
+  /// A saved value: an argument that will be written is copied.
+  tensor kept(tensor const& t, boxed_args const& in) const {
+    for (std::size_t k = 0; k < of.inputs.size(); ++k)
+      if (of.inputs[k].is_written && t.shares_storage(in[static_cast<int>(k)])) return copied(t); // old value
+    return t.alias();
+  }
+  void record(boxed_args& results, boxed_args const& saved, boxed_args const& in) const {
+    compiled_backward pull{backward, saved, {}, {}, of.differentiated, in.size()};
+    for (auto const& t : saved) pull.versions.push_back(t.writes());
+    for (int k : of.tangents) pull.tangents.push_back(meta_of(results[k]));
+    for (std::size_t k = 0; k < of.inputs.size(); ++k)
+      if (of.inputs[k].is_written_backward) pull.written.push_back(in[static_cast<int>(k)]);
+    std::vector<edge> edges;
+    for (auto const& t : in) edges.push_back(t.requires_grad() ? edge(eager_history(t)) : edge());
+    edge const n = edge_to(record_function(std::move(pull), std::move(edges), static_cast<int>(of.tangents.size()),
+                                           compiled_backward::name));
+    for (std::size_t k = 0; k < of.tangents.size(); ++k)
+      results[of.tangents[k]].set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
+  }
+  void write_back(boxed_args const& results, boxed_args const& in) const {
+    int next = 0;
+    for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      if (!of.inputs[k].is_written) continue;
+      set_grad_enabled const seen(is_grad_enabled() && !of.inputs[k].is_written_unseen);
+      write<tensor>(in[static_cast<int>(k)], results[next++]);
+    }
+  }
+  template <class T>
+  static void write(T const& into, T const& value) {
+    copy_(into, value);
+  }
+  static tensor output(aot_output const& o, boxed_args const& results, boxed_args const& in) {
+    using kind = aot_output::kind;
+    switch (o.what) {
+    case kind::absent:
+      return tensor();
+    case kind::value:
+      return results[o.from];
+    case kind::input:
+      return in[o.from];
+    default: {
+      tensor const base = o.what == kind::view_of_input ? in[o.from] : results[o.from];
+      set_grad_enabled const as_there(is_grad_enabled() && (o.requires_grad || !base.requires_grad()));
+      tensor const v = functional_memory<tensor>::shown(base, o.views.get());
+      if (o.origin != view_origin::usual && v.base().defined()) v.set_origin(o.origin);
+      return v;
+    }
+    }
+  }
+  /// Do two tensors share elements, or may they?
+  static bool overlap(tensor const& a, tensor const& b) {
+    if (!a.shares_storage(b)) return false;
+    auto const span = [](tensor const& t) {
+      index_t last = 0;
+      for (int k = 0; k < t.dim(); ++k) {
+        if (t.sizes()[k] == 0) return index_t{0};
+        last += (t.sizes()[k] - 1) * t.strides()[k];
+      }
+      return (last + 1) * static_cast<index_t>(itemsize(t.dtype()));
+    };
+    auto const from = [](tensor const& t) { return reinterpret_cast<std::uintptr_t>(t.raw()); };
+    return from(a) < from(b) + static_cast<std::uintptr_t>(span(b)) &&
+           from(b) < from(a) + static_cast<std::uintptr_t>(span(a));
+  }
+};
+
+} // namespace varve::detail

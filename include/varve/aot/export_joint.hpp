@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/joint_graph.hpp>
+#include <varve/pass/optimize.hpp>
+
+namespace varve {
+
+/// What the arguments and results of an exported joint graph are (AE-1).
+struct joint_signature {
+  /// Arguments of the function; the tensors that it captures are inputs behind them.
+  int arguments = 0, captured = 0;
+  /// Results: arguments that were written, in this order, then what the function returned, of which one is the loss,
+  /// then gradients of these arguments.
+  std::vector<int> written{};
+  int outputs = 0;
+  int loss = -1;
+  std::vector<int> gradients{};
+};
+struct exported_joint {
+  graph joint;
+  joint_signature signature;
+  boxed_args captured{};
+};
+
+namespace detail {
+/// The only tangent becomes 1: the gradient of the loss itself.
+template <class G>
+G with_unit_tangent(G const& g) {
+  rewriter w(g);
+  int const last = g.regions[0].inputs - 1;
+  G r = w.run(
+      [&](int n) {
+        node const& nd = g.nodes[n];
+        if (n >= g.regions[0].node_count || nd.op->kind != op_kind::placeholder || static_cast<int>(nd.value) != last)
+          return w.copy(nd);
+        node one;
+        one.op = &constant_handle, one.out = {nd.out.type, {}}, one.value = 1;
+        return w.append(one, nullptr);
+      },
+      [] {});
+  r.regions[0].inputs = last;
+  return r;
+}
+inline void require_exportable(joint_graph const& g, boxed_args const& in, int loss) {
+  auto const refuse = [](std::string const& what) { throw autograd_error(("varve: aot_export: " + what).c_str()); };
+  for (int k = 0; k < in.size(); ++k) {
+    aot_input const& i = g.inputs[static_cast<std::size_t>(k)];
+    auto const which = "argument " + std::to_string(k);
+    if (i.is_written && i.requires_grad) refuse(which + " requires a gradient and is written into (AE-2)");
+    if (i.is_written_backward) refuse(which + " is written into by a backward pass (AE-2)");
+    for (int j = 0; j < in.size(); ++j)
+      if (i.is_written && j != k && in[j].shares_storage(in[k]))
+        refuse(which + " is written into and shares memory with argument " + std::to_string(j) + " (AE-2)");
+  }
+  for (std::size_t k = 0; k < g.outputs.size(); ++k)
+    if (static_cast<int>(k) != loss && loss >= 0 && g.outputs[k].requires_grad)
+      refuse("result " + std::to_string(k) + " requires a gradient and is not the loss; detach it (AE-1)");
+  if (loss >= 0 &&
+      (loss >= static_cast<int>(g.outputs.size()) || !g.outputs[static_cast<std::size_t>(loss)].requires_grad))
+    refuse("result " + std::to_string(loss) + " is the loss, and does not require a gradient (AE-1)");
+}
+} // namespace detail
+
+/// `aot_export_joint(f, loss)(x...)`: one graph for the values of a function and the gradients of one result of it,
+/// a scalar, with respect to the arguments and captured tensors that require one (AE-1). Results: the new values of
+/// arguments that were written, what the function returned, then the gradients. `loss` -1: for inference, without
+/// gradients. `autograd_error`, which names the argument or result: arguments that require gradients or share memory
+/// and are written, results beside the loss that require a gradient (AE-2).
+template <class F>
+class aot_export_joint {
+public:
+  explicit aot_export_joint(F f, int loss = -1) : f_(std::move(f)), loss_(loss) {}
+
+  template <class... X>
+  exported_joint operator()(X const&... x) const {
+    set_grad_enabled const needed(loss_ >= 0);
+    using fakes = detail::on_fake_values<dependent<fake_mode, F>>;
+    joint_graph g = detail::trace_ahead_of_time<fakes>(f_, {}, [](auto const&...) {}, x...);
+    detail::require_exportable(g, detail::tensors_among(x...), loss_);
+    exported_joint r;
+    r.captured = g.captured;
+    r.signature.arguments = static_cast<int>(g.inputs.size()), r.signature.captured = g.captured.size();
+    for (std::size_t k = 0; k < g.inputs.size(); ++k)
+      if (g.inputs[k].is_written) r.signature.written.push_back(static_cast<int>(k));
+    r.signature.outputs = static_cast<int>(g.outputs.size()), r.signature.loss = loss_;
+    r.signature.gradients = g.differentiated;
+    using G = dependent<graph, F>;
+    G const joint = optimize(with_all_outputs(g), purpose::values);
+    r.joint = loss_ < 0 ? joint : detail::with_unit_tangent(joint);
+    if (loss_ >= 0 && g.tangents.size() != 1)
+      throw autograd_error("varve: aot_export: an argument that is written has a gradient (AE-2)");
+    return r;
+  }
+
+private:
+  /// Every result of the function is one of the graph: arguments, and views, too.
+  static graph with_all_outputs(joint_graph const& g) {
+    for (aot_output const& o : g.outputs)
+      if (o.what != aot_output::kind::value)
+        throw autograd_error("varve: aot_export: a result is undefined, an argument, or a view of an argument or of "
+                             "another result; clone it");
+    return g.joint;
+  }
+  F f_;
+  int loss_;
+};
+
+} // namespace varve

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/partition.hpp>
+#include <varve/autograd/backward.hpp>
+#include <varve/compile/versions.hpp>
+#include <varve/fake/make_fx.hpp>
+#include <varve/functional/functional_mode.hpp>
+
+/// @file
+/// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
+/// it wrote into, and which results lie in the memory of an argument or of each other (AO-1, AO-2, AO-4).
+namespace varve {
+
+/// What a function does to an argument.
+struct aot_input {
+  bool requires_grad = false, is_leaf = true;
+  /// Its new value is a result of the graph.
+  bool is_written = false;
+  /// ... which autograd did not see: in `no_grad` mode, or through `detach`.
+  bool is_written_unseen = false;
+  /// A backward pass writes into it; its value after that is behind the gradients.
+  bool is_written_backward = false;
+};
+/// Where a result comes from.
+struct aot_output {
+  enum class kind : unsigned char {
+    absent,        // undefined
+    value,         // memory of its own: result `from` of the graph
+    input,         // argument `from` itself
+    view_of_input, // a view of argument `from`
+    view_of_value, // a view of result `from` of the graph, of which others are views too
+  };
+  kind what = kind::absent;
+  int from = 0;
+  detail::view_chain views{}; // from the memory of that
+  bool requires_grad = false;
+  detail::view_origin origin = detail::view_origin::usual;
+};
+
+/// A traced function. Arguments of the graph are those of the function and the tensors that it captures (`captured`),
+/// then a tangent for each of `tangents` results of the graph. Results: the new values of the arguments that were
+/// written, in their order, the values that `outputs` speak of, the gradients of the arguments in `differentiated`, and
+/// the values of arguments that the backward pass wrote.
+struct joint_graph {
+  graph joint;
+  joint_shape shape;
+  std::vector<aot_input> inputs{};
+  std::vector<aot_output> outputs{};
+  boxed_args captured{};
+  std::vector<int> tangents{};       // results that have one
+  std::vector<int> differentiated{}; // arguments with a gradient among the results
+  /// Is there a gradient to compute?
+  bool has_backward() const { return !tangents.empty(); }
+};
+
+namespace detail {
+/// Runs a function on functional fakes under a tracer, with eager autograd above.
+template <class T = tensor>
+struct ahead_of_time final : functional_captures {
+  joint_graph& to;
+  trace_layer& tracer;
+  functional_mode mode;
+  std::vector<T> given{}, leaves{}, captures{};
+  std::vector<edge> histories{};
+  std::vector<T> results{};           // of the graph: functional tensors
+  std::vector<int> tangent_numbers{}; // as arguments of the graph while it is written
+
+  explicit ahead_of_time(joint_graph& t)
+      : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)) {
+    mode.run_->derived_above = true;
+    mode.captures_ = this;
+  }
+
+  /// The graph's arguments become functional, each in memory of its own; gradients end at them.
+  void take(boxed_args const& arguments) {
+    for (int k = 0; k < arguments.size(); ++k) {
+      T v = arguments[k];
+      bool const needs = v.requires_grad();
+      to.inputs.push_back({needs, v.is_leaf()});
+      bool shares = false;
+      for (int j = 0; j < k; ++j) shares = shares || arguments[j].shares_storage(v);
+      if (shares) v = tracer.in_own_memory(v);
+      T const in = mode.to_functional_tensor(needs ? T(v.alias()) : v);
+      leaves.push_back(T());
+      if (needs && to.inputs.back().is_leaf) {
+        leaves.back() = in.requires_grad_();
+      } else if (needs) {
+        leaves.back() = T::meta(v.sizes(), v.dtype());
+        leaves.back().requires_grad_();
+        auto through = [](boxed_args const& g, bool const*) { return g; };
+        in.set_history(edge_to(record_function(through, {eager_history(leaves.back())}, 1, "Argument")));
+      }
+      given.push_back(in);
+      histories.push_back(needs ? eager_history(in) : edge());
+    }
+  }
+  tensor stand_in(tensor const& captured) override {
+    for (std::size_t k = 0; k < captures.size(); ++k)
+      if (to.captured[static_cast<int>(k)].is(captured)) return captures[k];
+    if (captured.requires_grad() && !captured.is_leaf())
+      throw autograd_error("varve: aot: the function captures a tensor that was computed from others with a gradient; "
+                           "pass it as an argument");
+    T const v = tracer.captured_value(captured);
+    T const r = mode.to_functional_tensor(v.requires_grad() ? T(v.alias()) : v);
+    functional_object<T>::of(r).memory->captured = true;
+    to.captured.push_back(captured);
+    captures.push_back(r);
+    return r;
+  }
+
+  /// What the function returned.
+  void took(boxed_args const& y) {
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      aot_input& in = to.inputs[k];
+      in.is_written = mutations_of(given[k]).any();
+      if (!in.is_written) continue;
+      in.is_written_unseen = !in.requires_grad ? !given[k].requires_grad() : eager_history(given[k]) == histories[k];
+      results.push_back(given[k]);
+    }
+    for (int k = 0; k < y.size(); ++k) to.outputs.push_back(output(y, k));
+  }
+  /// The gradients, by tangents that are further arguments.
+  void differentiate() {
+    std::vector<autograd::target> roots, wanted;
+    std::vector<int> of;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      bool const unseen = k < written_count() && to.inputs[written(k)].is_written_unseen;
+      if (results[k].defined() && results[k].requires_grad() && !unseen) to.tangents.push_back(static_cast<int>(k));
+    }
+    if (to.tangents.empty() || !is_grad_enabled()) return to.tangents.clear();
+    for (std::size_t k = 0; k < leaves.size(); ++k)
+      if (leaves[k].defined()) wanted.push_back(leaves[k]), of.push_back(static_cast<int>(k));
+    std::vector<T> tangents;
+    for (int k : to.tangents) {
+      T const& y = results[static_cast<std::size_t>(k)];
+      roots.push_back(y);
+      T const t = tracer.input(functional_object<T>::of(y).current());
+      tangent_numbers.push_back(static_cast<int>(tracer.builder.written(tracer.node_of(t)).value));
+      tangents.push_back(mode.to_functional_tensor(t.requires_grad() ? T(t.alias()) : t));
+    }
+    for (int k = 0; k < to.captured.size(); ++k)
+      if (to.captured[k].requires_grad())
+        wanted.push_back(T(to.captured[k])), of.push_back(static_cast<int>(leaves.size()) + k);
+    std::vector<std::uint64_t> const before = writes_of(given);
+    auto const g = autograd::grad<T>(roots, wanted, tangents, {}, autograd::unused::undefined);
+    for (T const& t : tangents)
+      if (mutations_of(t).any())
+        throw autograd_error("varve: aot: the backward of a custom function writes into the gradient that it is given; "
+                             "clone it there (AO-19)");
+    for (std::size_t k = 0; k < g.size(); ++k)
+      if (g[k].defined()) {
+        to.differentiated.push_back(of[k]);
+        results.push_back(g[k]);
+      }
+    std::vector<std::uint64_t> const after = writes_of(given);
+    for (std::size_t k = 0; k < given.size(); ++k)
+      if (after[k] != before[k]) {
+        to.inputs[k].is_written_backward = true;
+        results.push_back(given[k]);
+      }
+  }
+  /// Values of the trace for all that is a result of the graph.
+  boxed_args values() const {
+    boxed_args r;
+    for (T const& t : results) r.push_back(value_of(t));
+    return r;
+  }
+
+private:
+  static T value_of(T const& t) { return is_functional_tensor(t) ? functional_object<T>::of(t).current() : t; }
+  static std::vector<std::uint64_t> writes_of(std::vector<T> const& of) {
+    std::vector<std::uint64_t> r;
+    for (T const& t : of) r.push_back(mutations_of(t).all);
+    return r;
+  }
+  std::size_t written_count() const {
+    std::size_t n = 0;
+    for (aot_input const& in : to.inputs) n += in.is_written;
+    return n;
+  }
+  /// The k-th argument that was written.
+  std::size_t written(std::size_t k) const {
+    std::size_t at = 0;
+    while (!to.inputs[at].is_written || k-- > 0) ++at;
+    return at;
+  }
+  static std::shared_ptr<functional_memory<T>> memory_of(T const& t) {
+    return is_functional_tensor(t) ? functional_object<T>::of(t).memory : nullptr;
+  }
+  int result(T const& t) {
+    results.push_back(t);
+    return static_cast<int>(results.size()) - 1;
+  }
+  aot_output output(boxed_args const& y, int k) {
+    using kind = aot_output::kind;
+    T const t = y[k];
+    if (!t.defined()) return {};
+    aot_output r{kind::value, 0, {}, t.requires_grad(), t.origin()};
+    for (int c = 0; c < to.captured.size(); ++c)
+      if (to.captured[c].is(t)) return r.what = kind::input, r.from = static_cast<int>(given.size()) + c, r;
+    auto const m = memory_of(t);
+    if (m) r.views = functional_object<T>::of(t).at;
+    std::vector<T> all = given;
+    all.insert(all.end(), captures.begin(), captures.end());
+    for (std::size_t i = 0; m && i < all.size(); ++i)
+      if (memory_of(all[i]) == m) {
+        r.what = t.is(all[i]) ? kind::input : kind::view_of_input, r.from = static_cast<int>(i);
+        return r;
+      }
+    T base = t;
+    bool shared = false;
+    for (int j = 0; m && j < y.size(); ++j) shared = shared || (j != k && memory_of(y[j]) == m);
+    if (!shared) return r.from = result(t), r;
+    for (auto const& [memory, at] : bases_)
+      if (memory == m) return r.what = kind::view_of_value, r.from = at, r;
+    if (r.views) base = t.base(); // the tensor of which autograd knows it to be a view
+    if (!base.defined() || memory_of(base) != m || functional_object<T>::of(base).at)
+      throw autograd_error("varve: aot: two results show one memory, which none of them shows as a whole with its "
+                           "gradient; clone one of them");
+    r.what = kind::view_of_value, r.from = result(base);
+    bases_.push_back({m, r.from});
+    return r;
+  }
+  std::vector<std::pair<std::shared_ptr<functional_memory<T>>, int>> bases_{};
+};
+
+/// Primals, then captured tensors, then tangents.
+template <class G>
+void put_tangents_last(G& g, std::vector<int> const& tangents) {
+  auto const is_tangent = [&](int number) {
+    for (int t : tangents)
+      if (t == number) return true;
+    return false;
+  };
+  list<int> now(static_cast<std::size_t>(g.regions[0].inputs), 0);
+  int next = 0;
+  for (bool last : {false, true})
+    for (int k = 0; k < g.regions[0].inputs; ++k)
+      if (is_tangent(k) == last) now[k] = next++;
+  for (int n = 0; n < g.regions[0].inputs; ++n) g.nodes[n].value = now[static_cast<int>(g.nodes[n].value)];
+}
+
+/// Traces `f` at arguments `x`; how they become fakes is `On`. `returned` is told what f returned.
+template <class On, class F, class R, class... X>
+joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, R const& returned, X const&... x) {
+  joint_graph r;
+  boxed_args captured;
+  std::vector<int> tangents;
+  auto const traced = [&](auto const&... in) {
+    ahead_of_time<dependent<tensor, F>> run(r);
+    functional_mode_guard const on(run.mode);
+    run.take(tensors_among(in...));
+    int k = 0;
+    auto const functional = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
+        return run.given[static_cast<std::size_t>(k++)];
+      else return v;
+    };
+    std::tuple const arguments{tree_map(functional, in)...}; // braces: in order
+    boxed_args y;
+    if constexpr (std::is_void_v<decltype(call_with(f, arguments))>) {
+      call_with(f, arguments);
+      returned();
+    } else {
+      auto const results = call_with(f, arguments);
+      tree_for_each(
+          [&](auto const& v) {
+            static_assert(std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>,
+                          "varve: aot: what a traced function returns must be a tree of tensors");
+            y.push_back(v);
+          },
+          results);
+      returned(results);
+    }
+    run.took(y);
+    int const forward = static_cast<int>(run.results.size());
+    run.differentiate();
+    r.shape = {0, forward};
+    tangents = run.tangent_numbers;
+    std::vector<tensor> all;
+    for (auto const& t : run.values()) all.push_back(t);
+    return all;
+  };
+  make_fx_function<decltype(traced) const&, On> const fx(traced, how);
+  r.joint = fx.with_captures_of_its_own(captured, x...);
+  put_tangents_last(r.joint, tangents);
+  r.shape.primals = r.joint.regions[0].inputs - static_cast<int>(r.tangents.size());
+  for (node& n : r.joint.nodes) n.mode = recording::as_around;
+  return r;
+}
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/owner_lock.hpp>
+#include <varve/core/spin_lock.hpp>
+#include <varve/trace/make_fx.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
+/// where the programs are kept.
+namespace varve {
+
+namespace detail {
+/// Is a type a tensor, or a tree of tensors and of what can be compared?
+template <class X>
+constexpr bool compilable() {
+  if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (compilable<E>() && ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
+}
+/// Have two trees of one type one structure, and leaves that are the same?
+template <class T, class Same>
+bool same_tree(T const& a, T const& b, Same const& same) {
+  if constexpr (is_vector<T>) {
+    bool all = a.size() == b.size();
+    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
+    return all;
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return same_tree(members_of(a), members_of(b), same);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return same(a, b);
+  }
+}
+/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
+template <class V>
+bool same_constant(V const& a, V const& b) {
+  if constexpr (std::is_floating_point_v<V>)
+    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
+  else return a == b;
+}
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
+         !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+struct traced_kind {
+  meta info;
+  bool number, contiguous, requires_grad;
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  bool operator==(traced_kind const& o) const {
+    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  }
+};
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
+/// only to cost nothing unless used.)
+template <class T = tensor>
+class numbers_read final : read_watcher {
+public:
+  numbers_read() : before_(watches_reads) { watches_reads = this; }
+  numbers_read(numbers_read const&) = delete;
+  numbers_read& operator=(numbers_read const&) = delete;
+  ~numbers_read() { watches_reads = before_; }
+
+  /// One tensor, and the bytes of its element.
+  struct one {
+    T of;
+    std::array<unsigned char, 16> value;
+    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
+    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
+      std::array<unsigned char, 16> bytes{};
+      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      return bytes;
+    }
+  };
+  std::vector<one> all{};
+
+private:
+  void number(tensor const& t) override {
+    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+  }
+  void memory(tensor const&) override {
+    if (inside_trace())
+      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
+                                             "another call may find changed; use operators, or item() of one element");
+  }
+  read_watcher* before_;
+};
+/// One address for each type.
+template <class T>
+inline constexpr char type_mark = 0;
+
+/// The tensors of some trees, in their order.
+template <class... X>
+boxed_args tensors_among(X const&... x) {
+  boxed_args r;
+  auto const take = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
+  };
+  (tree_for_each(take, x), ...);
+  return r;
+}
+/// A tree with undefined tensors in place of its own.
+template <class T>
+auto without_tensors(T const& tree) {
+  return tree_map(
+      [](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
+        else return v;
+      },
+      tree);
+}
+inline bool run_plainly(boxed_args const& x) {
+  for (auto const& t : x)
+    if (!runs_plainly(t)) return false;
+  return true;
+}
+
+/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
+/// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
+/// `still()` of what it read of captured tensors. Threads share it; the first to come makes others wait.
+template <class F, class Program>
+class program_versions {
+  using kind = dependent<traced_kind, F>;
+
+public:
+  static constexpr std::size_t most = 64;
+  /// What a program was made for, and the program.
+  struct version {
+    void const* types;                     // of the arguments
+    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
+    bool grad_mode;
+    std::vector<kind> arguments, captures;
+    boxed_args captured;
+    Program program;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+
+    /// ... with other tensors.
+    template <class Y>
+    Y result(boxed_args const& y) const {
+      int k = 0;
+      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(results.get()));
+    }
+  };
+
+  std::size_t size() const {
+    spin_lock::held const on(lock_);
+    return all_.size();
+  }
+  template <class... X>
+  std::shared_ptr<version const> found_or_made(F const& f, X const&... x) {
+    if (auto const v = find(x...)) return v;
+    owner_lock::held const on(making_);
+    if (auto const v = find(x...)) return v;
+    return make(f, x...);
+  }
+
+private:
+  mutable spin_lock lock_;
+  std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
+  owner_lock making_;
+
+  template <class... X>
+  static bool same_arguments(version const& v, X const&... x) {
+    if (v.types != &type_mark<std::tuple<X...>>) return false;
+    std::size_t k = 0;
+    bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                                [&]<class V>(V const& now, V const& then) {
+                                  if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
+                                  else return k < v.arguments.size() && v.arguments[k++] == traced_kind::of(now);
+                                });
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
+  }
+  static bool same_captures(version const& v) {
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
+    return v.program.still();
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) {
+    spin_lock::held const on(lock_);
+    for (auto v = all_.begin(); v != all_.end(); ++v)
+      if (same_arguments(**v, x...) && same_captures(**v)) {
+        std::rotate(all_.begin(), v, v + 1);
+        return all_.front();
+      }
+    return nullptr;
+  }
+  template <class... X>
+  VARVE_COLD std::shared_ptr<version const> make(F const& f, X const&... x) {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    auto const returned = [&](auto const&... y) {
+      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
+    };
+    auto const kinds = [](boxed_args const& of) {
+      std::vector<kind> r;
+      for (auto const& t : of) r.push_back(traced_kind::of(t));
+      return r;
+    };
+    Program program = Program::make(f, captured, returned, x...);
+    auto const v = std::make_shared<version const>(
+        version{&type_mark<std::tuple<X...>>,
+                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
+                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results)});
+    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
+    spin_lock::held const on(lock_);
+    for (auto& old : all_)
+      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
+        dropped = std::exchange(old, v);
+        return v;
+      }
+    all_.insert(all_.begin(), v);
+    if (all_.size() > most) {
+      dropped = std::move(all_.back());
+      all_.pop_back();
+    }
+    return v;
+  }
+};
+} // namespace detail
+
+} // namespace varve

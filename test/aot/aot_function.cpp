@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: BSL-1.0
+// Functions compiled ahead of time do what they do without: results, gradients, what is written, what is a view of
+// what.
+#include "../sample/value.hpp"
+
+#include <varve/aot.hpp>
+#include <varve/varve.hpp>
+
+#include <functional>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+tensor data(std::initializer_list<double> v) { return vector_of(v); }
+tensor leaf(std::initializer_list<double> v) {
+  tensor const t = vector_of(v);
+  t.requires_grad_();
+  return t;
+}
+/// A value that requires a gradient and is no leaf.
+tensor computed(tensor const& x) { return x * 1.0; }
+
+/// What a call did, in numbers: results, arguments, gradients, who shares memory with whom, and whether it requires a
+/// gradient.
+struct trace_of_call {
+  std::vector<std::vector<double>> values;
+  std::vector<int> relations;
+  /// Fused sums may be rounded otherwise.
+  bool operator==(trace_of_call const& o) const {
+    bool same = relations == o.relations && values.size() == o.values.size();
+    for (std::size_t k = 0; same && k < values.size(); ++k) {
+      same = values[k].size() == o.values[k].size();
+      for (std::size_t e = 0; same && e < values[k].size(); ++e) same = close(values[k][e], o.values[k][e], 1e-13);
+    }
+    return same;
+  }
+};
+std::ostream& operator<<(std::ostream& os, trace_of_call const& t) {
+  for (auto const& v : t.values) {
+    for (double e : v) os << e << " ";
+    os << "; ";
+  }
+  for (int r : t.relations) os << r;
+  return os;
+}
+template <class F>
+trace_of_call called(F const& f, values const& leaves, bool as_leaves) {
+  trace_of_call r;
+  values given;
+  for (tensor const& x : leaves) given.push_back(as_leaves || !x.requires_grad() ? x : computed(x));
+  values const y = f(given);
+  tensor total = vv::zeros(vv::dims{}, dtype::float64);
+  for (std::size_t k = 0; k < y.size(); ++k) {
+    if (y[k].requires_grad()) total = total + vv::sum(y[k] * (2.0 + static_cast<double>(k)));
+    for (tensor const& x : given) r.relations.push_back(y[k].shares_storage(x) + 2 * y[k].is(x));
+    for (tensor const& z : y) r.relations.push_back(y[k].shares_storage(z));
+    r.relations.push_back(10 + y[k].requires_grad());
+    r.values.push_back(elements(y[k]));
+  }
+  for (tensor const& x : given) {
+    if (!as_leaves && x.requires_grad()) total = total + vv::sum(x * 7.0);
+    r.values.push_back(elements(x));
+  }
+  if (total.requires_grad()) total.backward();
+  for (tensor const& x : leaves) {
+    tensor const g = x.grad();
+    r.values.push_back(g.defined() ? elements(g) : std::vector<double>{});
+  }
+  return r;
+}
+/// f by itself, and by each backend and partition.
+template <class F>
+void is_the_same(F const& f, std::function<values()> const& arguments, bool as_leaves = false) {
+  trace_of_call const plain = called(f, arguments(), as_leaves);
+  vv::aot_options const all[] = {
+      {},
+      {.partition_fn = [](vv::graph const& g, vv::joint_shape s) { return vv::min_cut_partition(g, s); }},
+      {.partition_fn = [](vv::graph const& g, vv::joint_shape s) { return vv::min_cut_partition(g, s, {0.0}); }},
+      {.fw_compiler = vv::backends::fused}};
+  for (vv::aot_options const& how : all) {
+    auto const compiled = vv::aot_function(f, how);
+    for (int round = 0; round < 2; ++round) CHECK(called(compiled, arguments(), as_leaves) == plain);
+    CHECK(compiled.versions() == 1);
+  }
+}
+} // namespace
+
+TEST_CASE("aot: values and gradients", "[aot]") {
+  auto const three = [] { return values{leaf({1, 2, 3}), leaf({0.5, -1, 2}), data({3, 1, 2})}; };
+  is_the_same([](values const& x) { return values{vv::sin(x[0] * x[1]) + x[2]}; }, three);
+  is_the_same([](values const& x) { return values{vv::exp(x[0]), vv::sum(x[1] * x[2]), x[2] * 2.0}; }, three);
+  is_the_same([](values const& x) { return values{vv::softmax(x[0], vv::axis<0>), vv::relu(x[1] - x[0])}; }, three);
+  is_the_same([](values const& x) { return values{x[2] + 1.0}; }, three);
+  is_the_same([](values const& x) { return values{x[0].detach() * 2.0, x[1] * 3.0}; }, three);
+  is_the_same(
+      [](values const& x) {
+        tensor const y = x[0] * x[0];
+        vv::no_grad const off;
+        return values{y, y * 2.0};
+      },
+      three);
+  vv::no_grad const off;
+  is_the_same([](values const& x) { return values{vv::sin(x[0] * x[1])}; }, three, true);
+}
+
+TEST_CASE("aot: captured tensors are inputs with gradients", "[aot]") {
+  tensor const w = leaf({1, 2, 3}), scale = data({2, 2, 0.5});
+  auto const f = [&](tensor x) { return vv::sum(vv::tanh(x * w) * scale); };
+  auto const compiled = vv::aot_function(f);
+  for (double by : {1.0, 3.0}) {
+    vv::mul_(scale, by); // counts at each call
+    tensor const x = leaf({0.5, -1, 2});
+    w.zero_grad();
+    f(x).backward();
+    auto const gx = elements(x.grad()), gw = elements(w.grad());
+    w.zero_grad(), x.zero_grad();
+    compiled(x).backward();
+    CHECK(elements(x.grad()) == gx);
+    CHECK(elements(w.grad()) == gw);
+  }
+  CHECK(compiled.versions() == 1);
+  auto const writes = vv::aot_function([&](tensor x) { return vv::add_(scale, x); });
+  CHECK_THROWS_WITH(writes(data({1, 1, 1})), Catch::Contains("writes into a tensor that the traced function captures"));
+  CHECK(elements(scale) == std::vector<double>{6, 6, 1.5});
+  tensor const v = w * 2.0;
+  auto const of_values = vv::aot_function([&](tensor x) { return x * v; });
+  CHECK_THROWS_WITH(of_values(data({1, 1, 1})), Catch::Contains("computed from others"));
+}
+
+TEST_CASE("aot: arguments that are written", "[aot][AO-S28]") {
+  auto const two = [] { return values{leaf({1, 2, 3}), data({3, 1, 2})}; };
+  is_the_same([](values const& x) { return values{vv::mul_(x[0], 2.0) + 1.0}; }, two);
+  is_the_same([](values const& x) { return values{vv::add_(x[1], 2.0) * x[0]}; }, two);
+  is_the_same(
+      [](values const& x) {
+        vv::mul_(vv::slice(x[0], 0, 0, 2), x[1].size(0) * 1.0);
+        vv::add_(x[1], 1.0);
+        return values{vv::sum(x[0] * x[1]), x[0]};
+      },
+      two);
+  is_the_same([](values const& x) { return values{vv::copy_(x[1], x[0])}; }, two); // it requires a gradient then
+  is_the_same( // a row is masked, after what it was has been used
+      [](values const& x) {
+        tensor const y = vv::exp(x[0]), row = vv::slice(x[0], 0, 0, 2);
+        vv::copy_(row, vv::where(vv::gt(row, 1.0), 0.0, row));
+        return values{vv::sum(x[0] * x[1]) + vv::sum(y)};
+      },
+      two);
+  // What is written is saved for the backward pass: as it was.
+  is_the_same(
+      [](values const& x) {
+        tensor const y = vv::sin(x[0]);
+        return values{y * 2.0, vv::mul_(x[1], 3.0)};
+      },
+      two);
+}
+
+TEST_CASE("aot: writes that autograd does not see", "[aot][AO-S04][AO-S05]") {
+  tensor const one = leaf({1});
+  auto const in_no_grad = [](tensor a) {
+    {
+      vv::no_grad const off;
+      vv::mul_(a, 2.0);
+    }
+    return a + 3.0;
+  };
+  tensor const y = vv::aot_function(in_no_grad)(one);
+  CHECK(elements(y) == std::vector<double>{5});
+  CHECK(elements(one) == std::vector<double>{2});
+  CHECK((one.is_leaf() && one.requires_grad()));
+  y.backward();
+  CHECK(elements(one.grad()) == std::vector<double>{1});
+
+  tensor const root = leaf({1}), a = computed(root);
+  auto const mixed = [](tensor a) {
+    vv::mul_(a.detach(), 2.0);
+    vv::mul_(a, 3.0);
+    {
+      vv::no_grad const off;
+      vv::mul_(a, 4.0);
+    }
+    return a + 5.0;
+  };
+  tensor const z = vv::aot_function(mixed)(a);
+  CHECK(elements(a) == std::vector<double>{24});
+  CHECK(elements(z) == std::vector<double>{29});
+  z.backward();
+  CHECK(elements(root.grad()) == std::vector<double>{3});
+}
+
+TEST_CASE("aot: results that are views", "[aot][AO-S12]") {
+  auto const two = [] { return values{leaf({1, 2, 3}), data({3, 1, 2})}; };
+  is_the_same([](values const& x) { return values{x[0]}; }, two);
+  is_the_same([](values const& x) { return values{x[1], vv::slice(x[1], 0, 1, 3)}; }, two);
+  is_the_same([](values const& x) { return values{vv::slice(x[0], 0, 1, 3), vv::sum(x[0])}; }, two);
+  is_the_same([](values const& x) { return values{vv::reshape(x[0] * 3.0, vv::dims{3, 1})}; }, two);
+  is_the_same(
+      [](values const& x) {
+        tensor const y = x[0] * 3.0;
+        return values{vv::slice(y, 0, 0, 2), vv::slice(y, 0, 1, 3)};
+      },
+      two);
+  is_the_same(
+      [](values const& x) {
+        tensor const y = vv::exp(x[0]);
+        return values{y, vv::slice(y, 0, 0, 2), y.detach()};
+      },
+      two);
+  is_the_same(
+      [](values const& x) {
+        vv::mul_(x[0], 2.0);
+        return values{vv::slice(x[0], 0, 0, 2), x[0]};
+      },
+      two);
+  // A write into one shows in the other, and in its gradient.
+  auto const pair = [](tensor x) {
+    tensor const y = x * 3.0;
+    return std::pair{y, vv::select(y, 0, 1)};
+  };
+  tensor const x = leaf({1, 2, 3});
+  auto const [y, part] = vv::aot_function(pair)(x);
+  vv::mul_(part, 10.0);
+  CHECK(elements(y) == std::vector<double>{3, 60, 9});
+  vv::sum(y).backward();
+  CHECK(elements(x.grad()) == std::vector<double>{3, 30, 3});
+}
+
+TEST_CASE("aot: results are several views of one call", "[aot][exception][AO-S15]") {
+  tensor const root = leaf({1, 2, 3});
+  auto const f = vv::aot_function([](tensor a) { return vv::unbind(a, vv::axis<0>); });
+  auto const parts = f(computed(root));
+  CHECK_THROWS_AS(vv::mul_(parts[0], 2.0), vv::autograd_error);
+  CHECK(elements(parts[0]) == std::vector<double>{1});
+  tensor const a = computed(root);
+  auto const others = f(a);
+  vv::mul_(a, 2.0);
+  CHECK(elements(others[1]) == std::vector<double>{4});
+  vv::sum(others[1]).backward();
+  CHECK(elements(root.grad()) == std::vector<double>{0, 2, 0});
+}
+
+TEST_CASE("aot: arguments that share memory", "[aot][AO-S17]") {
+  auto const f = [](tensor a, tensor b) {
+    vv::mul_(a, 2.0);
+    return a + b;
+  };
+  auto const compiled = vv::aot_function(f);
+  { // parts apart from each other are arguments like others
+    tensor const whole = data({1, 2, 3, 4});
+    CHECK(elements(compiled(vv::slice(whole, 0, 0, 2), vv::slice(whole, 0, 2, 4))) == std::vector<double>{5, 8});
+    CHECK(elements(whole) == std::vector<double>{2, 4, 3, 4});
+    CHECK(compiled.versions() == 1);
+  }
+  { // others are seen through each other
+    tensor const whole = data({1, 2, 3});
+    CHECK(elements(compiled(vv::slice(whole, 0, 0, 2), vv::slice(whole, 0, 1, 3))) == std::vector<double>{6, 7});
+    CHECK(elements(whole) == std::vector<double>{2, 4, 3});
+    tensor const same = data({1, 2});
+    CHECK(elements(compiled(same, same)) == std::vector<double>{4, 8});
+  }
+  tensor const x = leaf({1, 2});
+  vv::sum(vv::aot_function([](tensor a, tensor b) { return a * b; })(x, x)).backward();
+  CHECK(elements(x.grad()) == std::vector<double>{2, 4});
+}
+
+namespace {
+/// Its backward doubles what it saved.
+struct writes_saved : vv::function<writes_saved> {
+  static tensor forward(tensor b) { return vv::clone(b); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)); }
+  static auto backward(auto& ctx, tensor g) {
+    auto [b] = ctx.saved();
+    vv::no_grad const off;
+    vv::mul_(b, 2.0);
+    return vv::clone(g);
+  }
+};
+struct writes_gradient : vv::function<writes_gradient> {
+  static tensor forward(tensor x) { return vv::clone(x); }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, tensor g) { return vv::mul_(g, 2.0); }
+};
+/// A derivative that is not that of its text.
+struct tripled : vv::function<tripled> {
+  static tensor forward(tensor x) { return x * 1.0; }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, tensor g) { return g * 3.0; }
+};
+} // namespace
+
+TEST_CASE("aot: custom functions have their own derivatives", "[aot]") {
+  is_the_same([](values const& x) { return values{tripled::apply(x[0] * 2.0) * x[0]}; },
+              [] { return values{leaf({1, 2, 3})}; });
+}
+
+TEST_CASE("aot: backward passes that write", "[aot][exception][AO-S18][AO-S19][AO-S20]") {
+  auto const f = vv::aot_function([](tensor a, tensor b) { return a * writes_saved::apply(b); });
+  tensor const a = leaf({1, 1}), b = data({1, 1});
+  vv::sum(f(a, b)).backward();
+  CHECK(elements(b) == std::vector<double>{1, 1});
+  CHECK(elements(a.grad()) == std::vector<double>{1, 1});
+
+  tensor const root = leaf({1, 1}), non_leaf = computed(root);
+  a.zero_grad();
+  vv::sum(f(a, non_leaf)).backward();
+  CHECK(elements(non_leaf) == std::vector<double>{2, 2});
+  CHECK(elements(a.grad()) == std::vector<double>{1, 1});
+  CHECK(elements(root.grad()) == std::vector<double>{1, 1});
+
+  tensor const y = vv::sum(f(a, computed(root)));
+  CHECK_THROWS_WITH(vv::autograd::grad({y}, {a}, {}, {.create_graph = true}), Catch::Contains("create_graph"));
+
+  auto const g = vv::aot_function([](tensor a) { return writes_gradient::apply(a); });
+  CHECK_THROWS_WITH(g(a), Catch::Contains("writes into the gradient that it is given"));
+}
+
+TEST_CASE("aot: what a compiled backward pass cannot do", "[aot][exception]") {
+  tensor const x = leaf({1, 2});
+  auto const f = vv::aot_function([](tensor a) { return vv::sum(vv::exp(a)); });
+  auto const g = vv::autograd::grad({f(x)}, {x}, {}, {.create_graph = true});
+  CHECK(g[0].requires_grad());
+  CHECK_THROWS_WITH(vv::sum(g[0]).backward(), Catch::Contains("cannot be differentiated"));
+  tensor const y = f(x);
+  y.backward();
+  CHECK_THROWS_AS(y.backward(), vv::autograd_error); // freed
+  tensor const z = f(x);
+  CHECK_NOTHROW(vv::autograd::grad({z}, {x}, {}, {.retain_graph = true}));
+  CHECK_NOTHROW(vv::autograd::grad({z}, {x}));
+  // Under a transform it is the function itself.
+  CHECK(elements(vv::grad([&](tensor v) { return f(v); })(data({0, 0}))) == std::vector<double>{1, 1});
+  CHECK(elements(vv::vmap([&](tensor v) { return f(v); })(vv::zeros({3, 2}))) == std::vector<double>{2, 2, 2});
+  // A saved value that is written over is stale.
+  tensor const w = leaf({1, 2}), v = computed(w);
+  tensor const squares = vv::aot_function([](tensor a) { return a * a; })(v);
+  vv::add_(v, 1.0);
+  CHECK_THROWS_WITH(vv::sum(squares).backward(), Catch::Contains("modified"));
+}
+
+TEST_CASE("aot: random numbers are those of the function", "[aot]") {
+  auto const f = [](tensor a) { return vv::sum(a * vv::randn(vv::dims{3}) * vv::exp(a)); };
+  auto const run = [&](auto const& g) {
+    vv::manual_seed(5);
+    tensor const x = leaf({1, 2, 3}), y = g(x);
+    y.backward();
+    return std::pair{elements(y), elements(x.grad())};
+  };
+  auto const plain = run(f);
+  CHECK(run(vv::aot_function(f)) == plain);
+  CHECK(run(vv::aot_function(f, {.partition_fn = [](vv::graph const& g, vv::joint_shape s) {
+                               return vv::min_cut_partition(g, s);
+                             }})) == plain);
+  vv::manual_seed(7);
+  tensor const before = vv::randn(vv::dims{1});
+  vv::manual_seed(7);
+  (void)vv::aot_function([](tensor a) { return a * 2.0; })(data({1})); // a trace draws nothing
+  CHECK(elements(vv::randn(vv::dims{1})) == elements(before));
+}
+
+TEST_CASE("aot: graphs are freed, exceptions leave no trace", "[aot][exception]") {
+  auto const f = vv::aot_function([](tensor a, tensor b) { return a + b; });
+  CHECK_THROWS_AS(f(data({1, 2, 3}), data({1, 2})), vv::shape_error);
+  CHECK(f.versions() == 0);
+  CHECK(elements(f(data({1, 2, 3}), data({1, 2, 3}))) == std::vector<double>{2, 4, 6});
+  CHECK(vv::is_grad_enabled());
+  CHECK(!vv::make_fx([](tensor x) { return x * 2.0; })(data({1})).nodes.empty()); // no mode was left on
+}
+
+TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
+  auto const step = [](tensor x, tensor y, values w) {
+    tensor const hidden = vv::tanh(vv::matmul(x, w[0]) + w[1]), scores = vv::matmul(hidden, w[2]) + w[3];
+    return vv::neg(vv::mean(vv::log_softmax(scores, vv::axis<1>) * y));
+  };
+  auto const trained = [&](auto const& loss_of) {
+    vv::manual_seed(1);
+    values w{vv::randn(vv::dims{6, 8}), vv::zeros(vv::dims{8}), vv::randn(vv::dims{8, 3}), vv::zeros(vv::dims{3})};
+    tensor const x = vv::randn(vv::dims{16, 6}),
+                 y = vv::one_hot(vv::argmax(vv::matmul(x, vv::randn(vv::dims{6, 3})), vv::axis<1>), 3);
+    for (tensor& p : w) p.requires_grad_();
+    std::vector<double> losses;
+    for (int k = 0; k < 30; ++k) {
+      for (tensor& p : w) p.zero_grad();
+      tensor const loss = loss_of(x, y, w);
+      loss.backward();
+      losses.push_back(loss.item<double>());
+      vv::no_grad const off;
+      for (tensor& p : w) vv::add_(p, p.grad() * -0.5);
+    }
+    return losses;
+  };
+  auto const plain = trained(step);
+  CHECK(plain.back() < 0.5 * plain.front());
+  for (auto const& losses : {trained(vv::compile(step, vv::backends::aot_eager)),
+                             trained(vv::compile(step, vv::backends::fused))})
+    for (std::size_t k = 0; k < plain.size(); ++k) CHECK(std::abs(losses[k] - plain[k]) < 1e-6);
+}
