@@ -367,6 +367,63 @@ TEST_CASE("aot: graphs are freed, exceptions leave no trace", "[aot][exception]"
   CHECK(!vv::make_fx([](tensor x) { return x * 2.0; })(data({1})).nodes.empty()); // no mode was left on
 }
 
+TEST_CASE("aot: operators with functions are differentiated", "[aot][hop]") {
+  auto const two = [] { return values{leaf({1, 2, 3}), data({3, 1, 2}), leaf({0.5, -1, 2})}; };
+  auto const yes = [](tensor const& t) { return vv::gt(vv::sum(t), 0.0); };
+  is_the_same(
+      [&](values const& x) {
+        return values{vv::cond(
+            yes(x[0]), [](tensor v) { return vv::sin(v); }, [](tensor v) { return vv::cos(v); }, x[0])};
+      },
+      two);
+  is_the_same( // what is captured has a gradient too, and so what is captured alone
+      [&](values const& x) {
+        tensor const y = x[0] * x[2];
+        return values{vv::cond(
+                          yes(x[2]), [&](tensor v) { return v * y; }, [&](tensor v) { return v + x[2]; }, x[0]),
+                      vv::cond(
+                          yes(x[1]), [&](tensor v) { return v * y * x[0]; }, [&](tensor v) { return v + x[2]; }, x[1])};
+      },
+      two);
+  is_the_same(
+      [](values const& x) {
+        auto const [c, ys] = vv::scan([&](tensor c, tensor v) { return std::pair{c * v, vv::sum(x[2]) * c + v}; },
+                                      vv::sum(x[0]) * 0.1, x[0]);
+        return values{ys * c, vv::map([](tensor v) { return vv::sin(v) * v; }, x[2])};
+      },
+      two);
+  is_the_same(
+      [](values const& x) {
+        return values{vv::checkpoint([&](tensor v) { return vv::exp(vv::sin(v)) * x[2]; }, x[0])};
+      },
+      two);
+  is_the_same(
+      [&](values const& x) { // one in another
+        return values{vv::cond(
+            yes(x[0]),
+            [&](tensor v) {
+              return vv::cond(
+                  yes(v), [&](tensor u) { return tripled::apply(u) * x[2]; }, [](tensor u) { return u * 2.0; }, v);
+            },
+            [](tensor v) { return v * 5.0; }, x[0])};
+      },
+      two);
+  tensor const w = leaf({1, 2, 3});
+  auto const f = [&](tensor x) {
+    return vv::sum(vv::cond(
+        yes(x), [&](tensor v) { return vv::sin(v * w); }, [&](tensor v) { return v * w; }, x));
+  };
+  auto const gradient_by = [&](auto const& g, tensor const& x) {
+    w.zero_grad();
+    g(x).backward();
+    return elements(w.grad());
+  };
+  auto const compiled = vv::aot_function(f);
+  CHECK(gradient_by(compiled, data({1, 2, 3})) == gradient_by(f, data({1, 2, 3})));
+  CHECK(gradient_by(compiled, data({-1, -2, -3})) == gradient_by(f, data({-1, -2, -3})));
+  CHECK(gradient_by(compiled, leaf({1, 2, 3})) == gradient_by(f, leaf({1, 2, 3})));
+}
+
 TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
   auto const step = [](tensor x, tensor y, values w) {
     tensor const hidden = vv::tanh(vv::matmul(x, w[0]) + w[1]), scores = vv::matmul(hidden, w[2]) + w[3];

@@ -5,6 +5,7 @@
 #include <varve/compile/versions.hpp>
 #include <varve/fake/make_fx.hpp>
 #include <varve/functional/functional_mode.hpp>
+#include <varve/hop/recorded_hop.hpp>
 
 /// @file
 /// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
@@ -67,6 +68,7 @@ struct ahead_of_time final : functional_captures {
 
   explicit ahead_of_time(joint_graph& t)
       : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)) {
+    record_hops<T>();
     mode.run_->derived_above = true;
     mode.captures_ = this;
   }

@@ -34,6 +34,11 @@ public:
 
   /// Is there a function?
   constexpr explicit operator bool() const { return body_; }
+  /// Is the function itself of a type?
+  template <class F>
+  bool holds() const {
+    return body_ && body_->call == &holder<F>::run;
+  }
   /// Are both copies of one?
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
@@ -57,5 +62,10 @@ private:
 
 /// A function among the operands of a higher-order operator: tensors to tensors.
 using boxed_function = shared_function<boxed_args(boxed_args const&)>;
+/// One that keeps no values: what it captured is among its operands.
+struct closed_function {
+  boxed_function f;
+  boxed_args operator()(boxed_args const& x) const { return f(x); }
+};
 
 } // namespace varve

@@ -227,6 +227,9 @@ namespace detail {
                         "program, or detach the operand")
                            .c_str());
 }
+/// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
+/// (`hop/recorded_hop.hpp`).
+inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
 } // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
@@ -249,6 +252,16 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
+  bool const whole = stack.top->kind->is_trace() || stack.top->kind->process_custom;
+  if (layer_kind const& kind = *stack.top->kind;
+      whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) { // which eager autograd does not
+    auto const recorded = detail::records_hops.load(std::memory_order_acquire);
+    bool needs = false, captures = false;
+    for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
+    for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
+    if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
+    if (recorded && (needs || captures)) return recorded(op, x);
+  }
   // Keys above that had no rule for the operator have been passed by it alone: what it consists of meets them, as
   // without a mode.
   dispatch_key_set done = s.excluded;
@@ -258,14 +271,11 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
         done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
   bool const last = stack.key == dispatch_key::dispatch_mode;
   dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
-  key_guard const off(s.included, last ? done | modes_above : s.excluded);
+  dispatch_key_set const passed = whole ? dispatch_key::autograd_functionality : dispatch_key_set{};
+  key_guard const off(s.included, (last ? done | modes_above : s.excluded) | passed);
   popped const p(stack);
   layer& mode = p.top();
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
-  if (traces || mode.kind->process_custom)   // takes the call whole, which eager autograd above it does not
-    for (auto const& t : x)
-      if (t.defined() && t.requires_grad() && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality))
-        detail::refuse_eager_gradient(name_, mode.kind->name);
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
   if (!r && !mode.kind->process_hop)

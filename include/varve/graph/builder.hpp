@@ -211,6 +211,7 @@ public:
   /// ... is the text of a custom function.
   constexpr void count_texts(int by) { root_->texts_ += by; }
   constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
+  constexpr int scaffolds() const { return scaffolds_; }
   /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) {

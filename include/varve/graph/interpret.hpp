@@ -160,9 +160,9 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
-        functions.push_back([&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
+        functions.push_back(closed_function{[&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
           return run_region<T>(g, region, a, sizes);
-        });
+        }});
       at(n) = (*hop)(std::move(functions), x, attributes_now);
     } else if (nd.op == &sym_numel_handle) {
       at(n).push_back(on_dtype(nd.out.type, "graph",

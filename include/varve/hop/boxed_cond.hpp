@@ -34,7 +34,7 @@ struct boxed_cond : boxed_forms {
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
   template <class = void>
   boxed_cond drawing() const {
-    boxed_cond r(drawing_fn{on_true}, drawing_fn{on_false}, self);
+    boxed_cond r(closed_function{drawing_fn{on_true}}, closed_function{drawing_fn{on_false}}, self);
     r.bare_true = on_true, r.bare_false = on_false;
     return r;
   }

@@ -187,12 +187,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
     captures = more;
-    return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
-              boxed_args a = part(all, 0, n);
-              for (int k : order) a.push_back(all[n + k]);
-              return interpret(g, a);
-            },
-            random, writes};
+    auto run = [g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
+      boxed_args a = part(all, 0, n);
+      for (int k : order) a.push_back(all[n + k]);
+      return interpret(g, a);
+    };
+    return {closed_function{std::move(run)}, random, writes};
   };
   generator const before = default_generator;
   try {

@@ -56,8 +56,13 @@ struct boxed_scan {
   boxed_scan with(boxed_function g, int c, int x, bool backwards, boxed_function w) const {
     boxed_scan r = *this;
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
-    r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    r.f = alike(f, std::move(g)), r.condition = alike(condition, std::move(w));
+    r.carried = c, r.scanned = x, r.reverse = backwards;
     return r;
+  }
+  /// What is made of a function that keeps no values keeps none.
+  static boxed_function alike(boxed_function const& of, boxed_function made) {
+    return made && of.holds<closed_function>() ? boxed_function(closed_function{std::move(made)}) : made;
   }
   /// The loop that carries the state of the generator in front.
   template <class B = boxed_function>

@@ -209,7 +209,10 @@ struct trace_layer : layer {
   tensor input(tensor const& t);
   /// Of a mode: a captured tensor as a value of the trace.
   tensor captured_value(tensor const& t) {
+    int const scaffolds = builder.scaffolds(); // an input of the program, also where it is first met for a shape
+    builder.count_scaffolds(-scaffolds);
     int const node = node_of(t);
+    builder.count_scaffolds(scaffolds);
     return wrap(value_of(t), node);
   }
   /// ... a value of the trace in memory of its own.

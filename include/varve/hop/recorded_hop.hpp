@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/higher_order.hpp>
+#include <varve/hop/pack.hpp>
+#include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/function_node.hpp>
+#include <varve/op/detach.hpp>
+#include <varve/transform/dynamic_scope.hpp>
+
+#include <memory>
+
+/// @file
+/// Calls with functions in the recorded graph of eager autograd, where a mode below it takes such calls whole: the
+/// functional mode, and traces.
+namespace varve::detail {
+
+/// The gradient of such a call: that of a level of `grad`, which has recorded it.
+template <class T>
+struct recorded_hop_pull {
+  std::shared_ptr<dynamic_reverse_scope<>> scope;
+  boxed_args operands, results; // values of the level
+  std::vector<char> passed;     // results that were recorded below, by what the functions capture
+
+  boxed_args operator()(boxed_args const& g, bool const*) const {
+    boxed_args floating, cotangents, r;
+    for (int k = 0; k < results.size(); ++k)
+      if (results[k].defined() && g[k].defined()) floating.push_back(results[k]), cotangents.push_back(g[k]);
+    scope->backward(floating, cotangents);
+    for (auto const& t : operands) r.push_back(t.defined() ? scope->gradient(static_cast<T const&>(t)) : T());
+    for (int k = 0; k < results.size(); ++k)
+      if (passed[static_cast<std::size_t>(k)]) r.push_back(g[k]);
+    return r;
+  }
+  void release() { operands = results = boxed_args(); }
+  static constexpr bool released = true;
+};
+
+/// Calls it on values of a level, to which its gradient is left, with no history of theirs but the level's. What the
+/// functions capture is recorded by the call that the level makes of it: its node is behind this one.
+template <class T>
+boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
+  auto const scope = std::make_shared<dynamic_reverse_scope<>>();
+  boxed_args in, tracked;
+  std::vector<edge> edges;
+  for (auto const& t : x) {
+    bool const needs = t.defined() && t.requires_grad();
+    edges.push_back(needs ? edge(eager_history(t)) : edge());
+    in.push_back(needs ? scope->track(T(detach(static_cast<T const&>(t)))) : T(t));
+    tracked.push_back(needs ? in[in.size() - 1] : T());
+  }
+  boxed_args const y = scope->run([&] { return op(in); });
+  boxed_args const values = scope->primal(y);
+  recorded_hop_pull<T> pull{scope, tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0)};
+  for (int k = 0; k < y.size(); ++k)
+    if (values[k].defined() && values[k].requires_grad()) {
+      pull.passed[static_cast<std::size_t>(k)] = 1;
+      edges.push_back(edge(eager_history(values[k])));
+    }
+  edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), op.name()));
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) {
+    bool const recorded = values[k].defined() && is_floating(values[k].dtype());
+    T v = recorded ? T(values[k].alias()) : T(values[k]);
+    if (recorded) v.set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
+    r.push_back(v);
+  }
+  return r;
+}
+/// From now on calls are recorded so.
+template <class T = tensor>
+void record_hops() {
+  records_hops.store(&record_hop<T>, std::memory_order_release);
+}
+
+} // namespace varve::detail
