@@ -8047,6 +8047,11 @@ public:
 
   /// Is there a function?
   constexpr explicit operator bool() const { return body_; }
+  /// Is the function itself of a type?
+  template <class F>
+  bool holds() const {
+    return body_ && body_->call == &holder<F>::run;
+  }
   /// Are both copies of one?
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
@@ -8070,6 +8075,11 @@ private:
 
 /// A function among the operands of a higher-order operator: tensors to tensors.
 using boxed_function = shared_function<boxed_args(boxed_args const&)>;
+/// One that keeps no values: what it captured is among its operands.
+struct closed_function {
+  boxed_function f;
+  boxed_args operator()(boxed_args const& x) const { return f(x); }
+};
 
 } // namespace varve
 
@@ -9004,6 +9014,9 @@ namespace detail {
                         "program, or detach the operand")
                            .c_str());
 }
+/// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
+/// (`hop/recorded_hop.hpp`).
+inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
 } // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
@@ -9026,6 +9039,16 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
+  bool const whole = stack.top->kind->is_trace() || stack.top->kind->process_custom;
+  if (layer_kind const& kind = *stack.top->kind;
+      whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) { // which eager autograd does not
+    auto const recorded = detail::records_hops.load(std::memory_order_acquire);
+    bool needs = false, captures = false;
+    for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
+    for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
+    if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
+    if (recorded && (needs || captures)) return recorded(op, x);
+  }
   // Keys above that had no rule for the operator have been passed by it alone: what it consists of meets them, as
   // without a mode.
   dispatch_key_set done = s.excluded;
@@ -9035,14 +9058,11 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
         done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
   bool const last = stack.key == dispatch_key::dispatch_mode;
   dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
-  key_guard const off(s.included, last ? done | modes_above : s.excluded);
+  dispatch_key_set const passed = whole ? dispatch_key::autograd_functionality : dispatch_key_set{};
+  key_guard const off(s.included, (last ? done | modes_above : s.excluded) | passed);
   popped const p(stack);
   layer& mode = p.top();
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
-  if (traces || mode.kind->process_custom)   // takes the call whole, which eager autograd above it does not
-    for (auto const& t : x)
-      if (t.defined() && t.requires_grad() && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality))
-        detail::refuse_eager_gradient(name_, mode.kind->name);
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
   if (!r && !mode.kind->process_hop)
@@ -14596,26 +14616,6 @@ grad_node* record_function(F pullback, std::vector<edge> edges, int results, cha
 
 } // namespace varve::detail
 
-// ---- varve/interpreter/mirror_autograd_meta.hpp
-namespace varve {
-
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
-/// ask for; nothing when `from` requires none (FN-35).
-template <class T = tensor>
-void mirror_autograd_meta(T const& from, T const& to) {
-  if (!from.requires_grad()) return;
-  if (from.is_leaf()) {
-    to.requires_grad_();
-    return;
-  }
-  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
-  };
-  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
-}
-
-} // namespace varve
-
 // ---- varve/interpreter/eager.hpp
 namespace varve {
 
@@ -14859,6 +14859,27 @@ VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_
 }
 } // namespace varve::detail
 #endif
+
+// ---- varve/interpreter/mirror_autograd_meta.hpp
+namespace varve {
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
+/// ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  // A view that was made below autograd, of a memory that has a history, has none itself.
+  if (!from.requires_grad() || !detail::eager_history(detail::where_recorded(from))) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
+    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+  };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
+}
+
+} // namespace varve
 
 // ---- varve/interpreter/view_replay.hpp
 /// @file
@@ -18251,6 +18272,7 @@ public:
   /// ... is the text of a custom function.
   constexpr void count_texts(int by) { root_->texts_ += by; }
   constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
+  constexpr int scaffolds() const { return scaffolds_; }
   /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) {
@@ -19925,9 +19947,9 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
-        functions.push_back([&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
+        functions.push_back(closed_function{[&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
           return run_region<T>(g, region, a, sizes);
-        });
+        }});
       at(n) = (*hop)(std::move(functions), x, attributes_now);
     } else if (nd.op == &sym_numel_handle) {
       at(n).push_back(on_dtype(nd.out.type, "graph",
@@ -20718,6 +20740,19 @@ struct trace_layer : layer {
 
   /// A further argument of the function.
   tensor input(tensor const& t);
+  /// Of a mode: a captured tensor as a value of the trace.
+  tensor captured_value(tensor const& t) {
+    int const scaffolds = builder.scaffolds(); // an input of the program, also where it is first met for a shape
+    builder.count_scaffolds(-scaffolds);
+    int const node = node_of(t);
+    builder.count_scaffolds(scaffolds);
+    return wrap(value_of(t), node);
+  }
+  /// ... a value of the trace in memory of its own.
+  tensor in_own_memory(tensor const& v) {
+    int const node = node_of(v);
+    return wrap(below([&] { return twin(v); }), node);
+  }
   /// Runs the function, whose results become those of the graph: the real ones.
   template <class Body>
   boxed_args trace_function(Body const& body) {
@@ -21149,6 +21184,16 @@ struct make_fx_function {
     return trace(values, l, returned, x...);
   }
 
+  /// As a mode, of a function that collects what it captures itself (`trace_layer::captured_value`).
+  template <class... X>
+  graph with_captures_of_its_own(boxed_args& captured, X const&... x) const {
+    On const values(how);
+    trace_layer l(On::host());
+    l.captures = &captured;
+    l.apart = On::apart;
+    return trace(values, l, [](auto const&...) {}, x...);
+  }
+
 private:
   template <class R, class... X>
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
@@ -21370,12 +21415,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
     captures = more;
-    return {[g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
-              boxed_args a = part(all, 0, n);
-              for (int k : order) a.push_back(all[n + k]);
-              return interpret(g, a);
-            },
-            random, writes};
+    auto run = [g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
+      boxed_args a = part(all, 0, n);
+      for (int k : order) a.push_back(all[n + k]);
+      return interpret(g, a);
+    };
+    return {closed_function{std::move(run)}, random, writes};
   };
   generator const before = default_generator;
   try {
@@ -23406,7 +23451,7 @@ struct boxed_cond : boxed_forms {
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
   template <class = void>
   boxed_cond drawing() const {
-    boxed_cond r(drawing_fn{on_true}, drawing_fn{on_false}, self);
+    boxed_cond r(closed_function{drawing_fn{on_true}}, closed_function{drawing_fn{on_false}}, self);
     r.bare_true = on_true, r.bare_false = on_false;
     return r;
   }
@@ -25375,6 +25420,231 @@ inline void unsafe_set_version_counter(tensor const& t, index_t version) {
 }
 /// Counts a change that no operator made; tensors made in inference mode count none (DT-9).
 inline void increment_version(tensor const& t) { t.bump_version(); }
+
+} // namespace varve
+
+// ---- varve/compile/versions.hpp
+#include <algorithm>
+/// @file
+/// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
+/// where the programs are kept.
+namespace varve {
+
+namespace detail {
+/// Is a type a tensor, or a tree of tensors and of what can be compared?
+template <class X>
+constexpr bool compilable() {
+  if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (compilable<E>() && ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
+}
+/// Have two trees of one type one structure, and leaves that are the same?
+template <class T, class Same>
+bool same_tree(T const& a, T const& b, Same const& same) {
+  if constexpr (is_vector<T>) {
+    bool all = a.size() == b.size();
+    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
+    return all;
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return same_tree(members_of(a), members_of(b), same);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return same(a, b);
+  }
+}
+/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
+template <class V>
+bool same_constant(V const& a, V const& b) {
+  if constexpr (std::is_floating_point_v<V>)
+    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
+  else return a == b;
+}
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
+         !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+struct traced_kind {
+  meta info;
+  bool number, contiguous, requires_grad;
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  bool operator==(traced_kind const& o) const {
+    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  }
+};
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
+/// only to cost nothing unless used.)
+template <class T = tensor>
+class numbers_read final : read_watcher {
+public:
+  numbers_read() : before_(watches_reads) { watches_reads = this; }
+  numbers_read(numbers_read const&) = delete;
+  numbers_read& operator=(numbers_read const&) = delete;
+  ~numbers_read() { watches_reads = before_; }
+
+  /// One tensor, and the bytes of its element.
+  struct one {
+    T of;
+    std::array<unsigned char, 16> value;
+    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
+    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
+      std::array<unsigned char, 16> bytes{};
+      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      return bytes;
+    }
+  };
+  std::vector<one> all{};
+
+private:
+  void number(tensor const& t) override {
+    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+  }
+  void memory(tensor const&) override {
+    if (inside_trace())
+      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
+                                             "another call may find changed; use operators, or item() of one element");
+  }
+  read_watcher* before_;
+};
+/// One address for each type.
+template <class T>
+inline constexpr char type_mark = 0;
+
+/// The tensors of some trees, in their order.
+template <class... X>
+boxed_args tensors_among(X const&... x) {
+  boxed_args r;
+  auto const take = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
+  };
+  (tree_for_each(take, x), ...);
+  return r;
+}
+/// A tree with undefined tensors in place of its own.
+template <class T>
+auto without_tensors(T const& tree) {
+  return tree_map(
+      [](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
+        else return v;
+      },
+      tree);
+}
+inline bool run_plainly(boxed_args const& x) {
+  for (auto const& t : x)
+    if (!runs_plainly(t)) return false;
+  return true;
+}
+
+/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
+/// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
+/// `still()` of what it read of captured tensors. Threads share it; the first to come makes others wait.
+template <class F, class Program>
+class program_versions {
+  using kind = dependent<traced_kind, F>;
+
+public:
+  static constexpr std::size_t most = 64;
+  /// What a program was made for, and the program.
+  struct version {
+    void const* types;                     // of the arguments
+    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
+    bool grad_mode;
+    std::vector<kind> arguments, captures;
+    boxed_args captured;
+    Program program;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+
+    /// ... with other tensors.
+    template <class Y>
+    Y result(boxed_args const& y) const {
+      int k = 0;
+      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(results.get()));
+    }
+  };
+
+  std::size_t size() const {
+    spin_lock::held const on(lock_);
+    return all_.size();
+  }
+  template <class... X>
+  std::shared_ptr<version const> found_or_made(F const& f, X const&... x) {
+    if (auto const v = find(x...)) return v;
+    owner_lock::held const on(making_);
+    if (auto const v = find(x...)) return v;
+    return make(f, x...);
+  }
+
+private:
+  mutable spin_lock lock_;
+  std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
+  owner_lock making_;
+
+  template <class... X>
+  static bool same_arguments(version const& v, X const&... x) {
+    if (v.types != &type_mark<std::tuple<X...>>) return false;
+    std::size_t k = 0;
+    bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                                [&]<class V>(V const& now, V const& then) {
+                                  if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
+                                  else return k < v.arguments.size() && v.arguments[k++] == traced_kind::of(now);
+                                });
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
+  }
+  static bool same_captures(version const& v) {
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
+    return v.program.still();
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) {
+    spin_lock::held const on(lock_);
+    for (auto v = all_.begin(); v != all_.end(); ++v)
+      if (same_arguments(**v, x...) && same_captures(**v)) {
+        std::rotate(all_.begin(), v, v + 1);
+        return all_.front();
+      }
+    return nullptr;
+  }
+  template <class... X>
+  VARVE_COLD std::shared_ptr<version const> make(F const& f, X const&... x) {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    auto const returned = [&](auto const&... y) {
+      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
+    };
+    auto const kinds = [](boxed_args const& of) {
+      std::vector<kind> r;
+      for (auto const& t : of) r.push_back(traced_kind::of(t));
+      return r;
+    };
+    Program program = Program::make(f, captured, returned, x...);
+    auto const v = std::make_shared<version const>(
+        version{&type_mark<std::tuple<X...>>,
+                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
+                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results)});
+    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
+    spin_lock::held const on(lock_);
+    for (auto& old : all_)
+      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
+        dropped = std::exchange(old, v);
+        return v;
+      }
+    all_.insert(all_.begin(), v);
+    if (all_.size() > most) {
+      dropped = std::move(all_.back());
+      all_.pop_back();
+    }
+    return v;
+  }
+};
+} // namespace detail
 
 } // namespace varve
 
@@ -34894,94 +35164,34 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
 #endif
 
 // ---- varve/compile/compile.hpp
-#include <algorithm>
 namespace varve {
 
 namespace detail {
-/// Is a type a tensor, or a tree of tensors and of what can be compared?
-template <class X>
-constexpr bool compilable() {
-  if constexpr (is_tree_node<X>)
-    return []<class... E>(std::type_identity<std::tuple<E...>>) {
-      return (compilable<E>() && ...);
-    }(std::type_identity<elements_of<X>>{});
-  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
-}
-/// Have two trees of one type one structure, and leaves that are the same?
-template <class T, class Same>
-bool same_tree(T const& a, T const& b, Same const& same) {
-  if constexpr (is_vector<T>) {
-    bool all = a.size() == b.size();
-    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
-    return all;
-  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
-    return same_tree(members_of(a), members_of(b), same);
-  } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return same(a, b);
+/// A fused program of a function, with what it wrote as further results.
+template <class F, class... How>
+struct fused_program {
+  fused_graph run;
+  list<int> written; // arguments and captures that further results are written into
+  std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
+
+  template <class R, class... X>
+  static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
+    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    numbers_read<dependent<tensor, F>> read;
+    G const g = make_fx_function<F const&>(f).with_captures(captured, returned, x...);
+    list<int> written;
+    G const values = values_only(g);
+    G const pure = functionalize(values);
+    G const whole = writes_as_results(pure, written);
+    return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
   }
-}
-/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
-template <class V>
-bool same_constant(V const& a, V const& b) {
-  if constexpr (std::is_floating_point_v<V>)
-    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
-  else return a == b;
-}
-/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
-inline bool runs_plainly(tensor const& t) {
-  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
-         !(t.requires_grad() && is_grad_enabled());
-}
-/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
-struct traced_kind {
-  meta info;
-  bool number, contiguous, requires_grad;
-  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
-  bool operator==(traced_kind const& o) const {
-    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  static bool is_for(boxed_args const&) { return true; }
+  bool still() const {
+    for (auto const& n : numbers)
+      if (!n.still()) return false;
+    return true;
   }
 };
-/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
-/// only to cost nothing unless used.)
-template <class T = tensor>
-class numbers_read final : read_watcher {
-public:
-  numbers_read() : before_(watches_reads) { watches_reads = this; }
-  numbers_read(numbers_read const&) = delete;
-  numbers_read& operator=(numbers_read const&) = delete;
-  ~numbers_read() { watches_reads = before_; }
-
-  /// One tensor, and the bytes of its element.
-  struct one {
-    T of;
-    std::array<unsigned char, 16> value;
-    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
-    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
-      std::array<unsigned char, 16> bytes{};
-      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
-      return bytes;
-    }
-  };
-  std::vector<one> all{};
-
-private:
-  void number(tensor const& t) override {
-    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
-  }
-  void memory(tensor const&) override {
-    if (inside_trace())
-      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
-                                             "another call may find changed; use operators, or item() of one element");
-  }
-  read_watcher* before_;
-};
-/// One address for each type.
-template <class T>
-inline constexpr char type_mark = 0;
 } // namespace detail
 
 struct fast_math_t; // fast_math.hpp
@@ -34991,7 +35201,7 @@ struct fast_math_t; // fast_math.hpp
 template <class F, class... How>
 class compiled_function {
 public:
-  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
+  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<versions_t>()) {}
 
   /// Arguments are tensors, or trees in which numbers are constants of the program.
   template <class... X>
@@ -35007,159 +35217,35 @@ public:
   /// Traces and plans for these arguments, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
-    (void)found_or_made(x...);
+    (void)made_->found_or_made(f_, x...);
   }
   /// For how many sets of dtypes and sizes a program is kept.
-  std::size_t versions() const {
-    detail::spin_lock::held const on(made_->lock);
-    return made_->all.size();
-  }
+  std::size_t versions() const { return made_->size(); }
 
 private:
-  template <class... X>
-  using result_of = decltype(detail::call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
-  using kind = dependent<detail::traced_kind, F>;
-  /// What a program was made for, and the program.
-  struct version {
-    void const* types;                     // of the arguments
-    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
-    bool grad_mode;
-    std::vector<kind> arguments, captures;
-    boxed_args captured;
-    std::vector<typename detail::numbers_read<dependent<tensor, F>>::one> numbers;
-    fused_graph run;
-    list<int> written;                   // arguments and captures that further results are written into
-    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
-  };
-  struct cache {
-    static constexpr std::size_t most = 64;
-    detail::spin_lock lock;
-    std::vector<std::shared_ptr<version const>> all; // what was called last comes first
-    detail::owner_lock making;                       // what one thread makes others wait for
-  };
+  using versions_t = detail::program_versions<F, detail::fused_program<F, How...>>;
 
   template <class... X>
-  static boxed_args tensors_of(X const&... x) {
-    boxed_args r;
-    auto const take = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
-    };
-    (tree_for_each(take, x), ...);
-    return r;
-  }
-  template <class T>
-  static auto without_tensors(T const& tree) {
-    return tree_map(
-        [](auto const& v) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
-          else return v;
-        },
-        tree);
-  }
-  static bool run_plainly(boxed_args const& x) {
-    for (auto const& t : x)
-      if (!detail::runs_plainly(t)) return false;
-    return true;
-  }
-
-  template <class... X>
-  result_of<X...> call(X const&... x) const {
-    using Y = result_of<X...>;
-    auto const itself = [&] { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
-    boxed_args in = tensors_of(x...);
-    if (!this_thread_state.quiet() || !run_plainly(in)) return itself();
-    std::shared_ptr<version const> const v = found_or_made(x...);
-    if (!run_plainly(v->captured)) return itself();
+  auto call(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::declval<std::tuple<X const&...>>()));
+    auto const itself = [&]() -> Y { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
+    boxed_args in = detail::tensors_among(x...);
+    if (!this_thread_state.quiet() || !detail::run_plainly(in)) return itself();
+    auto const v = made_->found_or_made(f_, x...);
+    if (!detail::run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
-    for (int at : v->written) // the trace took them for apart, and for row-major
+    list<int> const& written = v->program.written;
+    for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
         if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
-    boxed_args const y = v->run(in);
-    int k = y.size() - static_cast<int>(v->written.size());
-    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    if constexpr (!std::is_void_v<Y>) {
-      k = 0;
-      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
-    }
-  }
-  template <class... X>
-  static bool same_arguments(version const& v, X const&... x) {
-    if (v.types != &detail::type_mark<std::tuple<X...>>) return false;
-    std::size_t k = 0;
-    bool const same =
-        detail::same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
-                          [&]<class V>(V const& now, V const& then) {
-                            if constexpr (!std::is_same_v<V, tensor>) return detail::same_constant(now, then);
-                            else return k < v.arguments.size() && v.arguments[k++] == detail::traced_kind::of(now);
-                          });
-    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled();
-  }
-  static bool same_captures(version const& v) {
-    for (int c = 0; c < v.captured.size(); ++c)
-      if (!(v.captures[static_cast<std::size_t>(c)] == detail::traced_kind::of(v.captured[c]))) return false;
-    for (auto const& n : v.numbers)
-      if (!n.still()) return false;
-    return true;
-  }
-  template <class... X>
-  std::shared_ptr<version const> find(X const&... x) const {
-    detail::spin_lock::held const on(made_->lock);
-    auto& all = made_->all;
-    for (auto v = all.begin(); v != all.end(); ++v)
-      if (same_arguments(**v, x...) && same_captures(**v)) {
-        std::rotate(all.begin(), v, v + 1);
-        return all.front();
-      }
-    return nullptr;
-  }
-  template <class... X>
-  std::shared_ptr<version const> found_or_made(X const&... x) const {
-    if (auto const v = find(x...)) return v;
-    detail::owner_lock::held const on(made_->making);
-    if (auto const v = find(x...)) return v;
-    return trace(x...);
-  }
-  template <class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
-    boxed_args captured;
-    std::shared_ptr<void const> results;
-    auto const returned = [&](auto const&... y) {
-      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
-    };
-    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
-    detail::numbers_read<dependent<tensor, F>> read;
-    G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
-    list<int> written;
-    G const values = values_only(g);
-    G const pure = functionalize(values);
-    G const whole = detail::writes_as_results(pure, written);
-    auto const kinds = [](boxed_args const& of) {
-      std::vector<kind> r;
-      for (auto const& t : of) r.push_back(detail::traced_kind::of(t));
-      return r;
-    };
-    auto const v = std::make_shared<version const>(
-        version{&detail::type_mark<std::tuple<X...>>,
-                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
-                kinds(tensors_of(x...)), kinds(captured), captured, std::move(read.all), fuse(whole, How{}...),
-                std::move(written), std::move(results)});
-    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
-    detail::spin_lock::held const on(made_->lock);
-    for (auto& old : made_->all)
-      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
-        dropped = std::exchange(old, v);
-        return v;
-      }
-    made_->all.insert(made_->all.begin(), v);
-    if (made_->all.size() > cache::most) {
-      dropped = std::move(made_->all.back());
-      made_->all.pop_back();
-    }
-    return v;
+    boxed_args const y = v->program.run(in);
+    int k = y.size() - static_cast<int>(written.size());
+    for (int at : written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
   }
 
   F f_;
-  std::shared_ptr<cache> made_;
+  std::shared_ptr<versions_t> made_;
 };
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
@@ -35337,6 +35423,9 @@ struct functional_run {
   /// Memory made before this number is only read.
   std::uint64_t writable_from = 0;
   bool ended = false;
+  /// Derivatives are those of what is above, and taken by the end of the run: what writes hide from them is no matter
+  /// of what is below.
+  bool derived_above = false;
 };
 
 /// Calls operators on tensors for the inverses of views.
@@ -35374,6 +35463,7 @@ struct functional_memory {
   bool writes_recorded = false;      // were others recorded?
   bool frozen = false;               // no writes from now on (FN-20)
   bool shared = false;               // another one stands for the same memory of the program
+  bool captured = false;             // it stands for a tensor that a traced function captures
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;
@@ -35400,7 +35490,9 @@ struct functional_memory {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
-    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
+    if (run->derived_above) {
+    } else if (apart || !is_grad_enabled())
+      hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
@@ -35719,6 +35811,10 @@ private:
   void check_writable(char const* op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
+    if (of.memory->captured)
+      throw transform_error((std::string("varve: ") + op +
+                             " writes into a tensor that the traced function captures; pass it as an argument")
+                                .c_str());
     if (of.memory->shared)
       throw transform_error((std::string("varve: functionalize: ") + op +
                              " writes into a tensor in the memory of another one that was made functional as well, "
@@ -40375,8 +40471,13 @@ struct boxed_scan {
   boxed_scan with(boxed_function g, int c, int x, bool backwards, boxed_function w) const {
     boxed_scan r = *this;
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
-    r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    r.f = alike(f, std::move(g)), r.condition = alike(condition, std::move(w));
+    r.carried = c, r.scanned = x, r.reverse = backwards;
     return r;
+  }
+  /// What is made of a function that keeps no values keeps none.
+  static boxed_function alike(boxed_function const& of, boxed_function made) {
+    return made && of.holds<closed_function>() ? boxed_function(closed_function{std::move(made)}) : made;
   }
   /// The loop that carries the state of the generator in front.
   template <class B = boxed_function>

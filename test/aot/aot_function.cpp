@@ -372,17 +372,17 @@ TEST_CASE("aot: operators with functions are differentiated", "[aot][hop]") {
   auto const yes = [](tensor const& t) { return vv::gt(vv::sum(t), 0.0); };
   is_the_same(
       [&](values const& x) {
-        return values{vv::cond(
-            yes(x[0]), [](tensor v) { return vv::sin(v); }, [](tensor v) { return vv::cos(v); }, x[0])};
+        return values{
+            vv::cond(yes(x[0]), [](tensor v) { return vv::sin(v); }, [](tensor v) { return vv::cos(v); }, x[0])};
       },
       two);
   is_the_same( // what is captured has a gradient too, and so what is captured alone
       [&](values const& x) {
         tensor const y = x[0] * x[2];
-        return values{vv::cond(
-                          yes(x[2]), [&](tensor v) { return v * y; }, [&](tensor v) { return v + x[2]; }, x[0]),
-                      vv::cond(
-                          yes(x[1]), [&](tensor v) { return v * y * x[0]; }, [&](tensor v) { return v + x[2]; }, x[1])};
+        return values{
+            vv::cond(
+                yes(x[2]), [&](tensor v) { return v * y; }, [&](tensor v) { return v + x[2]; }, x[0]),
+            vv::cond(yes(x[1]), [&](tensor v) { return v * y * x[0]; }, [&](tensor v) { return v + x[2]; }, x[1])};
       },
       two);
   is_the_same(
@@ -410,8 +410,7 @@ TEST_CASE("aot: operators with functions are differentiated", "[aot][hop]") {
       two);
   tensor const w = leaf({1, 2, 3});
   auto const f = [&](tensor x) {
-    return vv::sum(vv::cond(
-        yes(x), [&](tensor v) { return vv::sin(v * w); }, [&](tensor v) { return v * w; }, x));
+    return vv::sum(vv::cond(yes(x), [&](tensor v) { return vv::sin(v * w); }, [&](tensor v) { return v * w; }, x));
   };
   auto const gradient_by = [&](auto const& g, tensor const& x) {
     w.zero_grad();
@@ -448,7 +447,7 @@ TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
   };
   auto const plain = trained(step);
   CHECK(plain.back() < 0.5 * plain.front());
-  for (auto const& losses : {trained(vv::compile(step, vv::backends::aot_eager)),
-                             trained(vv::compile(step, vv::backends::fused))})
+  for (auto const& losses :
+       {trained(vv::compile(step, vv::backends::aot_eager)), trained(vv::compile(step, vv::backends::fused))})
     for (std::size_t k = 0; k < plain.size(); ++k) CHECK(std::abs(losses[k] - plain[k]) < 1e-6);
 }

@@ -55,7 +55,7 @@ struct aot_program {
       r.strides.push_back(t.strides());
       r.leaves.push_back(t.is_leaf());
     }
-    r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, returned, x...);
+    r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, {}, returned, x...);
     captured = r.run.of.captured;
     compile(r.run, f.second);
     return r;

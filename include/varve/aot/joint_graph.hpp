@@ -5,7 +5,6 @@
 #include <varve/compile/versions.hpp>
 #include <varve/fake/make_fx.hpp>
 #include <varve/functional/functional_mode.hpp>
-#include <varve/hop/recorded_hop.hpp>
 
 /// @file
 /// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
@@ -48,10 +47,23 @@ struct joint_graph {
   std::vector<aot_input> inputs{};
   std::vector<aot_output> outputs{};
   boxed_args captured{};
-  std::vector<int> tangents{};       // results that have one
-  std::vector<int> differentiated{}; // arguments with a gradient among the results
+  std::vector<int> written_captures{}; // whose new values are results, behind those of arguments
+  std::vector<int> reassigned{};       // of `aot_state::handles`, whose new values are behind those
+  std::vector<int> tangents{};         // results that have one
+  std::vector<int> differentiated{};   // arguments with a gradient among the results
   /// Is there a gradient to compute?
   bool has_backward() const { return !tangents.empty(); }
+};
+
+/// State that a traced function may change: tensors that it captures and writes into, and variables that it gives other
+/// tensors, which are put back.
+struct aot_state {
+  std::vector<tensor> writable{};
+  std::vector<tensor*> handles{};
+  /// Captured by the function, used or not, in this order.
+  std::vector<tensor> lifted{};
+  /// Results are values of the graph, also where they are arguments, or views.
+  bool results_are_values = false;
 };
 
 namespace detail {
@@ -65,12 +77,20 @@ struct ahead_of_time final : functional_captures {
   std::vector<edge> histories{};
   std::vector<T> results{};           // of the graph: functional tensors
   std::vector<int> tangent_numbers{}; // as arguments of the graph while it is written
+  aot_state const& state;
+  std::vector<T> handles{}; // as they were
 
-  explicit ahead_of_time(joint_graph& t)
-      : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)) {
-    record_hops<T>();
+  ahead_of_time(joint_graph& t, aot_state const& st)
+      : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)), state(st) {
+    for (tensor const* h : state.handles) handles.push_back(*h);
     mode.run_->derived_above = true;
     mode.captures_ = this;
+  }
+
+  ahead_of_time(ahead_of_time const&) = delete;
+  ahead_of_time& operator=(ahead_of_time const&) = delete;
+  ~ahead_of_time() {
+    for (std::size_t k = 0; k < handles.size(); ++k) *state.handles[k] = handles[k];
   }
 
   /// The graph's arguments become functional, each in memory of its own; gradients end at them.
@@ -104,7 +124,9 @@ struct ahead_of_time final : functional_captures {
                            "pass it as an argument");
     T const v = tracer.captured_value(captured);
     T const r = mode.to_functional_tensor(v.requires_grad() ? T(v.alias()) : v);
-    functional_object<T>::of(r).memory->captured = true;
+    bool writable = false;
+    for (tensor const& t : state.writable) writable = writable || t.is(captured);
+    functional_object<T>::of(r).memory->captured = !writable;
     to.captured.push_back(captured);
     captures.push_back(r);
     return r;
@@ -119,6 +141,17 @@ struct ahead_of_time final : functional_captures {
       in.is_written_unseen = !in.requires_grad ? !given[k].requires_grad() : eager_history(given[k]) == histories[k];
       results.push_back(given[k]);
     }
+    for (std::size_t k = 0; k < captures.size(); ++k)
+      if (mutations_of(captures[k]).any()) {
+        to.written_captures.push_back(static_cast<int>(k));
+        results.push_back(captures[k]);
+      }
+    for (std::size_t k = 0; k < handles.size(); ++k)
+      if (tensor& now = *state.handles[k]; !now.is(handles[k])) {
+        to.reassigned.push_back(static_cast<int>(k));
+        results.push_back(now);
+        now = handles[k];
+      }
     for (int k = 0; k < y.size(); ++k) to.outputs.push_back(output(y, k));
   }
   /// The gradients, by tangents that are further arguments.
@@ -198,6 +231,7 @@ private:
     T const t = y[k];
     if (!t.defined()) return {};
     aot_output r{kind::value, 0, {}, t.requires_grad(), t.origin()};
+    if (state.results_are_values) return r.from = result(t.object() || !t.has_data() ? t : T(stand_in(t))), r;
     for (int c = 0; c < to.captured.size(); ++c)
       if (to.captured[c].is(t)) return r.what = kind::input, r.from = static_cast<int>(given.size()) + c, r;
     auto const m = memory_of(t);
@@ -244,14 +278,16 @@ void put_tangents_last(G& g, std::vector<int> const& tangents) {
 
 /// Traces `f` at arguments `x`; how they become fakes is `On`. `returned` is told what f returned.
 template <class On, class F, class R, class... X>
-joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, R const& returned, X const&... x) {
+joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot_state const& state, R const& returned,
+                                X const&... x) {
   joint_graph r;
   boxed_args captured;
   std::vector<int> tangents;
   auto const traced = [&](auto const&... in) {
-    ahead_of_time<dependent<tensor, F>> run(r);
+    ahead_of_time<dependent<tensor, F>> run(r, state);
     functional_mode_guard const on(run.mode);
     run.take(tensors_among(in...));
+    for (tensor const& t : state.lifted) run.stand_in(t);
     int k = 0;
     auto const functional = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)

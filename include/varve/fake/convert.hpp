@@ -8,6 +8,26 @@
 /// Fakes of real tensors (FK-3, FK-4): one for each, on one fake memory for each real one.
 namespace varve {
 
+namespace detail {
+/// A layout with other sizes, symbols, and strides that follow from them where they do.
+inline layout with_sizes(layout const& l, dims const& sizes) {
+  layout r = l;
+  r.sizes = sizes;
+  index_t next = 1;
+  extent stride = 1;
+  for (unsigned done = 0; done != (1u << l.sizes.n) - 1;) { // the dimension that lies `next` elements apart
+    int at = -1;
+    for (int k = l.sizes.n - 1; k >= 0 && at < 0; --k)
+      if (!(done >> k & 1) && index_t(l.strides[k]) == next) at = k;
+    if (at < 0) break; // the others keep their numbers
+    r.strides[at] = stride;
+    next *= index_t(l.sizes[at]), stride *= sizes[at];
+    done |= 1u << at;
+  }
+  return r;
+}
+} // namespace detail
+
 /// Forgets tensors that nobody else holds.
 inline void fake_mode::sweep() {
   auto& memo = state_->memo;
@@ -59,37 +79,34 @@ tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy
 /// A fake without a gradient, on the memory that stands for that of the tensor.
 template <class T>
 tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) {
-  layout const l = symbolic(t.where(), policy);
+  layout const l = detail::with_sizes(t.where(), symbolic(t.sizes(), policy));
   if (t.base().defined()) return from_tensor(t.base()).with_layout(l);
   auto const memory = state_->memories.find(t.id()->store);
   if (memory != state_->memories.end()) return memory->second.fake.with_layout(l, false);
   return made(t.as_meta(), detail::backend_of(t)).with_layout(l, false);
 }
-/// A layout with symbols for its sizes, and strides that follow from them where they do.
-inline layout fake_mode::symbolic(layout const& l, std::vector<dim_dynamic> const& policy) {
+/// Symbols for sizes.
+inline dims fake_mode::symbolic(dims const& sizes, std::vector<dim_dynamic> const& policy) {
   shape_environment* const e = environment();
-  if (!e) return l;
-  if (!policy.empty() && static_cast<int>(policy.size()) != l.sizes.n)
+  if (!e) return sizes;
+  if (!policy.empty() && static_cast<int>(policy.size()) != sizes.n)
     refuse::argument_is_invalid("fake_mode: from_tensor", "there must be one policy for each size");
-  layout r = l;
+  dims r = sizes;
   int const input = state_->inputs++;
-  for (int k = 0; k < l.sizes.n; ++k) {
+  for (int k = 0; k < sizes.n; ++k) {
     dim_dynamic const how = policy.empty() ? dim_dynamic::duck : policy[static_cast<std::size_t>(k)];
-    if (how == dim_dynamic::size_like_unbacked) r.sizes[k] = e->unbacked();
-    else if (how != dim_dynamic::fixed) r.sizes[k] = e->size(l.sizes[k], {input, k}, how == dim_dynamic::duck);
-  }
-  index_t next = 1;
-  extent stride = 1;
-  for (unsigned done = 0; done != (1u << l.sizes.n) - 1;) { // the dimension that lies `next` elements apart
-    int at = -1;
-    for (int k = l.sizes.n - 1; k >= 0 && at < 0; --k)
-      if (!(done >> k & 1) && index_t(l.strides[k]) == next) at = k;
-    if (at < 0) break; // the others keep their numbers
-    r.strides[at] = stride;
-    next *= index_t(l.sizes[at]), stride *= r.sizes[at];
-    done |= 1u << at;
+    if (how == dim_dynamic::size_like_unbacked) r[k] = e->unbacked();
+    else if (how != dim_dynamic::fixed) r[k] = e->size(sizes[k], {input, k}, how == dim_dynamic::duck);
   }
   return r;
+}
+template <class T>
+tensor fake_mode::from_tensor_of_sizes(T const& t, dims const& sizes) {
+  detail::literals_as_they_are const off;
+  emptied const outside(this_thread_state.transforms);
+  tensor const fake = made(t.as_meta(), detail::backend_of(t)).with_layout(detail::with_sizes(t.where(), sizes), false);
+  if (t.requires_grad()) mirror_gradient(t, fake);
+  return fake;
 }
 /// What the program may ask about gradients: a leaf is one, with its gradient; what was recorded is no leaf.
 template <class T>

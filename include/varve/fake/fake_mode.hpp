@@ -123,6 +123,9 @@ public:
   /// (SY-9). Views share the memory of the fake of their base, and have sizes of their own.
   template <class T = tensor>
   tensor from_tensor(T const& t, std::vector<dim_dynamic> const& policy);
+  /// ... of given sizes: of a tensor that is no view, and that no fake is of yet.
+  template <class T = tensor>
+  tensor from_tensor_of_sizes(T const& t, dims const& sizes);
   /// A number in a fake tensor of integers, as a symbol that only data tell (FK-7): the same one until somebody writes
   /// into the tensor (FK-8). `data_dependent_error` without a shape environment; a constant is its number.
   extent item(tensor const& t);
@@ -185,7 +188,7 @@ private:
   void written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values);
   template <class T>
   tensor converted(T const& t, std::vector<dim_dynamic> const& policy);
-  layout symbolic(layout const& l, std::vector<dim_dynamic> const& policy);
+  dims symbolic(dims const& sizes, std::vector<dim_dynamic> const& policy);
   template <class T>
   void mirror_gradient(T const& real, T const& fake);
   void sweep();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/fake/fake_mode.hpp>
+#include <varve/hop/recorded_hop.hpp>
 #include <varve/trace/make_fx.hpp>
 
 namespace varve {
@@ -48,7 +49,9 @@ public:
 
 protected:
   explicit on_fake_values(fake_mode_options const& o, Mode* around = nullptr)
-      : mode_(o), on_(around ? *around : mode_, !this_thread_state.transforms.top) {}
+      : mode_(o), on_(around ? *around : mode_, !this_thread_state.transforms.top) {
+    record_hops();
+  }
   template <class T>
   static T fake_of(T const& t, std::vector<dim_dynamic> const& policy) {
     Mode& mode = *mode_at_work();

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/functional/functional_function.hpp>
 #include <varve/functional/functional_tensor.hpp>
+#include <varve/hop/recorded_hop.hpp>
 
 #include <optional>
 
@@ -48,7 +49,10 @@ class functional_mode : detail::functional_core<tensor, functional_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
 
-  functional_mode() { run_->is_mode = true; }
+  functional_mode() {
+    run_->is_mode = true;
+    detail::record_hops();
+  }
   functional_mode(functional_mode const&) = delete;
   functional_mode& operator=(functional_mode const&) = delete;
 

@@ -4,7 +4,6 @@
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
-#include <varve/op/detach.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 
 #include <memory>
@@ -45,7 +44,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   for (auto const& t : x) {
     bool const needs = t.defined() && t.requires_grad();
     edges.push_back(needs ? edge(eager_history(t)) : edge());
-    in.push_back(needs ? scope->track(T(detach(static_cast<T const&>(t)))) : T(t));
+    in.push_back(needs ? scope->track(T(t.alias())) : T(t));
     tracked.push_back(needs ? in[in.size() - 1] : T());
   }
   boxed_args const y = scope->run([&] { return op(in); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
 
 namespace varve {
@@ -8,7 +9,8 @@ namespace varve {
 /// ask for; nothing when `from` requires none (FN-35).
 template <class T = tensor>
 void mirror_autograd_meta(T const& from, T const& to) {
-  if (!from.requires_grad()) return;
+  // A view that was made below autograd, of a memory that has a history, has none itself.
+  if (!from.requires_grad() || !detail::eager_history(detail::where_recorded(from))) return;
   if (from.is_leaf()) {
     to.requires_grad_();
     return;

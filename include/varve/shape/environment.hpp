@@ -64,6 +64,13 @@ public:
         }
     return add({name_of('s', backed_++), hint, false, false, {2, size_range::unlimited}, {from}}, duck);
   }
+  /// A size of an input that is a symbol of its own, of a name that nothing else here has, and a range.
+  extent named(std::string name, index_t hint, size_range range, size_source const& from) {
+    if (range.least < 2) range.least = 2;
+    return add({std::move(name), hint, false, false, range, {from}}, false);
+  }
+  /// What a size is known to be by now: itself, a number, or an expression of other symbols (SY-7).
+  extent known_as(extent e) const { return resolved(e); }
   /// A number that only data tell (SY-4); `size_like`: a size of what an operator such as `nonzero` gives.
   extent unbacked(bool size_like = true) {
     constexpr index_t all = size_range::unlimited;

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Whole programs as values: `export_program`. The umbrella leaves them out.
+#include <varve/export/export_program.hpp>

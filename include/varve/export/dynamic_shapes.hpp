@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/shape/environment.hpp>
+#include <varve/value/tensor.hpp>
+
+#include <string>
+#include <vector>
+
+namespace varve {
+
+/// What one size of an argument may be when an exported program runs (EX-2, EX-3).
+struct dim_spec {
+  enum class kind : unsigned char {
+    fixed,     // what it is in the example
+    automatic, // whatever the program allows; a number if it must be one
+    dynamic,   // ... and refused if it must be one
+    named,     // `times * name + plus`, in a range
+  };
+  kind is = kind::fixed;
+  std::string name{};
+  index_t least = 0, greatest = size_range::unlimited; // of the name
+  index_t times = 1, plus = 0;
+
+  /// Increasing linear expressions of a name: `2 * n + 1`. `value_error` for others.
+  friend dim_spec operator*(index_t k, dim_spec d) {
+    if (k < 1 || d.is != kind::named) throw value_error("varve: export: a derived size increases with a named one");
+    return d.times *= k, d.plus *= k, d;
+  }
+  friend dim_spec operator+(dim_spec d, index_t k) {
+    if (d.is != kind::named) throw value_error("varve: export: a derived size is made of a named one");
+    return d.plus += k, d;
+  }
+  friend dim_spec operator-(dim_spec const& d, index_t k) { return d + -k; }
+
+  bool is_derived() const { return times != 1 || plus != 0; }
+  /// `2*n + 1`
+  std::string text() const {
+    std::string r = times == 1 ? name : std::to_string(times) + "*" + name;
+    if (plus) r += (plus > 0 ? " + " : " - ") + std::to_string(plus > 0 ? plus : -plus);
+    return r;
+  }
+};
+/// A size with a name and a range: `dynamic_dim("batch", 2, 64)`. The same name is the same number. Sizes below 2 are
+/// none: programs for 0 and 1 are other ones.
+inline dim_spec dynamic_dim(std::string name, index_t least = 0, index_t greatest = size_range::unlimited) {
+  if (least > greatest)
+    throw value_error(("varve: export: the size " + name + " has no numbers: from " + std::to_string(least) + " to " +
+                       std::to_string(greatest))
+                          .c_str());
+  return {dim_spec::kind::named, std::move(name), least, greatest};
+}
+inline dim_spec const dim_static{};
+inline dim_spec const dim_auto{dim_spec::kind::automatic};
+inline dim_spec const dim_dynamic_any{dim_spec::kind::dynamic};
+
+/// One specification for each size of a tensor.
+using tensor_dims = std::vector<dim_spec>;
+
+/// The sizes of arguments by the arguments themselves (`ShapesCollection`): `shapes[x] = {batch, dim_static};`.
+class shapes_collection {
+public:
+  tensor_dims& operator[](tensor const& t) {
+    for (auto& e : all_)
+      if (e.of.is(t)) return e.sizes;
+    all_.push_back({t, {}});
+    return all_.back().sizes;
+  }
+  struct entry {
+    tensor of;
+    tensor_dims sizes;
+  };
+  std::vector<entry> const& entries() const { return all_; }
+
+private:
+  std::vector<entry> all_;
+};
+
+} // namespace varve

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/joint_graph.hpp>
+#include <varve/export/exported_program.hpp>
+#include <varve/pass/optimize.hpp>
+
+namespace varve {
+
+/// A tensor of a module, by name: what a function that is exported captures.
+struct module_state {
+  enum class kind : unsigned char { parameter, buffer, attribute };
+  std::string name;
+  tensor* at;
+  kind is;
+};
+/// It is trained, and not written by the function.
+inline module_state parameter(std::string name, tensor& t) {
+  return {std::move(name), &t, module_state::kind::parameter};
+}
+/// The function may write into it, or assign to it (EX-9).
+inline module_state buffer(std::string name, tensor& t) { return {std::move(name), &t, module_state::kind::buffer}; }
+/// Neither: an assignment to it is refused.
+inline module_state attribute(std::string name, tensor& t) {
+  return {std::move(name), &t, module_state::kind::attribute};
+}
+
+/// How a function is exported.
+struct export_options {
+  /// One for each argument tensor, in their order; fewer are those of the first, the others are as in the example.
+  std::vector<tensor_dims> dynamic_shapes{};
+  /// ... or by the arguments themselves.
+  shapes_collection shapes{};
+  /// Names of the arguments; `x0`, `x1`, ... where none are given.
+  std::vector<std::string> names{};
+  std::vector<module_state> state{};
+};
+
+namespace detail {
+/// The sizes of an export: symbols for those that may be others.
+template <class Mode>
+class on_exported_values : shape_environment, on_fake_values<Mode> {
+public:
+  struct dimension {
+    int input, axis;
+    dim_spec size;
+    extent symbol;
+  };
+  struct options {
+    export_options const& of;
+    std::vector<tensor_dims> const& sizes;
+    std::vector<range_constraint>& constraints;
+  };
+  using on_fake_values<Mode>::host, on_fake_values<Mode>::literal;
+  static constexpr bool apart = true;
+  explicit on_exported_values(options const& how)
+      : on_fake_values<Mode>(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {
+  }
+  ~on_exported_values() { at_work = before_; }
+
+  template <class T>
+  static T value(T const& t) {
+    if (is_fake(t)) return t;
+    on_exported_values& on = *at_work;
+    auto const k = static_cast<std::size_t>(on.inputs_++);
+    dims sizes = t.sizes();
+    if (k < on.how_.sizes.size())
+      for (int d = 0; d < sizes.n; ++d) sizes[d] = on.size(static_cast<int>(k), d, sizes[d]);
+    return on_fake_values<Mode>::mode_at_work()->from_tensor_of_sizes(t, sizes);
+  }
+  template <class T>
+  static T twin(T const& t) {
+    return on_fake_values<Mode>::twin(t);
+  }
+  template <class G>
+  void finish(G& g) const {
+    require_kept();
+    auto const own = [&](extent e) { return import_into(g.expressions, e); };
+    for (node& n : g.nodes) {
+      for (int k = 0; k < n.out.sizes.n; ++k) n.out.sizes[k] = own(n.out.sizes[k]);
+      for (int k = 0; k < n.at.count; ++k)
+        for (int d = 0; d < n.at.fact[k].n; ++d) n.at.fact[k][d] = own(n.at.fact[k][d]);
+    }
+    for (size_guard const& asked : conditions(g.expressions)) g.guards.push_back(asked);
+    for (dimension const& d : dimensions_)
+      if (!known_as(d.symbol).is_number() && d.size.is != dim_spec::kind::fixed) {
+        dim_spec s = d.size;
+        if (s.is != dim_spec::kind::named) s.name = text(known_as(d.symbol));
+        if (s.is != dim_spec::kind::named || !s.is_derived())
+          s.least = range(d.symbol).least, s.greatest = range(d.symbol).greatest;
+        how_.constraints.push_back({d.input, d.axis, s});
+      }
+  }
+
+private:
+  std::string name_of_input(int k) const {
+    auto const& names = how_.of.names;
+    return k < static_cast<int>(names.size()) ? names[static_cast<std::size_t>(k)] : "x" + std::to_string(k);
+  }
+  [[noreturn]] static void refuse(std::string const& what) { throw value_error(("varve: export: " + what).c_str()); }
+  std::string place(int input, int axis) const { return name_of_input(input) + ".size(" + std::to_string(axis) + ")"; }
+
+  extent size(int input, int axis, index_t n) {
+    tensor_dims const& all = how_.sizes[static_cast<std::size_t>(input)];
+    if (static_cast<std::size_t>(axis) >= all.size()) return n;
+    dim_spec const& d = all[static_cast<std::size_t>(axis)];
+    if (d.is == dim_spec::kind::fixed) return n;
+    extent e = n;
+    if (d.is == dim_spec::kind::automatic || d.is == dim_spec::kind::dynamic) {
+      e = shape_environment::size(n, {input, axis}, false);
+      if (d.is == dim_spec::kind::dynamic && e.is_number())
+        refuse(place(input, axis) + " is " + std::to_string(n) +
+               " in the example, for which a program is another one; give an example of at least 2");
+    } else {
+      e = named_size(d, input, axis, n);
+    }
+    dimensions_.push_back({input, axis, d, e});
+    return e;
+  }
+  extent named_size(dim_spec const& d, int input, int axis, index_t n) {
+    index_t const root = (n - d.plus) / d.times;
+    if (root * d.times + d.plus != n)
+      refuse("expected input " + place(input, axis) + " of the form " + d.text() + ", found " + std::to_string(n));
+    if (root < d.least || root > d.greatest)
+      refuse("the example has " + d.name + " = " + std::to_string(root) + " in " + place(input, axis) +
+             ", which is not in range [" + std::to_string(d.least) + ", " +
+             (d.greatest == size_range::unlimited ? "unlimited" : std::to_string(d.greatest)) + "]");
+    if (root < 2)
+      refuse("the example has " + d.name + " = " + std::to_string(root) + " in " + place(input, axis) +
+             ", for which a program is another one; give an example of at least 2");
+    for (auto const& known : names_)
+      if (known.first.name == d.name) {
+        if (known.first.least != d.least || known.first.greatest != d.greatest)
+          refuse("the size " + d.name + " has different definitions: one from " + std::to_string(known.first.least) +
+                 ", another from " + std::to_string(d.least) + "; use one dynamic_dim for both");
+        if (hint(known.second) != root)
+          refuse("expected input " + place(input, axis) + " to be " + d.text() + " = " +
+                 std::to_string(hint(known.second) * d.times + d.plus) + ", found " + std::to_string(n));
+        return d.times * known.second + d.plus;
+      }
+    std::string const own = d.name.size() <= 7 ? d.name : "d" + std::to_string(names_.size());
+    extent const s = named(own, root, {d.least, d.greatest}, {input, axis});
+    names_.push_back({d, s});
+    return d.times * s + d.plus;
+  }
+  /// Did the program make of a size that was promised to be free something else? (EX-4)
+  void require_kept() const {
+    std::string why, fixes;
+    for (auto const& [d, symbol] : names_) {
+      extent const now = known_as(symbol);
+      if (now.is_number()) {
+        why += "; " + d.name + " must be " + std::to_string(now.number());
+        fixes += "; " + d.name + " = " + std::to_string(now.number());
+      } else if (!known_equal(now, symbol)) {
+        why += "; " + d.name + " is " + text(now);
+        fixes += "; " + relation(d, symbol, now);
+      } else {
+        size_range const r = range(symbol);
+        index_t const least = d.least < 2 ? 2 : d.least;
+        if (r.least > least || r.greatest < d.greatest) {
+          auto const ends =
+              std::to_string(r.least) + (r.greatest == size_range::unlimited ? "" : ", " + std::to_string(r.greatest));
+          why += "; not all numbers in the range of " + d.name + " will do";
+          fixes += "; dynamic_dim(\"" + d.name + "\", " + ends + ")";
+        }
+      }
+    }
+    for (dimension const& d : dimensions_)
+      if (d.size.is == dim_spec::kind::dynamic && known_as(d.symbol).is_number())
+        why += "; " + place(d.input, d.axis) + " must be " + std::to_string(known_as(d.symbol).number()),
+            fixes += "; dim_static or dim_auto for it";
+    if (why.empty()) return;
+    refuse("constraints violated: " + why.substr(2) + (fixes.empty() ? "" : ". Suggested fixes: " + fixes.substr(2)));
+  }
+  /// What a name is in terms of another: the one that was named later, by the first.
+  std::string relation(dim_spec const& d, extent symbol, extent now) const {
+    for (auto const& [other, s] : names_) {
+      if (known_equal(s, symbol) || !known_equal(known_as(s), s)) continue;
+      if (known_equal(now, s)) return later(d, symbol, other, s);
+      extent const apart = now - s;
+      if (apart.is_number()) { // d = other + k, other = d - k
+        index_t const k = apart.number();
+        bool const first = index(symbol) < index(s);
+        std::string const &a = first ? other.name : d.name, &b = first ? d.name : other.name;
+        index_t const plus = first ? -k : k;
+        return a + " = " + b + (plus < 0 ? " - " : " + ") + std::to_string(plus < 0 ? -plus : plus);
+      }
+    }
+    return d.name + " = " + text(now);
+  }
+  std::string later(dim_spec const& a, extent sa, dim_spec const& b, extent sb) const {
+    return index(sa) < index(sb) ? b.name + " = " + a.name : a.name + " = " + b.name;
+  }
+  std::size_t index(extent s) const {
+    std::size_t k = 0;
+    while (!known_equal(names_[k].second, s)) ++k;
+    return k;
+  }
+
+  static inline thread_local on_exported_values* at_work = nullptr;
+  options how_;
+  on_exported_values* before_;
+  int inputs_ = 0;
+  std::vector<dimension> dimensions_{};
+  std::vector<std::pair<dim_spec, extent>> names_{};
+};
+
+/// The specifications for each argument tensor (EX-2).
+inline std::vector<tensor_dims> sizes_of_arguments(export_options const& o, boxed_args const& in) {
+  auto const refuse = [](std::string const& what) {
+    throw value_error(("varve: export: dynamic_shapes: " + what).c_str());
+  };
+  std::vector<tensor_dims> r(static_cast<std::size_t>(in.size()));
+  if (o.dynamic_shapes.size() > r.size())
+    refuse("there are " + std::to_string(o.dynamic_shapes.size()) + " entries for " + std::to_string(in.size()) +
+           " argument tensors");
+  for (std::size_t k = 0; k < o.dynamic_shapes.size(); ++k) r[k] = o.dynamic_shapes[k];
+  for (auto const& e : o.shapes.entries()) {
+    bool found = false;
+    for (int k = 0; k < in.size(); ++k)
+      if (in[k].is(e.of)) found = true, r[static_cast<std::size_t>(k)] = e.sizes;
+    if (!found) refuse("a tensor of shape " + to_string(e.of.sizes()) + " in the collection is no argument");
+  }
+  for (std::size_t k = 0; k < r.size(); ++k)
+    if (!r[k].empty() && static_cast<int>(r[k].size()) != in[static_cast<int>(k)].dim())
+      refuse((k < o.names.size() ? o.names[k] : "x" + std::to_string(k)) + " has " +
+             std::to_string(in[static_cast<int>(k)].dim()) + " sizes, and " + std::to_string(r[k].size()) +
+             " are specified");
+  return r;
+}
+
+/// A graph whose arguments and results come in another order.
+template <class G>
+G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results) {
+  G const old = g;
+  int const first = old.regions[0].node_first;
+  for (std::size_t k = 0; k < inputs.size(); ++k) // the k-th is now this one
+    for (int n = first; n < first + old.regions[0].inputs; ++n)
+      if (static_cast<int>(old.nodes[n].value) == inputs[k])
+        g.nodes[first + static_cast<int>(k)] = old.nodes[n],
+                        g.nodes[first + static_cast<int>(k)].value = static_cast<double>(k);
+  list<int> now(old.nodes.size(), 0);
+  for (std::size_t n = 0; n < old.nodes.size(); ++n) now[n] = static_cast<int>(n);
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    for (int n = first; n < first + old.regions[0].inputs; ++n)
+      if (static_cast<int>(old.nodes[n].value) == inputs[k]) now[n] = first + static_cast<int>(k);
+  for (int& e : g.edges) e = now[e];
+  for (int& r : g.results) r = now[r];
+  list<int> own;
+  for (int k : results) own.push_back(g.results[old.regions[0].result_first + k]);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    g.results[old.regions[0].result_first + static_cast<int>(k)] = own[k];
+  return g;
+}
+} // namespace detail
+
+/// `export_program(f, options)(x...)`: the whole program of `f` as a value: a graph without writes, with the tensors
+/// that f captures as its state (EX-1, EX-10). Sizes are those of the example but for what `dynamic_shapes` says. What
+/// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
+/// all results of the graph: views are fresh values. Errors: `value_error` for examples and specifications that do not
+/// fit (EX-3, EX-5), for sizes that the program does not leave free, with what to write instead (EX-4), and for
+/// assignments to attributes (EX-9); `data_dependent_error` where C++ would decide by data (EX-8); those of `make_fx`.
+template <class F>
+class export_program {
+public:
+  explicit export_program(F f, export_options o = {}) : f_(std::move(f)), how_(std::move(o)) {}
+
+  template <class... X>
+  exported_program operator()(X const&... x) const {
+    using fakes = detail::on_exported_values<dependent<fake_mode, F>>;
+    no_grad const off;
+    exported_program r;
+    boxed_args const in = detail::tensors_among(x...);
+    std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
+    aot_state state;
+    state.results_are_values = true;
+    for (auto const& s : how_.state) {
+      if (s.is == module_state::kind::buffer) state.writable.push_back(*s.at);
+      if (s.is != module_state::kind::attribute) state.lifted.push_back(*s.at);
+      state.handles.push_back(s.at);
+    }
+    joint_graph g =
+        detail::trace_ahead_of_time<fakes>(f_, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
+    require_no_attributes(g);
+    write_signature(r, g);
+    return r;
+  }
+
+private:
+  using in_kind = input_spec::kind;
+  using out_kind = output_spec::kind;
+  void require_no_attributes(joint_graph const& g) const {
+    std::string names;
+    for (int k : g.reassigned)
+      if (auto const& s = how_.state[static_cast<std::size_t>(k)]; s.is != module_state::kind::buffer)
+        names += (names.empty() ? "" : ", ") + s.name;
+    if (!names.empty())
+      throw value_error(
+          ("varve: export: the function assigns to " + names + ", which no program keeps; register it as a buffer")
+              .c_str());
+  }
+  std::string name_of(int argument) const {
+    return argument < static_cast<int>(how_.names.size()) ? how_.names[static_cast<std::size_t>(argument)]
+                                                          : "x" + std::to_string(argument);
+  }
+  module_state const* state_of(tensor const& t) const {
+    for (auto const& s : how_.state)
+      if (s.at->is(t)) return &s;
+    return nullptr;
+  }
+  /// Inputs: parameters, buffers, constants, then what the user gives. Results: what is written, then what is returned.
+  void write_signature(exported_program& r, joint_graph const& g) const {
+    int const arguments = static_cast<int>(g.inputs.size());
+    std::vector<int> inputs, place(static_cast<std::size_t>(g.captured.size()), -1);
+    int constants = 0;
+    auto const take = [&](in_kind is) {
+      for (int k = 0; k < g.captured.size(); ++k) {
+        module_state const* const s = state_of(g.captured[k]);
+        in_kind const mine = !s                                       ? in_kind::constant
+                             : s->is == module_state::kind::parameter ? in_kind::parameter
+                             : s->is == module_state::kind::buffer    ? in_kind::buffer
+                                                                      : in_kind::constant;
+        if (mine != is) continue;
+        place[static_cast<std::size_t>(k)] = static_cast<int>(inputs.size());
+        inputs.push_back(arguments + k);
+        r.signature.inputs.push_back({is, s ? s->name : "constant_" + std::to_string(constants++)});
+        r.state.push_back(g.captured[k]);
+      }
+    };
+    take(in_kind::parameter), take(in_kind::buffer), take(in_kind::constant);
+    int const first_user = static_cast<int>(r.signature.inputs.size());
+    for (int k = 0; k < arguments; ++k) {
+      inputs.push_back(k);
+      r.signature.inputs.push_back({in_kind::user_input, name_of(k)});
+    }
+    std::vector<int> results;
+    int written = 0;
+    for (auto const& i : g.inputs) written += i.is_written;
+    int const captures_first = written, reassigned_first = written + static_cast<int>(g.written_captures.size());
+    for (std::size_t k = 0; k < g.written_captures.size(); ++k) {
+      int const at = place[static_cast<std::size_t>(g.written_captures[k])];
+      r.signature.outputs.push_back(
+          {out_kind::buffer_mutation, r.signature.inputs[static_cast<std::size_t>(at)].name, at});
+      results.push_back(captures_first + static_cast<int>(k));
+    }
+    for (std::size_t k = 0; k < g.reassigned.size(); ++k) {
+      std::string const& name = how_.state[static_cast<std::size_t>(g.reassigned[k])].name;
+      int at = 0;
+      while (r.signature.inputs[static_cast<std::size_t>(at)].name != name) ++at;
+      r.signature.outputs.push_back({out_kind::buffer_mutation, name, at});
+      results.push_back(reassigned_first + static_cast<int>(k));
+    }
+    int next = 0;
+    for (int k = 0; k < arguments; ++k)
+      if (g.inputs[static_cast<std::size_t>(k)].is_written) {
+        r.signature.outputs.push_back({out_kind::user_input_mutation, name_of(k), first_user + k});
+        results.push_back(next++);
+      }
+    for (std::size_t k = 0; k < g.outputs.size(); ++k) {
+      if (g.outputs[k].what == aot_output::kind::absent)
+        throw value_error(("varve: export: result " + std::to_string(k) + " is undefined; return tensors").c_str());
+      r.signature.outputs.push_back({out_kind::user_output, "output_" + std::to_string(k)});
+      results.push_back(g.outputs[k].from);
+    }
+    graph const whole = optimize(g.joint, purpose::values);
+    r.graph = detail::reordered(whole, inputs, results);
+  }
+
+  F f_;
+  export_options how_;
+};
+
+} // namespace varve

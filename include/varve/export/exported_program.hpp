@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/export/dynamic_shapes.hpp>
+#include <varve/graph/interpret.hpp>
+#include <varve/graph/print.hpp>
+#include <varve/op/in_place.hpp>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace varve {
+
+/// What an argument of an exported graph is (EX-1, EX-10).
+struct input_spec {
+  enum class kind : unsigned char { parameter, buffer, constant, user_input };
+  kind is;
+  std::string name;
+};
+/// What a result of an exported graph is.
+struct output_spec {
+  enum class kind : unsigned char { buffer_mutation, parameter_mutation, user_input_mutation, user_output };
+  kind is;
+  std::string name; // of what is written; of an output `output_k`
+  int input = -1;   // ... which argument of the graph
+};
+/// Arguments in the order parameters, buffers, constants, user inputs; results in the order of what is written, user
+/// outputs.
+struct export_signature {
+  std::vector<input_spec> inputs{};
+  std::vector<output_spec> outputs{};
+  int count(input_spec::kind k) const {
+    int n = 0;
+    for (auto const& i : inputs) n += i.is == k;
+    return n;
+  }
+  int count(output_spec::kind k) const {
+    int n = 0;
+    for (auto const& o : outputs) n += o.is == k;
+    return n;
+  }
+};
+/// A size of a user input that another call may have otherwise.
+struct range_constraint {
+  int input, axis; // of the user inputs
+  dim_spec size;
+};
+
+/// A whole program that depends on nothing of the process that made it: a graph without writes, the tensors of its
+/// state, and for which arguments it is right. See `export_program`.
+class exported_program {
+public:
+  varve::graph graph;
+  export_signature signature;
+  /// Parameters, buffers and constants, in their order among the inputs.
+  std::vector<tensor> state{};
+  std::vector<range_constraint> constraints{};
+
+  /// Runs it on user inputs, each a tensor: checks them by name (`shape_error`, `dtype_error`, `value_error`; EX-6),
+  /// computes, and writes into buffers and inputs what the function wrote. Results are the user outputs.
+  std::vector<tensor> operator()(std::vector<tensor> const& inputs) const { return run(inputs); }
+  template <class... X>
+    requires(std::is_same_v<X, tensor> && ...)
+  std::vector<tensor> operator()(X const&... x) const {
+    return run(std::vector<tensor>{x...});
+  }
+  /// A tensor of the state by its name; `value_error` where there is none.
+  tensor const& state_of(std::string const& name) const {
+    for (std::size_t k = 0; k < state.size(); ++k)
+      if (signature.inputs[k].name == name) return state[k];
+    throw value_error(("varve: exported program: there is no state of the name " + name).c_str());
+  }
+  std::vector<std::string> user_inputs() const {
+    std::vector<std::string> r;
+    for (auto const& i : signature.inputs)
+      if (i.is == input_spec::kind::user_input) r.push_back(i.name);
+    return r;
+  }
+
+private:
+  template <class T>
+  std::vector<T> run(std::vector<T> const& inputs) const {
+    check(inputs);
+    boxed_args all;
+    for (auto const& t : state) all.push_back(t);
+    for (auto const& t : inputs) all.push_back(t);
+    boxed_args const y = interpret(graph, all);
+    std::vector<T> r;
+    for (int k = 0; k < y.size(); ++k) {
+      output_spec const& o = signature.outputs[static_cast<std::size_t>(k)];
+      if (o.is == output_spec::kind::user_output) r.push_back(y[k]);
+      else copy_(static_cast<T const&>(all[o.input]), static_cast<T const&>(y[k]));
+    }
+    return r;
+  }
+  template <class T>
+  void check(std::vector<T> const& inputs) const;
+};
+
+/// The signature, the sizes that may be others, and the graph.
+inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
+  constexpr char const* in[] = {"parameter", "buffer", "constant", "user input"};
+  constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output"};
+  for (auto const& i : p.signature.inputs) os << "input " << i.name << ": " << in[static_cast<int>(i.is)] << "\n";
+  for (auto const& o : p.signature.outputs) os << "output " << o.name << ": " << out[static_cast<int>(o.is)] << "\n";
+  auto const names = p.user_inputs();
+  for (auto const& c : p.constraints) {
+    os << names[static_cast<std::size_t>(c.input)] << ".size(" << c.axis << "): " << c.size.text() << ", ";
+    os << c.size.least << " <= " << c.size.name;
+    if (c.size.greatest != size_range::unlimited) os << " <= " << c.size.greatest;
+    os << "\n";
+  }
+  return os << p.graph;
+}
+
+template <class T>
+void exported_program::check(std::vector<T> const& inputs) const {
+  std::size_t const first = state.size(), count = signature.inputs.size() - first;
+  std::string const who = "varve: exported program: ";
+  if (inputs.size() != count)
+    throw value_error(
+        (who + "there are " + std::to_string(count) + " inputs, not " + std::to_string(inputs.size())).c_str());
+  std::vector<std::pair<std::string, index_t>> known; // names, and the numbers of this call
+  for (bool derived : {false, true})                  // what names are comes first
+    for (auto const& c : constraints) {
+      if (c.size.is_derived() != derived) continue;
+      T const& t = inputs[static_cast<std::size_t>(c.input)];
+      std::string const& name = signature.inputs[first + static_cast<std::size_t>(c.input)].name;
+      if (!t.defined() || c.axis >= t.dim()) continue; // the rank is checked below
+      std::string const what = who + "expected input " + name + ".size(" + std::to_string(c.axis) + ") to be ";
+      index_t const n = t.sizes()[c.axis];
+      auto const so_far = [&]() -> index_t const* {
+        for (auto const& k : known)
+          if (k.first == c.size.name) return &k.second;
+        return nullptr;
+      }();
+      if (so_far && n != c.size.times * *so_far + c.size.plus)
+        throw shape_error((what + c.size.text() + " = " + std::to_string(c.size.times * *so_far + c.size.plus) +
+                           ", found " + std::to_string(n))
+                              .c_str());
+      if (!so_far && !derived) known.emplace_back(c.size.name, n);
+      if (!derived && (n < c.size.least || n > c.size.greatest))
+        throw shape_error(
+            (what +
+             (n < c.size.least ? ">= " + std::to_string(c.size.least) : "<= " + std::to_string(c.size.greatest)) +
+             ", found " + std::to_string(n))
+                .c_str());
+    }
+  for (std::size_t k = 0; k < count; ++k) {
+    std::string const& name = signature.inputs[first + k].name;
+    node const& n = graph.nodes[static_cast<std::ptrdiff_t>(first + k)];
+    T const& t = inputs[k];
+    if (!t.defined()) throw value_error((who + "input " + name + " is undefined").c_str());
+    if (t.dtype() != n.out.type)
+      throw dtype_error((who + "expected input " + name + " of dtype " + varve::name(n.out.type) + ", found " +
+                         varve::name(t.dtype()))
+                            .c_str());
+    if (t.dim() != n.out.sizes.n)
+      throw shape_error((who + "expected input " + name + " of rank " + std::to_string(n.out.sizes.n) + ", found " +
+                         to_string(t.sizes()))
+                            .c_str());
+    for (int d = 0; d < t.dim(); ++d)
+      if (n.out.sizes[d].is_number() && t.sizes()[d] != n.out.sizes[d])
+        throw shape_error((who + "expected input " + name + ".size(" + std::to_string(d) + ") to be " +
+                           std::to_string(index_t(n.out.sizes[d])) + ", found " + std::to_string(index_t(t.sizes()[d])))
+                              .c_str());
+  }
+}
+
+} // namespace varve

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whole programs as values: for which sizes they are right, what their state is, what they write.
+#include "../sample/value.hpp"
+
+#include <varve/export.hpp>
+#include <varve/mode/all.hpp>
+#include <varve/varve.hpp>
+
+#include <sstream>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+using vv::dynamic_dim, vv::export_program, vv::dim_auto, vv::dim_static;
+using in_kind = vv::input_spec::kind;
+using out_kind = vv::output_spec::kind;
+
+namespace {
+tensor data(dims const& sizes, double from = 0.1) {
+  tensor const t = tensor::empty(sizes, dtype::float64);
+  for (index_t k = 0; k < t.numel(); ++k) set(t, k, from + 0.3 * static_cast<double>(k % 7));
+  return t;
+}
+/// Counts the calls that a program makes.
+struct counting : vv::dispatch_mode<counting> {
+  static constexpr bool supports_higher_order_operators = true;
+  int calls = 0;
+  auto process(auto const& op, auto const& x) {
+    ++calls;
+    return op(x);
+  }
+};
+std::string text(auto const& v) {
+  std::ostringstream s;
+  s << v;
+  return s.str();
+}
+auto const without_first = [](tensor x, tensor y) { return x + vv::slice(y, 0, 1, vv::end); };
+} // namespace
+
+TEST_CASE("export: sizes are those of the example, or in a range", "[export][EX-S01]") {
+  auto const f = [](tensor x) { return vv::sum(x * 2.0, vv::axis<0>); };
+  auto const fixed = export_program(f)(data({3, 2}));
+  CHECK(difference(fixed(data({3, 2}, 1))[0], f(data({3, 2}, 1))) == "");
+  CHECK_THROWS_WITH(fixed(data({4, 2})), Catch::Contains("expected input x0.size(0) to be 3, found 4"));
+  CHECK_THROWS_WITH(fixed(data({3})), Catch::Contains("of rank 2"));
+  CHECK_THROWS_AS(fixed(vv::to(data({3, 2}), dtype::float32)), vv::dtype_error);
+  CHECK_THROWS_WITH(fixed(), Catch::Contains("1 inputs, not 0"));
+
+  CHECK_THROWS_WITH(export_program(f, {.dynamic_shapes = {{dynamic_dim("rows", 6), dim_static}}})(data({3, 2})),
+                    Catch::Contains("rows = 3 in x0.size(0), which is not in range [6, unlimited]"));
+  auto const rows =
+      export_program(f, {.dynamic_shapes = {{dynamic_dim("rows", 2, 6), dim_static}}, .names = {"x"}})(data({3, 2}));
+  for (index_t n : {2, 3, 6}) CHECK(difference(rows(data({n, 2}))[0], f(data({n, 2}))) == "");
+  CHECK_THROWS_WITH(rows(data({7, 2})), Catch::Contains("expected input x.size(0) to be <= 6, found 7"));
+  CHECK_THROWS_WITH(rows(data({1, 2})), Catch::Contains(">= 2"));
+  CHECK(text(rows).find("x.size(0): rows, 2 <= rows <= 6") != std::string::npos);
+  CHECK_THROWS_WITH(export_program(f, {.dynamic_shapes = {{dynamic_dim("rows"), dim_static}}})(data({1, 2})),
+                    Catch::Contains("give an example of at least 2"));
+}
+
+TEST_CASE("export: sizes derived from others", "[export][EX-S02]") {
+  auto const dimx = dynamic_dim("dimx", 3, 6);
+  tensor const x = data({5}), y = data({6});
+  CHECK_THROWS_WITH(export_program(without_first, {.dynamic_shapes = {{dimx}, {dynamic_dim("dimy", 3, 6)}}})(x, y),
+                    Catch::Contains("constraints violated") && Catch::Contains("Suggested fixes: dimy = dimx + 1"));
+  CHECK_THROWS_WITH(export_program(without_first, {.dynamic_shapes = {{dimx}, {2 * dimx}}})(x, y),
+                    Catch::Contains("expected input x1.size(0) to be 2*dimx = 10, found 6"));
+  auto const p = export_program(without_first, {.dynamic_shapes = {{dimx}, {dimx + 1}}})(x, y);
+  CHECK_THROWS_WITH(p(data({4}), data({6})), Catch::Contains("expected input x1.size(0) to be dimx + 1 = 5, found 6"));
+  CHECK(p(data({4}), data({5}))[0].size(0) == 4);
+  CHECK(difference(p(data({4}), data({5}))[0], without_first(data({4}), data({5}))) == "");
+  CHECK_THROWS_AS(2 * dim_auto, vv::value_error);
+}
+
+TEST_CASE("export: specifications that contradict each other or the arguments", "[export][exception][EX-S04][EX-S05]") {
+  auto const f = [](std::vector<tensor> x, tensor y) { return x[0] + x[1] + y; };
+  std::vector<tensor> const x{data({4}), data({4})};
+  tensor const y = data({4});
+  auto const message = [&](vv::export_options const& o) {
+    try {
+      (void)export_program(f, o)(x, y);
+    } catch (vv::value_error const& e) { return std::string(e.what()); }
+    return std::string();
+  };
+  auto const c = dynamic_dim("C", 3), other = dynamic_dim("C", 0, 12), n = dynamic_dim("n");
+  CHECK_THAT(message({.dynamic_shapes = {{c}, {other}}}), Catch::Contains("the size C has different definitions"));
+  CHECK_THAT(message({.dynamic_shapes = {{n}, {n}, {n}, {n}}}), Catch::Contains("4 entries for 3 argument tensors"));
+  CHECK_THAT(message({.dynamic_shapes = {{n}, {n, n}}}), Catch::Contains("x1 has 1 sizes, and 2 are specified"));
+  vv::shapes_collection shapes;
+  shapes[data({4})] = {n};
+  CHECK_THAT(message({.shapes = shapes}), Catch::Contains("is no argument"));
+  CHECK_THAT(message({.dynamic_shapes = {{n}, {n}}}), Catch::Contains("n must be 4"));
+  CHECK(message({.dynamic_shapes = {{n}, {n}, {n}}}).empty());
+  CHECK_THROWS_WITH(dynamic_dim("empty", 5, 3), Catch::Contains("from 5 to 3"));
+}
+
+TEST_CASE("export: automatic sizes", "[export][EX-S06]") {
+  auto const f = [](tensor u, tensor w, tensor x, tensor y, tensor z) {
+    return std::pair{vv::slice(u, 0, 1, vv::end) + w + x, vv::reshape(y, vv::dims{-1}) + z};
+  };
+  auto const p =
+      export_program(f, {.dynamic_shapes = {{dim_auto}, {dim_auto}, {dim_auto}, {dim_auto, dim_auto}, {dim_auto}}})(
+          data({7}), data({6}), data({6}), data({2, 5}), data({10}));
+  auto const y = p(data({4}), data({3}), data({3}), data({3, 4}), data({12}));
+  auto const want = f(data({4}), data({3}), data({3}), data({3, 4}), data({12}));
+  CHECK(difference(y[0], want.first) == "");
+  CHECK(difference(y[1], want.second) == "");
+  CHECK_THROWS_AS(p(data({4}), data({4}), data({3}), data({3, 4}), data({12})), vv::shape_error);
+  CHECK_THROWS_AS(p(data({4}), data({3}), data({3}), data({3, 4}), data({11})), vv::shape_error);
+
+  auto const forced = [](tensor x, tensor y) { return x + vv::reshape(y, vv::dims{4}); };
+  CHECK_THROWS_WITH(
+      export_program(forced, {.dynamic_shapes = {{vv::dim_dynamic_any}, {vv::dim_dynamic_any}}})(data({4}), data({4})),
+      Catch::Contains("x0.size(0) must be 4"));
+  auto const halves = [](tensor x) { return vv::reshape(x, vv::dims{x.sizes()[0] - 1, -1}); };
+  auto const q = export_program(halves, {.dynamic_shapes = {{dim_auto, dim_auto}}})(data({4, 6}));
+  CHECK(difference(q(data({5, 8}))[0], halves(data({5, 8}))) == "");
+  CHECK_THROWS_AS(q(data({4, 2})), vv::error); // 8 elements are no 3 rows
+}
+
+TEST_CASE("export: sizes by the arguments themselves", "[export][EX-S07]") {
+  auto const f = [](tensor x, std::vector<tensor> y, std::pair<tensor, tensor> z) { return x + y[0] + z.second; };
+  tensor const x = data({4}), y0 = data({4}), z1 = data({4});
+  vv::shapes_collection shapes;
+  auto const n = dynamic_dim("n", 2, 9);
+  shapes[x] = {n}, shapes[y0] = {n}, shapes[z1] = {n};
+  auto const p = export_program(f, {.shapes = shapes})(x, std::vector{y0}, std::pair{data({3}), z1});
+  vv::index_t const symbol = p.graph.symbol("n");
+  CHECK(vv::known_equal(p.graph.nodes[0].out.sizes[0], symbol));
+  CHECK(vv::known_equal(p.graph.nodes[1].out.sizes[0], symbol));
+  CHECK(p.graph.nodes[2].out.sizes == vv::dims{3});
+  CHECK(vv::known_equal(p.graph.nodes[3].out.sizes[0], symbol));
+  CHECK(elements(p(data({2}), data({2}), data({3}), data({2}))[0]).size() == 2);
+}
+
+TEST_CASE("export: state that is assigned to", "[export][EX-S09]") {
+  struct {
+    tensor buf = vv::ones({2});
+    tensor spare = vv::ones({2});
+    std::vector<tensor> list{vv::ones({2}), vv::ones({2})};
+  } m;
+  auto const f = [&](tensor x) {
+    m.buf = m.buf * 4.0;
+    return x * m.buf + m.buf;
+  };
+  auto const p = export_program(f, {.state = {vv::buffer("buf", m.buf)}})(vv::ones({2}));
+  CHECK(elements(m.buf) == std::vector<double>{1, 1}); // as it was
+  CHECK(p.signature.count(out_kind::buffer_mutation) == 1);
+  CHECK(elements(p(vv::full({2}, 2.0))[0]) == std::vector<double>{12, 12});
+  CHECK(elements(p.state_of("buf")) == std::vector<double>{4, 4});
+  CHECK(elements(p(vv::full({2}, 2.0))[0]) == std::vector<double>{48, 48});
+
+  auto const g = [&](tensor x) {
+    m.spare = m.spare * 2.0;
+    return x * m.spare;
+  };
+  CHECK_THROWS_WITH(export_program(g, {.state = {vv::attribute("spare", m.spare)}})(vv::ones({2})),
+                    Catch::Contains("assigns to spare"));
+  CHECK(elements(m.spare) == std::vector<double>{1, 1});
+  auto const h = [&](tensor x) {
+    m.list[0] = x, m.list[1] = x * 2.0;
+    return x;
+  };
+  CHECK_THROWS_WITH(export_program(h, {.state = {vv::attribute("list[0]", m.list[0]),
+                                                 vv::attribute("list[1]", m.list[1])}})(vv::ones({2})),
+                    Catch::Contains("assigns to list[0], list[1]"));
+}
+
+TEST_CASE("export: buffers and arguments that are written", "[export][EX-S10]") {
+  tensor buf = vv::ones({2}), w = data({2});
+  w.requires_grad_();
+  tensor const hidden = data({2}, 3);
+  auto const f = [&](tensor x) {
+    vv::add_(buf, 1.0);
+    vv::add_(x, 1.0);
+    return buf + x * w + hidden;
+  };
+  auto const p =
+      export_program(f, {.names = {"x"}, .state = {vv::parameter("w", w), vv::buffer("buf", buf)}})(vv::ones({2}));
+  CHECK(elements(buf) == std::vector<double>{1, 1});
+  CHECK(p.signature.count(out_kind::buffer_mutation) == 1);
+  CHECK(p.signature.count(out_kind::user_input_mutation) == 1);
+  CHECK(p.signature.outputs[0].name == "buf");
+  CHECK(p.signature.outputs[1].name == "x");
+  std::vector<in_kind> kinds;
+  for (auto const& i : p.signature.inputs) kinds.push_back(i.is);
+  CHECK(kinds == std::vector{in_kind::parameter, in_kind::buffer, in_kind::constant, in_kind::user_input});
+  CHECK(!vv::has_mutation(p.graph));
+
+  tensor const x = vv::ones({2});
+  auto const y = p(x)[0];
+  CHECK(elements(p.state_of("buf")) == std::vector<double>{2, 2});
+  CHECK(elements(x) == std::vector<double>{2, 2});
+  vv::copy_(buf, vv::ones({2}));
+  vv::no_grad const off;
+  CHECK(difference(y.detach(), f(vv::ones({2}))) == "");
+  CHECK_THROWS_WITH(export_program(f, {.state = {vv::parameter("w", w)}})(vv::ones({2})),
+                    Catch::Contains("pass it as an argument"));
+}
+
+TEST_CASE("export: what data decide", "[export][exception][EX-S11]") {
+  auto const f = [](tensor x) {
+    if (vv::nonzero(x).sizes()[0] > 2) return vv::cos(x);
+    return vv::sin(x);
+  };
+  CHECK_THROWS_AS(export_program(f)(data({4})), vv::data_dependent_error);
+  CHECK_THROWS_AS(export_program([](tensor x) { return vv::sum(x) > 0.0 ? x * 2.0 : x; })(data({4})), vv::error);
+  // Sizes of data are symbols of the program, and what was said of them is checked in each run.
+  auto const g = [](tensor x, tensor n) {
+    auto const many = vv::item(n);
+    vv::check(vv::relation::less_equal, 4, many);
+    return vv::sum(x) + vv::full(vv::dims{many}, 1.0);
+  };
+  tensor const four = vv::full(vv::dims{}, 4, dtype::int64), three = vv::full(vv::dims{}, 3, dtype::int64);
+  auto const p = export_program(g)(data({4}), four);
+  CHECK(p(data({4}), four)[0].size(0) == 4);
+  CHECK_THROWS_AS(p(data({4}), three), vv::error);
+}
+
+TEST_CASE("export: nothing computed", "[export][EX-S14]") {
+  auto const f = [](tensor x, tensor) { return std::pair{x, vv::full(vv::dims{2}, 3.0)}; };
+  auto const p = export_program(f)(data({2}), data({3}));
+  auto const y = p(data({2}, 5), data({3}));
+  CHECK(difference(y[0], data({2}, 5)) == "");
+  CHECK(elements(y[1]) == std::vector<double>{3, 3});
+  CHECK(export_program([](tensor x) { return x; })(data({2}))(data({2}, 9)).size() == 1);
+}
+
+TEST_CASE("export: operators with functions, and a compiled function inside", "[export][hop][EX-S17][EX-S18][EX-S19]") {
+  auto const inner = vv::compile([](tensor x) { return vv::sin(x) * 2.0; });
+  auto const f = [&](tensor x) {
+    tensor const y = inner(x);
+    return vv::cond(vv::gt(vv::sum(y), 0.0), [](tensor v) { return vv::exp(v); }, [](tensor v) { return v * 3.0; }, y);
+  };
+  auto const n = dynamic_dim("n");
+  auto const exported = [&] {
+    counting mode;
+    vv::function_mode_guard const on{mode};
+    auto const p = export_program(f, {.dynamic_shapes = {{n}}})(data({4}));
+    return std::pair{p, mode.calls};
+  };
+  auto const before = vv::this_thread_state.excluded;
+  auto const [p, first] = exported();
+  auto const [q, second] = exported();
+  CHECK(first == second);
+  CHECK(first > 0);
+  CHECK(inner.versions() == 0); // its operators are in the program
+  CHECK(p.graph.count(vv::sin) == 1);
+  CHECK(vv::this_thread_state.quiet());
+  CHECK((before - vv::this_thread_state.excluded).empty());
+  for (double from : {0.1, -9.0}) CHECK(difference(p(data({6}, from))[0], f(data({6}, from)), 1e-14) == "");
+  CHECK_THROWS_AS(export_program([&](tensor x) { return inner(x) + vv::ones({3}); })(data({4})), vv::shape_error);
+  CHECK(vv::this_thread_state.quiet());
+}
