@@ -8,6 +8,7 @@
 #include <varve/autograd/forward_ad.hpp>
 #include <varve/autograd/function.hpp>
 #include <varve/autograd/gradcheck.hpp>
+#include <varve/autograd/in_place_views.hpp>
 #include <varve/autograd/multi_grad_hook.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/autograd/selective_checkpoint.hpp>

@@ -290,6 +290,66 @@ struct tripled : vv::function<tripled> {
 };
 } // namespace
 
+TEST_CASE("aot: arguments of another shape, and on other memory", "[aot][AO-S07][AO-S08][AO-S09][AO-S10]") {
+  auto const two = [] { return values{leaf({1, 2, 3}), data({3, 1, 2})}; };
+  is_the_same([](values const& x) { return values{vv::unsqueeze_(x[1], 0) * 2.0, vv::select(x[1], 0, 0)}; }, two);
+  is_the_same([](values const& x) { return values{vv::sum(vv::unsqueeze_(x[0], 1) * x[1])}; }, two);
+  is_the_same(
+      [](values const& x) {
+        vv::unsqueeze_(x[0], 0);
+        vv::mul_(x[0], 3.0);
+        return values{x[0] * 2.0};
+      },
+      two);
+  tensor const m = vv::reshape(data({1, 2, 3, 4, 5, 6}), vv::dims{2, 3});
+  tensor const r = vv::aot_function([](tensor a) { return vv::t_(a); })(m);
+  CHECK((r.is(m) && m.sizes() == vv::dims{3, 2} && m.strides() == vv::dims{1, 3}));
+  CHECK_THROWS_WITH(vv::aot_function([](tensor a) {
+                      tensor const before = vv::select(a, 0, 0);
+                      vv::t_(a);
+                      return before;
+                    })(vv::clone(m)),
+                    Catch::Contains("before its shape was changed"));
+  { // AO-S07
+    auto const f = [](tensor a, tensor b) {
+      vv::no_grad const off;
+      vv::set_(a, b);
+      vv::mul_(b, 2.0);
+      return a + b;
+    };
+    for (bool compiled : {false, true}) {
+      tensor const a = data({1, 1}), b = data({3, 4});
+      tensor const y = compiled ? vv::aot_function(f)(a, b) : f(a, b);
+      CHECK(elements(y) == std::vector<double>{12, 16});
+      CHECK(elements(a) == std::vector<double>{6, 8});
+      CHECK(elements(b) == std::vector<double>{6, 8});
+      CHECK(a.shares_storage(b));
+    }
+  }
+  CHECK_THROWS_WITH(vv::aot_function([](tensor a, tensor b) { // AO-S08
+                      tensor const view = vv::reshape(a, vv::dims{-1});
+                      vv::set_(a, b * 1.0);
+                      vv::mul_(view, 2.0);
+                      return a;
+                    })(data({1, 2}), data({3, 4})),
+                    Catch::Contains("frozen"));
+  CHECK_THROWS_WITH(vv::aot_function([](tensor a, tensor b) { // AO-S09
+                      vv::mul_(a, 2.0);
+                      vv::set_(a, b);
+                      return a + b;
+                    })(data({1, 2}), data({3, 4})),
+                    Catch::Contains("cannot be replayed"));
+  auto const back = [](tensor a, tensor b) { // AO-S10
+    tensor const was = a.detach();
+    vv::set_(a, b);
+    vv::set_(a, was);
+    return a + b;
+  };
+  tensor const a = data({1, 2}), b = data({3, 4});
+  CHECK(elements(vv::aot_function(back)(a, b)) == std::vector<double>{4, 6});
+  CHECK((!a.shares_storage(b) && elements(a) == std::vector<double>{1, 2}));
+}
+
 TEST_CASE("aot: custom functions have their own derivatives", "[aot]") {
   is_the_same([](values const& x) { return values{tripled::apply(x[0] * 2.0) * x[0]}; },
               [] { return values{leaf({1, 2, 3})}; });

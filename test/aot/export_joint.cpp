@@ -73,7 +73,7 @@ TEST_CASE("aot_export: a module with its loss", "[aot][AO-S21]") {
   CHECK(inference.joint.regions[0].result_count == 5);
 }
 
-TEST_CASE("aot_export: what it refuses", "[aot][exception][AO-S23]") {
+TEST_CASE("aot_export: what it refuses", "[aot][exception][AO-S22][AO-S23]") {
   tensor const x = data({4}), p = parameter({4});
   CHECK_THROWS_WITH(
       vv::aot_export_joint([](tensor a, tensor b) { return vv::add_(a, 1.0) + b; })(x, vv::slice(x, 0, 0, 4)),
@@ -84,6 +84,10 @@ TEST_CASE("aot_export: what it refuses", "[aot][exception][AO-S23]") {
                       return vv::sum(a * 1.0);
                     })(p),
                     Catch::Contains("argument 0"));
+  tensor const m = data({2, 3});
+  CHECK_THROWS_WITH(vv::aot_export_joint([](tensor a) { return vv::t_(a) * 2.0; })(m),
+                    Catch::Contains("metadata mutation of an input"));
+  CHECK(m.sizes() == vv::dims{2, 3});
   CHECK_THROWS_WITH(vv::aot_export_joint([](tensor a) { return std::pair{vv::sum(a), a * 2.0}; }, 0)(p),
                     Catch::Contains("result 1 requires a gradient"));
   CHECK_THROWS_WITH(vv::aot_export_joint([](tensor a) { return vv::sum(a); }, 0)(x),

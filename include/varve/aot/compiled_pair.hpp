@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/aot/joint_graph.hpp>
+#include <varve/interpreter/become_view.hpp>
 #include <varve/interpreter/function_node.hpp>
 
 /// @file
@@ -153,10 +154,24 @@ private:
   void write_back(boxed_args const& results, boxed_args const& in) const {
     int next = 0;
     for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      tensor const& x = in[static_cast<int>(k)];
+      if (of.inputs[k].reshaped) reshape<tensor>(x, of.inputs[k].reshaped);
       if (!of.inputs[k].is_written) continue;
       set_grad_enabled const seen(is_grad_enabled() && !of.inputs[k].is_written_unseen);
-      write<tensor>(in[static_cast<int>(k)], results[next++]);
+      write<tensor>(x, results[next++]);
     }
+    no_grad const off;
+    for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      aot_input const& i = of.inputs[k];
+      if (i.set_to_input >= 0)
+        set_(in[static_cast<int>(k)],
+             functional_memory<tensor>::shown(in[i.set_to_input].detach(), i.set_views.get()));
+      else if (i.set_to_result >= 0) set_(in[static_cast<int>(k)], results[i.set_to_result]);
+    }
+  }
+  template <class T>
+  static void reshape(T const& x, view_chain const& views) {
+    become("aot", x, [&](T const& v) { return functional_memory<T>::shown(v, views.get()); });
   }
   template <class T>
   static void write(T const& into, T const& value) {

@@ -47,6 +47,8 @@ inline void require_exportable(joint_graph const& g, boxed_args const& in, int l
     aot_input const& i = g.inputs[static_cast<std::size_t>(k)];
     auto const which = "argument " + std::to_string(k);
     if (i.is_written && i.requires_grad) refuse(which + " requires a gradient and is written into (AE-2)");
+    if (i.reshaped || i.set_to_input >= 0 || i.set_to_result >= 0)
+      refuse(which + " is given another shape or other memory: metadata mutation of an input (AE-2)");
     if (i.is_written_backward) refuse(which + " is written into by a backward pass (AE-2)");
     for (int j = 0; j < in.size(); ++j)
       if (i.is_written && j != k && in[j].shares_storage(in[k]))

@@ -18,6 +18,12 @@ struct aot_input {
   bool is_written = false;
   /// ... which autograd did not see: in `no_grad` mode, or through `detach`.
   bool is_written_unseen = false;
+  /// It is another view of its memory from then on (`transpose_`).
+  detail::view_chain reshaped{};
+  /// It is a view of the memory of another argument from then on (`set_`), through `set_views`, or of the value that is
+  /// this result of the graph.
+  int set_to_input = -1, set_to_result = -1;
+  detail::view_chain set_views{};
   /// A backward pass writes into it; its value after that is behind the gradients.
   bool is_written_backward = false;
 };
@@ -74,6 +80,7 @@ struct ahead_of_time final : functional_captures {
   trace_layer& tracer;
   functional_mode mode;
   std::vector<T> given{}, leaves{}, captures{};
+  std::vector<std::shared_ptr<functional_memory<T>>> memories{}; // of `given`, as they were
   std::vector<edge> histories{};
   std::vector<T> results{};           // of the graph: functional tensors
   std::vector<int> tangent_numbers{}; // as arguments of the graph while it is written
@@ -85,11 +92,13 @@ struct ahead_of_time final : functional_captures {
     for (tensor const* h : state.handles) handles.push_back(*h);
     mode.run_->derived_above = true;
     mode.captures_ = this;
+    records_captures = true;
   }
 
   ahead_of_time(ahead_of_time const&) = delete;
   ahead_of_time& operator=(ahead_of_time const&) = delete;
   ~ahead_of_time() {
+    records_captures = recorded_before_;
     for (std::size_t k = 0; k < handles.size(); ++k) *state.handles[k] = handles[k];
   }
 
@@ -113,6 +122,7 @@ struct ahead_of_time final : functional_captures {
         in.set_history(edge_to(record_function(through, {eager_history(leaves.back())}, 1, "Argument")));
       }
       given.push_back(in);
+      memories.push_back(memory_of(in));
       histories.push_back(needs ? eager_history(in) : edge());
     }
   }
@@ -136,11 +146,20 @@ struct ahead_of_time final : functional_captures {
   void took(boxed_args const& y) {
     for (std::size_t k = 0; k < given.size(); ++k) {
       aot_input& in = to.inputs[k];
-      in.is_written = mutations_of(given[k]).any();
+      in.is_written = memories[k]->generation > 0;
+      if (memory_of(given[k]) != memories[k]) {
+        if (in.is_written || (in.requires_grad && !(eager_history(given[k]) == histories[k])))
+          throw autograd_error("varve: aot: an argument was given other memory (set_), and is written into as well, which "
+                               "cannot be replayed; write into a clone");
+        continue;
+      }
+      in.reshaped = functional_object<T>::of(given[k]).at;
       if (!in.is_written) continue;
       in.is_written_unseen = !in.requires_grad ? !given[k].requires_grad() : eager_history(given[k]) == histories[k];
       results.push_back(given[k]);
     }
+    for (std::size_t k = 0; k < given.size(); ++k)
+      if (memory_of(given[k]) != memories[k]) take_set(to.inputs[k], given[k]);
     for (std::size_t k = 0; k < captures.size(); ++k)
       if (mutations_of(captures[k]).any()) {
         to.written_captures.push_back(static_cast<int>(k));
@@ -202,6 +221,7 @@ struct ahead_of_time final : functional_captures {
   }
 
 private:
+  bool recorded_before_ = records_captures;
   static T value_of(T const& t) { return is_functional_tensor(t) ? functional_object<T>::of(t).current() : t; }
   static std::vector<std::uint64_t> writes_of(std::vector<T> const& of) {
     std::vector<std::uint64_t> r;
@@ -222,9 +242,35 @@ private:
   static std::shared_ptr<functional_memory<T>> memory_of(T const& t) {
     return is_functional_tensor(t) ? functional_object<T>::of(t).memory : nullptr;
   }
+  /// Where the memory that an argument was given comes from.
+  void take_set(aot_input& in, T const& t) {
+    in.set_views = functional_object<T>::of(t).at;
+    for (std::size_t j = 0; j < memories.size(); ++j)
+      if (memories[j] == memory_of(t)) in.set_to_input = static_cast<int>(j);
+    if (in.set_to_input >= 0) return;
+    in.set_views = nullptr; // the value itself
+    in.set_to_result = result(t);
+  }
   int result(T const& t) {
     results.push_back(t);
     return static_cast<int>(results.size()) - 1;
+  }
+  /// The views behind those that an argument has become itself.
+  static view_chain behind(view_chain const& all, view_chain const& own) {
+    if (!own) return all;
+    std::vector<view_step const*> steps;
+    view_step const* s = all.get();
+    for (; s && s != own.get(); s = s->before.get()) steps.push_back(s);
+    if (!s)
+      throw autograd_error("varve: aot: a result is a view of an argument as it was before its shape was changed in "
+                           "place; make the view after that, or clone it");
+    view_chain r;
+    for (std::size_t k = steps.size(); k-- > 0;) {
+      view_step step = *steps[k];
+      step.before = r;
+      r = std::make_shared<view_step const>(step);
+    }
+    return r;
   }
   aot_output output(boxed_args const& y, int k) {
     using kind = aot_output::kind;
@@ -240,6 +286,7 @@ private:
     all.insert(all.end(), captures.begin(), captures.end());
     for (std::size_t i = 0; m && i < all.size(); ++i)
       if (memory_of(all[i]) == m) {
+        if (i < given.size() && !t.is(all[i])) r.views = behind(r.views, to.inputs[i].reshaped);
         r.what = t.is(all[i]) ? kind::input : kind::view_of_input, r.from = static_cast<int>(i);
         return r;
       }

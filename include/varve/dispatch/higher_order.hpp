@@ -230,6 +230,9 @@ namespace detail {
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
 /// (`hop/recorded_hop.hpp`).
 inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
+/// ... also where their functions alone may have captured what requires a gradient: on this thread, which takes a
+/// function and its gradient apart.
+inline constinit thread_local bool records_captures = false;
 } // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
@@ -258,7 +261,8 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
     auto const recorded = detail::records_hops.load(std::memory_order_acquire);
     bool needs = false, captures = false;
     for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
-    for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
+    if (detail::records_captures)
+      for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
     if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
     if (recorded && (needs || captures)) return recorded(op, x);
   }

@@ -281,6 +281,11 @@ public:
     joint_graph g =
         detail::trace_ahead_of_time<fakes>(f_, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
     require_no_attributes(g);
+    for (std::size_t k = 0; k < g.inputs.size(); ++k)
+      if (g.inputs[k].reshaped || g.inputs[k].set_to_input >= 0 || g.inputs[k].set_to_result >= 0)
+        throw value_error(("varve: export: " + name_of(static_cast<int>(k)) +
+                           " is given another shape or other memory: metadata mutation of an input")
+                              .c_str());
     write_signature(r, g);
     return r;
   }

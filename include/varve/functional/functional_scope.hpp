@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
+#include <varve/interpreter/become_view.hpp>
 #include <varve/interpreter/functionalize.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 
@@ -140,11 +141,14 @@ public:
     };
     std::vector<write> all;
     for (auto const& [x, seen] : arguments_) {
-      if (!level().is_written(seen)) continue;
+      bool const reshaped = level().alias_of(seen).at != nullptr;
+      if (!level().is_written(seen) && !reshaped) continue;
       for (auto const& [other, _] : arguments_)
         if (!other.is(x) && other.shares_storage(x))
           throw transform_error("varve: functionalize: the function writes into an argument that shares memory with "
                                 "another one; pass one of them, and make views of it inside");
+      if (reshaped) reshape_back(x, seen);
+      if (!level().is_written(seen)) continue;
       bool const recorded = level().writes_recorded(seen);
       set_grad_enabled const as_written(recorded && this_thread_state.grad_mode);
       all.push_back({x, seen.current(), recorded});
@@ -158,6 +162,12 @@ public:
   }
 
 private:
+  /// An argument of another shape (`transpose_`) becomes that view of itself.
+  void reshape_back(T const& x, T const& seen) const {
+    set_grad_enabled const as_there(this_thread_state.grad_mode);
+    become("functionalize", x,
+           [&](T const& v) { return functional_memory<T>::shown(v, level().alias_of(seen).at.get()); });
+  }
   /// Refuses what a transform below, or autograd, would refuse to write.
   static void check_write_back(tensor x, tensor y, bool recorded) {
     while (x.is_wrapped() || y.is_wrapped()) {

@@ -26,6 +26,8 @@ struct functional_object final : subclass_object, functional_alias<T> {
     return this->up_to_date(now, [&](T const& y) { now = y; });
   }
   subclass_type const& type() const override { return functional_tensor_type; }
+  /// What it showed is not to be written into any more: nobody could say whose it is (FN-20).
+  void was_replaced() override { this->memory->frozen = true; }
   void const* address() const override { return this; }
   int inner_count() const override { return 1; }
   tensor const& inner(int) const override { return now; }

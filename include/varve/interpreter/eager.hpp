@@ -175,8 +175,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   }
   tensor const* memory = &x.base();
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? memory->state()->layout_shown().contiguous() : memory->is_contiguous()))
-    refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  if (!(memory->state() ? is_dense(memory->state()->layout_shown())
+                        : memory->is_contiguous() || is_dense(memory->where())))
+    refuse_write(op, "a view of memory that has gaps is written into with grad mode enabled; clone it first");
 }
 VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
   if (!self.may_be_kept()) return;

@@ -4,6 +4,7 @@
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/view_replay.hpp>
 #include <varve/op/as_strided.hpp>
+#include <varve/op/permute.hpp>
 
 /// @file
 /// Writing into views: what their histories, and that of their base, become (AG-15).
@@ -15,8 +16,12 @@
 namespace varve::detail {
 
 /// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as
-/// slices have it: mapped dimensions stand in front.
-inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
+/// slices have it: mapped dimensions stand in front. `order`: the dimensions of a base as they lie in memory, where
+/// that is another one than theirs.
+struct shown_region {
+  dims strides, offset, order;
+};
+inline shown_region region_of(tensor const& base, tensor const& view) {
   tensor const *b = &base, *v = &view;
   int mapped = 0;
   while (b->is_wrapped() && v->is_wrapped() && !b->state()) {
@@ -26,34 +31,56 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
   }
   layout const whole = b->state() ? b->state()->layout_shown() : b->where(),
                l = v->state() ? v->state()->layout_shown() : v->where();
-  if (!whole.contiguous())
-    throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was "
-                         "written into; clone the base first");
-  dims strides;
-  for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
-  return {strides, dims{l.offset - whole.offset}};
+  shown_region r{{}, dims{l.offset - whole.offset}, {}};
+  if (!whole.contiguous()) {
+    for (extent k : memory_order(whole, mapped)) r.order.push_back(k - mapped);
+    if (!is_dense(whole, mapped))
+      throw autograd_error("varve: the history of a view is asked for after its base, whose memory has gaps, was "
+                           "written into; clone the base first");
+  }
+  for (int k = mapped; k < l.sizes.n; ++k) r.strides.push_back(l.strides[k]);
+  return r;
+}
+/// A value of a base with its dimensions as they lie in memory, and back.
+template <class T>
+T as_it_lies(T const& whole, shown_region const& r) {
+  return contiguous(r.order.n ? T(permute(whole, r.order)) : whole);
+}
+template <class T>
+T as_the_base(T const& lies, shown_region const& r) {
+  return r.order.n ? T(permute(lies, inverse_permutation(r.order))) : lies;
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
   if (this_thread_state.view_replay && !view.is_wrapped()) [[unlikely]]
     if (edge e = replayed_history(base, view)) return e;
-  auto const [strides, offset] = region_of(base, view);
-  attributes const at(view.sizes(), strides, offset);
+  shown_region const r = region_of(base, view);
+  edge from = base.history();
+  T lies = base;
+  if (r.order.n) {
+    attributes const at(r.order);
+    boxed_op const op{registered_table<permute_t, 1>(), &at};
+    dims sizes;
+    for (int k = 0; k < r.order.n; ++k) sizes.push_back(base.sizes()[static_cast<int>(r.order[k])]);
+    lies = T::meta(sizes, base.dtype());
+    from = edge_to(operator_node::make(op, lies, boxed_args(base), [&](int) { return &base.history(); }, true));
+  }
+  attributes const at(view.sizes(), r.strides, r.offset);
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};
-  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); }, true);
-  return edge_to(n);
+  return edge_to(operator_node::make(op, view, boxed_args(lies), [&](int) { return &from; }, true));
 }
 /// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
 template <class T = tensor>
 struct copy_slices {
   edge written;
-  dims sizes, strides, offset;
+  dims sizes;
+  shown_region at;
   int target; // which operand was written into
   static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
-    T const whole = contiguous(static_cast<T const&>(g[0]));
-    boxed_args inside(T(as_strided(whole, sizes, strides, offset)));
+    T const whole = as_it_lies(static_cast<T const&>(g[0]), at);
+    boxed_args inside(T(as_strided(whole, sizes, at.strides, at.offset)));
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
@@ -61,7 +88,7 @@ struct copy_slices {
                          ? T(r[target])
                          : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
-      r[target] = as_strided_scatter(whole, part, strides, offset);
+      r[target] = as_the_base(T(as_strided_scatter(whole, part, at.strides, at.offset)), at);
     }
     return r;
   }
@@ -69,12 +96,12 @@ struct copy_slices {
 };
 template <class T = tensor>
 edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
-  auto const [strides, offset] = region_of(base, view);
+  shown_region const at = region_of(base, view);
   std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
-  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target},
-                                 std::move(edges), 1, "CopySlices"));
+  return edge_to(
+      record_function(copy_slices<T>{edge(written, 0), view.sizes(), at, target}, std::move(edges), 1, "CopySlices"));
 }
 /// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
 template <class T = tensor>
@@ -88,8 +115,8 @@ struct level_views {
 template <class T = tensor>
 T tangent_of_view(T const& base, T const& view) {
   if (!base.extra().defined()) return {};
-  auto const [strides, offset] = region_of(base, view);
-  return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
+  shown_region const at = region_of(base, view);
+  return as_strided(as_it_lies(static_cast<T const&>(base.extra()), at), view.sizes(), at.strides, at.offset);
 }
 template <class T = tensor>
 void change_tangent(T const& self, T tangent) {
@@ -98,10 +125,10 @@ void change_tangent(T const& self, T tangent) {
   if (!tangent.defined() && !known) return;
   if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
-    auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra())))
-                                           : T(detail::constant_zeros(T(base.inner())));
-    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
+    shown_region const at = region_of(base, self);
+    T const whole = as_it_lies(
+        base.extra().defined() ? static_cast<T const&>(base.extra()) : T(detail::constant_zeros(T(base.inner()))), at);
+    base.set_extra(as_the_base(T(as_strided_scatter(whole, tangent, at.strides, at.offset)), at));
   }
   self.set_extra(tangent);
 }

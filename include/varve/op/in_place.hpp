@@ -306,12 +306,15 @@ inline constexpr struct clamp__t {
 } clamp_{};
 /// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which
 /// rises by one (`Tensor.set_`, DT-7). The dtypes must be the same (`dtype_error`). It has no derivative: where
-/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
+/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused. A
+/// functional tensor becomes another alias of what y is, and what it was is not to be written into any more (FN-20).
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
     if (x.is_wrapped() || y.is_wrapped())
       throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
-    if (!x.has_data() || !y.has_data()) throw dtype_error("varve: set_: both tensors must have memory of their own");
+    bool const objects = x.object() && y.object() && &x.object()->type() == &y.object()->type();
+    if (!objects && (!x.has_data() || !y.has_data()))
+      throw dtype_error("varve: set_: both tensors must have memory of their own");
     if (x.dtype() != y.dtype())
       throw dtype_error(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
@@ -322,8 +325,16 @@ inline constexpr struct set__t {
     if (x.is_inference() && !this_thread_inference)
       throw autograd_error(
           "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
-    x.take_memory_of(y);
-    x.bump_version();
+    if (detail::watches_renames) [[unlikely]]
+      detail::watches_renames->renaming("set_", x);
+    if (objects) {
+      x.become_alias(y);
+    } else {
+      x.take_memory_of(y);
+      x.bump_version();
+    }
+    if (detail::watches_renames) [[unlikely]]
+      detail::watches_renames->renamed(x, y);
     return x;
   }
 } set_{};

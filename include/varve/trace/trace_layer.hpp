@@ -259,6 +259,21 @@ private:
     }
   };
   detail::known_values known_; // of a mode
+  /// What a traced function changes in place but for its elements (`transpose_`).
+  class follows_renames final : public detail::rename_watcher {
+  public:
+    explicit follows_renames(trace_layer& of) : of_(of), before_(std::exchange(detail::watches_renames, this)) {}
+    follows_renames(follows_renames const&) = delete;
+    follows_renames& operator=(follows_renames const&) = delete;
+    ~follows_renames() { detail::watches_renames = before_; }
+
+  private:
+    void renaming(char const* op, tensor const& x) override;
+    void renamed(tensor const& x, tensor const& y) override;
+    trace_layer& of_;
+    detail::rename_watcher* before_;
+  };
+  follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
@@ -425,6 +440,20 @@ VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
       refuse::argument_is_invalid("trace", "a value of a traced function was written into where the trace does not see "
                                            "it (by another thread, or with modes off); write into it in the function "
                                            "itself");
+}
+/// A graph does not keep another shape of an argument.
+VARVE_LIBRARY void trace_layer::follows_renames::renaming(char const* op, tensor const& x) {
+  if (before_) before_->renaming(op, x);
+  bool const mine = of_.is_mode() ? of_.exact_node(x) >= 0 : of_.is_mine(x);
+  if (mine && of_.builder.written(of_.node_of(x)).op == &placeholder_handle)
+    refuse::argument_is_invalid(op, "a traced function changes the shape or the memory of an argument, which a graph "
+                                    "does not keep; use the operator without underscore");
+}
+VARVE_LIBRARY void trace_layer::follows_renames::renamed(tensor const& x, tensor const& y) {
+  if (before_) before_->renamed(x, y);
+  if (!of_.is_mode() || of_.exact_node(y) < 0) return;
+  of_.known_.remember(x, of_.exact_node(y));
+  of_.known_.written(x);
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);

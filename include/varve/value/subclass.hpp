@@ -55,6 +55,8 @@ public:
   virtual tensor constant(tensor const& of) const;
   /// ... and a symbol that stands for it, for `item(of)` (FK-7); null if the number is that of `constant`.
   virtual extent const* symbol_of(tensor const&) const { return nullptr; }
+  /// A tensor stands for another object from now on (`set_`).
+  virtual void was_replaced() {}
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.

@@ -60,6 +60,16 @@ protected:
   ~literal_lifter() = default;
 };
 inline constinit thread_local literal_lifter* lifts_literals = nullptr;
+/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
+/// tracer.
+struct rename_watcher {
+  virtual void renaming(char const* op, tensor const& x) = 0;
+  virtual void renamed(tensor const& x, tensor const& y) = 0;
+
+protected:
+  ~rename_watcher() = default;
+};
+inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -255,6 +265,11 @@ public:
   /// ... may one keep it, or what shares its history?
   bool may_be_kept() const;
   void take_memory_of(tensor const& y) const;
+  /// Becomes the view of itself that y is: shape, layout and what it is seen as are those of y, the identity, the base
+  /// and whose memory it is stay.
+  void become_view(tensor const& y) const;
+  /// Becomes another alias of the object that y stands for.
+  void become_alias(tensor const& y) const;
 
   /// The very same handle.
   bool is(tensor const& o) const noexcept { return block_ == o.block_; }

@@ -126,8 +126,53 @@ inline void tensor::take_memory_of(tensor const& y) const {
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);
 }
+inline void tensor::become_view(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  if (b->kind == detail::payload::subclass) {
+    std::swap(b->object, from->object);
+    b->custom = from->custom;
+  } else if (b->kind == detail::payload::seen) {
+    std::swap(b->seen.value, from->seen.value);
+    std::swap(b->seen.extra, from->seen.extra);
+    std::swap(b->seen.state, from->seen.state);
+  }
+}
+inline void tensor::become_alias(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  if (b->object != from->object) {
+    b->object->was_replaced();
+    detail::keep_object(from->object);
+    detail::drop_object(b->object);
+    b->object = from->object;
+  }
+  alias_storage_of(y);
+  if (b->base.defined()) b->base = tensor();
+}
 
 namespace detail {
+/// Dimensions by their strides, the greatest first, behind some that stay in front.
+inline dims memory_order(layout const& l, int in_front) {
+  dims r;
+  for (int k = in_front; k < l.sizes.n; ++k) {
+    int at = r.n;
+    while (at > 0 && index_t(l.strides[static_cast<int>(r[at - 1])]) < index_t(l.strides[k])) --at;
+    r.insert(at, k);
+  }
+  return r;
+}
+/// Do the elements of a layout fill their memory, in whatever order of dimensions?
+inline bool is_dense(layout const& l, int in_front = 0) {
+  if (l.contiguous()) return true;
+  layout lies = l;
+  dims const order = memory_order(l, in_front);
+  for (int k = 0; k < order.n; ++k) {
+    lies.sizes[in_front + k] = l.sizes[static_cast<int>(order[k])];
+    lies.strides[in_front + k] = l.strides[static_cast<int>(order[k])];
+  }
+  return lies.contiguous();
+}
 /// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions:
 /// mapped ones stand in front.
 inline layout memory_layout(tensor const& t) {
