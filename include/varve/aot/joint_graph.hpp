@@ -149,7 +149,7 @@ struct ahead_of_time final : functional_captures {
       in.is_written = memories[k]->generation > 0;
       if (memory_of(given[k]) != memories[k]) {
         if (in.is_written || (in.requires_grad && !(eager_history(given[k]) == histories[k])))
-          throw autograd_error("varve: aot: an argument was given other memory (set_), and is written into as well, which "
+          throw autograd_error("varve: aot: an argument was given other memory (set_), and is written into too, which "
                                "cannot be replayed; write into a clone");
         continue;
       }
