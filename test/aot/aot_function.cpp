@@ -350,6 +350,23 @@ TEST_CASE("aot: arguments of another shape, and on other memory", "[aot][AO-S07]
   CHECK((!a.shares_storage(b) && elements(a) == std::vector<double>{1, 2}));
 }
 
+TEST_CASE("aot: a backend sees the sizes from before data were assigned", "[aot][VC-S13]") {
+  vv::dims seen;
+  auto const backend = [&](vv::graph const& g) {
+    seen = g.nodes[0].out.sizes;
+    return vv::backends::aot_eager(g);
+  };
+  auto const f = [](tensor x, tensor y) {
+    x.set_data(y.data());
+    return x * 2.0;
+  };
+  tensor const x = vv::ones({5, 5}), y = vv::ones({2, 2});
+  CHECK(vv::compile(f, backend)(x, y).sizes() == vv::dims{2, 2});
+  CHECK(seen == vv::dims{5, 5});
+  CHECK(x.sizes() == vv::dims{2, 2});
+  CHECK(x.shares_storage(y));
+}
+
 TEST_CASE("aot: custom functions have their own derivatives", "[aot]") {
   is_the_same([](values const& x) { return values{tripled::apply(x[0] * 2.0) * x[0]}; },
               [] { return values{leaf({1, 2, 3})}; });

@@ -205,6 +205,12 @@ inline void tensor::set_data(tensor const& y) const {
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
     throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (object() && y.object() && &object()->type() == &y.object()->type()) {
+    if (detail::watches_renames) detail::watches_renames->renaming("set_data", *this);
+    become_alias(y);
+    if (detail::watches_renames) detail::watches_renames->renamed(*this, y);
+    return;
+  }
   if (!has_data() || !y.has_data())
     throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))

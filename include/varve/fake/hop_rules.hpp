@@ -30,15 +30,62 @@ boxed_args fresh(Mode& mode, boxed_args const& like) {
   return tree_map([&](tensor const& t) { return fresh(mode, t, t.sizes()); }, like);
 }
 
-/// `cond`: both branches, whose results must be alike.
+/// A size of a result that two branches give (CD-8, CD-9): what both make of sizes of arguments is kept, else it is a
+/// new size, of which is known what both may be.
+template <class Mode>
+extent merged_size(Mode& mode, extent a, extent b, meta const& of_a, meta const& of_b) {
+  shape_environment* const e = mode.environment();
+  bool const data = e && (e->depends_on_data(a) || e->depends_on_data(b));
+  if (known_equal(a, b) && !data) return a;
+  if (!e) require_alike(of_a, of_b); // refuses
+  return e->unbacked_between(e->range(a), e->range(b));
+}
+/// Dimensions as they lie in memory, the greatest stride first; equal ones by falling index (CD-10).
+template <class Mode>
+dims order_of_strides(Mode& mode, layout const& l) {
+  shape_environment* const e = mode.environment();
+  auto const size = [&](extent s) -> index_t {
+    if (s.is_number()) return s.number();
+    return e && !e->depends_on_data(s) ? e->hint(s) : INT64_MAX; // of data: greater than any
+  };
+  dims r;
+  for (int k = l.sizes.n - 1; k >= 0; --k) {
+    int at = 0;
+    while (at < r.n && size(l.strides[static_cast<int>(r[at])]) >= size(l.strides[k])) ++at;
+    r.insert(at, k);
+  }
+  return r;
+}
+/// The result of two branches of which data choose one (CD-7, CD-8, CD-10).
+template <class Mode>
+tensor merged(Mode& mode, tensor const& a, tensor const& b) {
+  meta const of_a = meta_of(a), of_b = meta_of(b);
+  if (a.dtype() != b.dtype() || a.dim() != b.dim()) require_alike(of_a, of_b); // refuses
+  layout const la = a.where(), lb = b.where();
+  layout r = la;
+  for (int k = 0; k < la.sizes.n; ++k) r.sizes[k] = merged_size(mode, la.sizes[k], lb.sizes[k], of_a, of_b);
+  dims const order = order_of_strides(mode, la);
+  if (!(order == order_of_strides(mode, lb)))
+    throw shape_error("varve: cond: the branches give results whose dimensions lie in memory in different orders; make "
+                      "both contiguous");
+  extent stride = 1;
+  for (int i = order.n; i-- > 0;) {
+    int const k = static_cast<int>(order[i]);
+    r.strides[k] = known_equal(la.strides[k], 0) && known_equal(lb.strides[k], 0) ? extent(0) : stride;
+    if (!known_equal(r.strides[k], 0)) stride *= r.sizes[k];
+  }
+  r.offset = 0;
+  tensor const t = fresh(mode, a.requires_grad() ? a : b, r.sizes);
+  return t.requires_grad() ? t : t.with_layout(r, false);
+}
+/// `cond`: both branches.
 template <class Mode>
 boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_args const in = part(x, 1, x.size());
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
-  tree_map([](tensor const& u, tensor const& v) { return require_alike(meta_of(u), meta_of(v)), u; }, a, b);
-  boxed_args r;
-  for (int k = 0; k < a.size(); ++k) r.push_back(fresh(mode, a[k].requires_grad() ? a[k] : b[k], a[k].sizes()));
-  return r;
+  if (a.size() != b.size())
+    throw shape_error("varve: cond: both functions must return the same number of values");
+  return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v); }, a, b);
 }
 /// The row of one step.
 template <class Mode>

@@ -168,7 +168,7 @@ auto as_tensors(T const& tree) {
 }
 /// How many steps `scan` or `map` makes of the values that are walked through, operands behind the `carried` ones; all
 /// must have that many rows. `given`: of the first one, or a number of steps alone.
-index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given);
+extent steps_of(char const* who, boxed_args const& x, bool carries, int carried, extent given);
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
@@ -200,11 +200,11 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
   int const w = x.size() - c;
-  index_t const given = [&] {
+  extent const given = [&]() -> extent {
     if constexpr (is_steps<Xs>) return to_dims(length_of(xs))[0];
     else return w > 0 ? walked_size(x[c].sizes())[0] : extent(0);
   }();
-  index_t const length = steps_of(who, x, carries, c, given);
+  extent const length = steps_of(who, x, carries, c, given);
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
@@ -236,7 +236,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
 
 #if VARVE_DEFINES
 namespace varve::detail {
-VARVE_LIBRARY index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given) {
+VARVE_LIBRARY extent steps_of(char const* who, boxed_args const& x, bool carries, int carried, extent given) {
   for (int k = carried; k < x.size(); ++k)
     if (walked_size(x[k].sizes())[0] != given) refuse::lengths_differ(who, dims{given}, x[k].sizes());
   if (carries && carried == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");

@@ -26,7 +26,7 @@ struct boxed_scan {
   boxed_function condition; // none: it ends behind a row
   int carried, scanned;
   bool reverse, counted;
-  index_t length;
+  extent length;
   bool outputs;
   layer* self = nullptr;
   /// The step without the state of the generator, where that is the first value carried.
@@ -126,7 +126,7 @@ struct boxed_scan {
   }
   template <class P>
   boxed_args row_numbers(P const& x) const {
-    return boxed_args(arange(rows(x)));
+    return boxed_args(arange(static_cast<index_t>(rows(x))));
   }
   template <class I, class O>
   boxed_args mapped(I const& in, O const& o) const {
@@ -154,8 +154,8 @@ struct boxed_scan {
 
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
   template <class P>
-  index_t rows(P const& x) const {
-    return length > 0 || !scanned ? length : x[carried].size(0);
+  extent rows(P const& x) const {
+    return length > 0 || !scanned ? length : x[carried].sizes()[0];
   }
   /// The operands of one step.
   template <class P>
@@ -165,7 +165,7 @@ struct boxed_scan {
     for (int k = carried; k < x.size(); ++k) {
       T const& v = x[k];
       if (k >= carried + scanned) r.push_back(v);
-      else if (v.sizes()[0]) r.push_back(T(select(v, 0, row)));
+      else if (!(v.sizes()[0] == 0)) r.push_back(T(select(v, 0, row)));
       else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
     }
     return r;
@@ -185,7 +185,7 @@ struct boxed_scan {
     for (auto const& t : x)
       if (!t.defined()) refuse_undefined(op->name());
     P now = part(x, 0, carried);
-    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
+    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : static_cast<index_t>(length);
     std::vector<P> all;
     index_t k = 0;
     for (; condition ? goes_on(k, x, now) : k < steps; ++k) {
@@ -206,7 +206,7 @@ struct boxed_scan {
     if (!outputs) return r;
     if (k == 0) all.push_back(not_made(operands_of_step(x, 0)));
     P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
-    index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
+    index_t const all_rows = rows(x), unused = (all_rows > 0 ? all_rows : k) - k;
     for (int q = 0; q < like.size(); ++q) {
       T const& first = like[q];
       std::vector<T> parts;
@@ -246,7 +246,7 @@ private:
     if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
       refuse::argument_is_invalid(op->name(), "the condition must give one bool");
     if (!static_cast<bool>(go[0])) return false;
-    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
+    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), static_cast<index_t>(length));
     return true;
   }
   template <class P>

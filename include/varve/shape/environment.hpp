@@ -76,6 +76,11 @@ public:
     constexpr index_t all = size_range::unlimited;
     return add({name_of('u', unbacked_++), 0, true, size_like, {size_like ? 0 : -all, all}, {}}, false);
   }
+  /// ... a size between others, as two functions give it of which data choose one (CD-11).
+  extent unbacked_between(size_range const& a, size_range const& b) {
+    size_range const r{a.least < b.least ? a.least : b.least, a.greatest > b.greatest ? a.greatest : b.greatest};
+    return add({name_of('u', unbacked_++), 0, true, true, r, {}}, false);
+  }
 
   std::vector<size_symbol> const& symbols() const { return symbols_; }
   std::vector<shape_guard> const& guards() const { return guards_; }

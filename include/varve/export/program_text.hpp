@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/custom/kept_custom_call.hpp>
+#include <varve/export/exported_program.hpp>
+#include <varve/graph/verify.hpp>
+#include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/wrap_activation_checkpoint.hpp>
+#include <varve/loop/boxed_while_loop.hpp>
+#include <varve/loop/map.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Exported programs as text, without the tensors of their state. One item a line; numbers exactly, floating ones in
+/// hexadecimal. The first line names the version of the format.
+namespace varve {
+
+namespace detail {
+inline constexpr int program_text_version = 1;
+inline constexpr std::string_view input_kinds[] = {"parameter", "buffer", "constant", "user_input"},
+                                  output_kinds[] = {"buffer_mutation", "parameter_mutation", "user_input_mutation",
+                                                    "user_output"},
+                                  size_kinds[] = {"fixed", "automatic", "dynamic", "named"},
+                                  size_ops[] = {"symbol",    "sum",   "product", "quotient",
+                                                "remainder", "least", "greatest"},
+                                  relations[] = {"equal", "unequal", "less", "less_equal"},
+                                  modes[] = {"as_around", "off", "on"};
+
+/// Writes the items of a program.
+struct program_writer {
+  std::string out{};
+
+  void word(std::string_view w) {
+    if (!out.empty() && out.back() != '\n') out += ' ';
+    out += w;
+  }
+  void number(long long n) { word(std::to_string(n)); }
+  void real(double v) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%a", v);
+    word(text);
+  }
+  void quoted(std::string_view s) {
+    std::string q = "\"";
+    for (char c : s) {
+      if (c == '"' || c == '\\') q += '\\';
+      if (c == '\n') q += "\\n";
+      else q += c;
+    }
+    word(q + '"');
+  }
+  void size(extent e) { word(e.is_entry() ? "e" + std::to_string(e.entry()) : std::to_string(e.number())); }
+  void sizes(dims const& d) {
+    word("[");
+    for (int k = 0; k < d.n; ++k) size(d[k]);
+    word("]");
+  }
+  void line() { out += '\n'; }
+
+  void write(exported_program const& p) {
+    graph const& g = p.graph;
+    if (!g.functions.empty())
+      throw value_error("varve: save: the program calls a custom function, which only the process that made it has; "
+                        "use an operator of a library");
+    word("varve_exported_program"), number(program_text_version), line();
+    for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
+    for (auto const& o : p.signature.outputs)
+      word("output"), word(output_kinds[int(o.is)]), quoted(o.name), number(o.input), line();
+    for (auto const& c : p.constraints) {
+      word("constraint"), number(c.input), number(c.axis), word(size_kinds[int(c.size.is)]), quoted(c.size.name);
+      number(c.size.least), number(c.size.greatest), number(c.size.times), number(c.size.plus), line();
+    }
+    for (std::size_t k = 0; k < g.expressions.size(); ++k) {
+      size_expression const& e = g.expressions.data()[k];
+      word("size"), word(size_ops[int(e.op)]);
+      if (e.op == size_op::symbol) number(e.a.number()), number(e.b.bits);
+      else size(e.a), size(e.b);
+      line();
+    }
+    for (size_guard const& s : g.guards)
+      word("guard"), word(relations[int(s.is)]), size(s.left), size(s.right), size(s.unless), line();
+    for (region const& r : g.regions) write_region(g, r);
+    for (double v : g.constants) word("element"), real(v), line();
+    word("end"), line();
+  }
+
+private:
+  void write_region(graph const& g, region const& r) {
+    word("region"), number(r.node_first), number(r.node_count), number(r.inputs), line();
+    for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
+      node const& nd = g.nodes[n];
+      word("node"), quoted(nd.op->name), word(name(nd.out.type)), sizes(nd.out.sizes);
+      word("operands"), number(nd.count);
+      for (int k = 0; k < nd.count; ++k) number(g.edges[nd.first + k]);
+      word("attributes"), number(nd.at.count);
+      for (int k = 0; k < nd.at.count; ++k) sizes(nd.at[k]);
+      word("regions"), number(nd.regions_first), number(nd.regions_count);
+      word("value"), real(nd.value), word("mode"), word(modes[int(nd.mode)]), line();
+    }
+    word("results"), number(r.result_count);
+    for (int k = 0; k < r.result_count; ++k) number(g.results[r.result_first + k]);
+    line();
+  }
+};
+
+/// Reads words and numbers, and says where something else is.
+class text_reader {
+public:
+  explicit text_reader(std::string_view text) : text_(text) {}
+
+  [[noreturn]] void refuse(std::string const& what) const {
+    std::size_t line = 1, column = 1;
+    for (std::size_t k = 0; k < start_ && k < text_.size(); ++k) text_[k] == '\n' ? (++line, column = 1) : ++column;
+    throw value_error(("varve: load: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what)
+                          .c_str());
+  }
+  /// How much is left: no count can be greater.
+  std::size_t left() const { return text_.size() - at_; }
+  std::string_view word(char const* what) {
+    skip();
+    std::size_t const from = at_;
+    while (at_ < text_.size() && !is_space(text_[at_])) ++at_;
+    if (from == at_) refuse(std::string(what) + " expected, found the end of the text");
+    return text_.substr(from, at_ - from);
+  }
+  std::string_view peek() {
+    std::size_t const at = at_, start = start_;
+    skip();
+    std::size_t const from = at_;
+    while (at_ < text_.size() && !is_space(text_[at_])) ++at_;
+    std::string_view const w = text_.substr(from, at_ - from);
+    at_ = at, start_ = start;
+    return w;
+  }
+  void expect(std::string_view w) {
+    if (std::string_view const found = word(std::string(w).c_str()); found != w)
+      refuse("\"" + std::string(w) + "\" expected, found \"" + std::string(found.substr(0, 40)) + "\"");
+  }
+  long long number(char const* what, long long least, long long greatest) {
+    std::string_view const w = word(what);
+    long long n = 0;
+    auto const r = std::from_chars(w.data(), w.data() + w.size(), n);
+    if (r.ec != std::errc() || r.ptr != w.data() + w.size())
+      refuse(std::string(what) + " expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+    if (n < least || n > greatest)
+      refuse(std::string(what) + " is " + std::to_string(n) + ", and must be from " + std::to_string(least) + " to " +
+             std::to_string(greatest));
+    return n;
+  }
+  double real(char const* what) {
+    std::string const w(word(what).substr(0, 60));
+    char* end = nullptr;
+    double const v = std::strtod(w.c_str(), &end);
+    if (w.empty() || end != w.c_str() + w.size()) refuse(std::string(what) + " expected, found \"" + w + "\"");
+    return v;
+  }
+  std::string quoted(char const* what) {
+    skip();
+    if (at_ >= text_.size() || text_[at_] != '"') refuse(std::string(what) + " in quotes expected");
+    std::string r;
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\n') refuse(std::string(what) + " has no closing quote");
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) r += text_[++at_] == 'n' ? '\n' : text_[at_];
+      else r += text_[at_];
+    }
+    if (at_ >= text_.size()) refuse(std::string(what) + " has no closing quote");
+    ++at_;
+    return r;
+  }
+  template <std::size_t N>
+  int one_of(std::string_view const (&names)[N], char const* what) {
+    std::string_view const w = word(what);
+    for (std::size_t k = 0; k < N; ++k)
+      if (names[k] == w) return static_cast<int>(k);
+    refuse(std::string(what) + " expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+  }
+
+private:
+  static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+  void skip() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+    start_ = at_;
+  }
+  std::string_view text_;
+  std::size_t at_ = 0, start_ = 0; // where the last word began
+};
+
+/// An operator of a graph by its name: those of this program.
+inline op_handle const* handle_of_name(std::string const& name) {
+  for (op_handle const* h :
+       {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
+        &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>})
+    if (name == h->name) return h;
+  op_table const* const t = ops::find(name.c_str());
+  return t && t->handle ? t->handle() : nullptr;
+}
+
+/// Reads a program, each of whose items must fit: no graph comes of another text (`value_error`).
+template <class G = graph>
+class program_reader {
+public:
+  explicit program_reader(std::string_view text) : in_(text) {}
+
+  exported_program read() {
+    in_.expect("varve_exported_program");
+    if (auto const v = in_.number("a version", 0, 1 << 20); v != program_text_version)
+      in_.refuse("the text is of version " + std::to_string(v) + " of the format, and this library reads version " +
+                 std::to_string(program_text_version));
+    for (std::string_view w = in_.peek(); w != "end"; w = in_.peek()) {
+      in_.expect(w);
+      if (w == "input") read_input();
+      else if (w == "output") read_output();
+      else if (w == "constraint") read_constraint();
+      else if (w == "size") read_size();
+      else if (w == "guard") read_guard();
+      else if (w == "region") read_region();
+      else if (w == "element") g_.constants.push_back(in_.real("a number"));
+      else in_.refuse("an item of a program expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+    }
+    in_.expect("end");
+    finish();
+    p_.graph = std::move(g_);
+    return std::move(p_);
+  }
+
+private:
+  void read_input() {
+    auto const is = static_cast<input_spec::kind>(in_.one_of(input_kinds, "a kind of input"));
+    p_.signature.inputs.push_back({is, in_.quoted("a name")});
+  }
+  void read_output() {
+    auto const is = static_cast<output_spec::kind>(in_.one_of(output_kinds, "a kind of output"));
+    std::string name = in_.quoted("a name");
+    int const input = static_cast<int>(in_.number("an input", -1, index_t(p_.signature.inputs.size()) - 1));
+    if ((is == output_spec::kind::user_output) != (input < 0)) in_.refuse("what is written is an input, no other is");
+    p_.signature.outputs.push_back({is, std::move(name), input});
+  }
+  void read_constraint() {
+    range_constraint c{};
+    c.input = static_cast<int>(in_.number("an input", 0, index_t(p_.signature.inputs.size())));
+    c.axis = static_cast<int>(in_.number("an axis", 0, max_rank - 1));
+    c.size.is = static_cast<dim_spec::kind>(in_.one_of(size_kinds, "a kind of size"));
+    c.size.name = in_.quoted("a name");
+    constexpr long long most = size_range::unlimited;
+    c.size.least = in_.number("a size", 0, most), c.size.greatest = in_.number("a size", 0, most);
+    c.size.times = in_.number("a factor", 1, 1 << 30), c.size.plus = in_.number("a number", -(1 << 30), 1 << 30);
+    p_.constraints.push_back(std::move(c));
+  }
+  void read_size() {
+    auto const op = static_cast<size_op>(in_.one_of(size_ops, "an operation on sizes"));
+    if (op == size_op::symbol) {
+      long long const k = in_.number("a symbol's number", 0, index_t(sizes_.size()));
+      extent name = 0;
+      name.bits = in_.number("a symbol's name", INT64_MIN, INT64_MAX);
+      if (!name.is_name()) in_.refuse("a symbol's name expected");
+      for (size_expression const& e : sizes_)
+        if (e.op == size_op::symbol && (e.a.number() == k || known_equal(e.b, name)))
+          in_.refuse("the symbol was defined before");
+      sizes_.push_back({op, static_cast<index_t>(k), name});
+    } else {
+      extent const a = size(), b = size();
+      if ((op == size_op::quotient || op == size_op::remainder) && b.is_number() && b.number() == 0)
+        in_.refuse("a division by 0");
+      sizes_.push_back({op, a, b});
+    }
+  }
+  void read_guard() {
+    size_guard s{static_cast<relation>(in_.one_of(relations, "a relation")), 0, 0};
+    s.left = size(), s.right = size(), s.unless = size();
+    g_.guards.push_back(s);
+  }
+  extent size() {
+    if (std::string_view const w = in_.peek(); w.size() > 1 && w[0] == 'e') {
+      in_.expect(w);
+      index_t k = -1;
+      auto const r = std::from_chars(w.data() + 1, w.data() + w.size(), k);
+      if (r.ec != std::errc() || r.ptr != w.data() + w.size() || k < 0 || k >= index_t(sizes_.size()))
+        in_.refuse("a size that was defined before expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+      return extent::entry(k);
+    }
+    // Beside sizes, attributes: what stands for the end of an axis is greater than any.
+    extent const e(static_cast<index_t>(in_.number("a size", INT64_MIN, INT64_MAX)));
+    if (!e.is_number()) in_.refuse("a size that is greater than any");
+    return e;
+  }
+  dims list_of_sizes() {
+    dims d{};
+    in_.expect("[");
+    while (in_.peek() != "]") {
+      if (d.n == max_rank) in_.refuse("more sizes than a tensor can have");
+      d.push_back(size());
+    }
+    in_.expect("]");
+    return d;
+  }
+  void read_region() {
+    region r{};
+    r.node_first = static_cast<int>(in_.number("the first node", index_t(g_.nodes.size()), index_t(g_.nodes.size())));
+    r.node_count = static_cast<int>(in_.number("a number of nodes", 0, index_t(in_.left())));
+    r.inputs = static_cast<int>(in_.number("a number of inputs", 0, r.node_count));
+    for (int k = 0; k < r.node_count; ++k) read_node();
+    in_.expect("results");
+    r.result_first = static_cast<int>(g_.results.size());
+    r.result_count = static_cast<int>(in_.number("a number of results", 0, index_t(in_.left())));
+    for (int k = 0; k < r.result_count; ++k)
+      g_.results.push_back(static_cast<int>(in_.number("a node", r.node_first, r.node_first + r.node_count - 1)));
+    g_.regions.push_back(r);
+  }
+  void read_node() {
+    in_.expect("node");
+    node n;
+    std::string const name = in_.quoted("an operator");
+    n.op = handle_of_name(name);
+    if (!n.op)
+      in_.refuse("the operator " + name + " is not in this program; call it on a tensor anywhere, or link the compiled "
+                                          "library, which has all");
+    n.out.type = read_type();
+    n.out.sizes = list_of_sizes();
+    in_.expect("operands");
+    n.first = static_cast<int>(g_.edges.size());
+    n.count = static_cast<int>(in_.number("a number of operands", 0, index_t(in_.left())));
+    for (int k = 0; k < n.count; ++k)
+      g_.edges.push_back(static_cast<int>(in_.number("a node", 0, index_t(g_.nodes.size()) - 1)));
+    in_.expect("attributes");
+    n.at.count = static_cast<int>(in_.number("a number of attributes", 0, attributes::capacity));
+    for (int k = 0; k < n.at.count; ++k) n.at.fact[k] = list_of_sizes();
+    in_.expect("regions");
+    n.regions_first = static_cast<int>(in_.number("a region", 0, index_t(in_.left())));
+    n.regions_count = static_cast<int>(in_.number("a number of regions", 0, 2));
+    in_.expect("value");
+    n.value = in_.real("a number");
+    in_.expect("mode");
+    n.mode = static_cast<recording>(in_.one_of(modes, "a grad mode"));
+    g_.nodes.push_back(n);
+  }
+  dtype read_type() {
+    std::string_view const w = in_.word("a dtype");
+    for (int k = 0; k <= static_cast<int>(dtype::complex128); ++k)
+      if (w == name(static_cast<dtype>(k))) return static_cast<dtype>(k);
+    in_.refuse("a dtype expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+  }
+  /// What no item can say for itself.
+  void finish() {
+    if (g_.regions.empty()) in_.refuse("the program has no graph");
+    g_.expressions = size_table(sizes_.data(), sizes_.data() + sizes_.size());
+    for (node const& n : g_.nodes) {
+      bool const hop = n.op->kind == op_kind::hop && n.op != &getitem_handle;
+      if (hop != (n.regions_count > 0)) in_.refuse("functions stand with operators that have some");
+      for (int k = 0; k < n.regions_count; ++k) // inside of another: no circles
+        if (n.regions_first + k >= static_cast<int>(g_.regions.size()) || n.regions_first == 0 ||
+            g_.regions[n.regions_first + k].node_first <= &n - g_.nodes.data())
+          in_.refuse("a function of an operator is missing");
+    }
+    if (verdict const v = verify(g_); !v)
+      in_.refuse("the graph is none: at node " + std::to_string(v.node) + " flaw " +
+                 std::to_string(static_cast<int>(v.what)));
+    auto const inputs = p_.signature.inputs.size();
+    if (static_cast<std::size_t>(g_.regions[0].inputs) != inputs ||
+        static_cast<std::size_t>(g_.regions[0].result_count) != p_.signature.outputs.size())
+      in_.refuse("the graph has other inputs or outputs than the program");
+    std::size_t const state = inputs - static_cast<std::size_t>(p_.signature.count(input_spec::kind::user_input));
+    for (std::size_t k = 0; k < inputs; ++k)
+      if ((p_.signature.inputs[k].is == input_spec::kind::user_input) != (k >= state))
+        in_.refuse("user inputs stand behind the state");
+    for (auto const& c : p_.constraints)
+      if (static_cast<std::size_t>(c.input) >= inputs - state) in_.refuse("a constraint of an input that is not there");
+  }
+
+  text_reader in_;
+  exported_program p_{};
+  G g_{};
+  list<size_expression> sizes_{};
+};
+} // namespace detail
+
+/// A program as text, without its state. `value_error` where it calls custom functions.
+inline std::string to_text(exported_program const& p) {
+  detail::program_writer w;
+  w.write(p);
+  return std::move(w.out);
+}
+/// ... and back: `value_error` with the line and column of what is wrong. The operators of the program must be in the
+/// process that reads it. Nothing is allocated beyond the size of the text.
+inline exported_program program_from_text(std::string_view text) { return detail::program_reader<>(text).read(); }
+
+} // namespace varve

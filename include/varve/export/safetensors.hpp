@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/export/program_text.hpp>
+#include <varve/op/clone.hpp>
+#include <varve/op/create.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+/// @file
+/// Named tensors in files: safetensors (huggingface.co/docs/safetensors), eight bytes of the length of a header, the
+/// header as JSON, the elements row-major in little-endian order.
+namespace varve {
+
+namespace detail {
+struct safetensors_type {
+  char const* name;
+  dtype type;
+};
+inline constexpr safetensors_type safetensors_types[] = {
+    {"BOOL", dtype::bool_},  {"U8", dtype::uint8},      {"I32", dtype::int32},   {"I64", dtype::int64},
+    {"F16", dtype::float16}, {"BF16", dtype::bfloat16}, {"F32", dtype::float32}, {"F64", dtype::float64}};
+
+/// The header of such a file: the part of JSON that it may have.
+class safetensors_header {
+public:
+  struct entry {
+    std::string name;
+    dtype type;
+    dims sizes;
+    std::size_t from, to;
+  };
+  explicit safetensors_header(std::string_view text) : text_(text) {}
+  std::vector<entry> read() {
+    std::vector<entry> r;
+    expect('{');
+    if (take('}')) return r;
+    do {
+      std::string const name = string();
+      expect(':');
+      if (name == "__metadata__") skip_strings();
+      else r.push_back(tensor_of(name));
+    } while (take(','));
+    expect('}');
+    return r;
+  }
+
+private:
+  [[noreturn]] void refuse(std::string const& what) const {
+    throw value_error(("varve: safetensors: header, column " + std::to_string(at_ + 1) + ": " + what).c_str());
+  }
+  void space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+  }
+  bool take(char c) {
+    space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    return ++at_, true;
+  }
+  void expect(char c) {
+    if (!take(c)) refuse(std::string("'") + c + "' expected");
+  }
+  std::string string() {
+    expect('"');
+    std::string r;
+    for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\\') {
+        ++at_;
+        if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\\' && text_[at_] != '/'))
+          refuse("an escape that names do not have");
+      }
+      r += text_[at_];
+    }
+    expect('"');
+    return r;
+  }
+  std::size_t number() {
+    space();
+    std::size_t n = 0;
+    auto const r = std::from_chars(text_.data() + at_, text_.data() + text_.size(), n);
+    if (r.ec != std::errc() || n > (std::size_t{1} << 60)) refuse("a number expected");
+    at_ = static_cast<std::size_t>(r.ptr - text_.data());
+    return n;
+  }
+  void skip_strings() {
+    expect('{');
+    if (take('}')) return;
+    do {
+      (void)string();
+      expect(':');
+      (void)string();
+    } while (take(','));
+    expect('}');
+  }
+  entry tensor_of(std::string const& name) {
+    entry e{name, dtype::bool_, {}, 0, 0};
+    unsigned seen = 0;
+    expect('{');
+    do {
+      std::string const key = string();
+      expect(':');
+      if (key == "dtype") {
+        e.type = type();
+        seen |= 1;
+      } else if (key == "shape") {
+        e.sizes = shape();
+        seen |= 2;
+      } else if (key == "data_offsets") {
+        expect('[');
+        e.from = number();
+        expect(',');
+        e.to = number();
+        expect(']');
+        seen |= 4;
+      } else {
+        refuse("dtype, shape or data_offsets expected");
+      }
+    } while (take(','));
+    expect('}');
+    if (seen != 7) refuse("the tensor " + name + " lacks its dtype, shape or data_offsets");
+    return e;
+  }
+  dtype type() {
+    std::string const s = string();
+    for (auto const& t : safetensors_types)
+      if (s == t.name) return t.type;
+    refuse("the dtype " + s + " is not known");
+  }
+  dims shape() {
+    dims d{};
+    expect('[');
+    if (take(']')) return d;
+    do {
+      if (d.n == max_rank) refuse("more sizes than a tensor can have");
+      d.push_back(static_cast<index_t>(number()));
+    } while (take(','));
+    expect(']');
+    return d;
+  }
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+inline std::string json_string(std::string const& s) {
+  std::string r = "\"";
+  for (char c : s) {
+    if (c == '"' || c == '\\') r += '\\';
+    r += c;
+  }
+  return r + "\"";
+}
+} // namespace detail
+
+/// Named tensors, in an order.
+using named_tensors = std::vector<std::pair<std::string, tensor>>;
+
+/// Tensors as the bytes of a safetensors file. `dtype_error` for complex ones, which the format has not; `value_error`
+/// for two of one name.
+template <class T = tensor>
+std::string to_safetensors(named_tensors const& tensors) {
+  std::string header = "{", data;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    auto const& [name, t] = tensors[k];
+    for (std::size_t j = 0; j < k; ++j)
+      if (tensors[j].first == name) throw value_error(("varve: safetensors: two tensors have the name " + name).c_str());
+    char const* type = nullptr;
+    for (auto const& known : detail::safetensors_types)
+      if (known.type == t.dtype()) type = known.name;
+    if (!type) throw dtype_error((std::string("varve: safetensors has no ") + varve::name(t.dtype())).c_str());
+    T const c = contiguous(T(t.detach()));
+    std::size_t const from = data.size(), bytes = static_cast<std::size_t>(c.numel() * itemsize(c.dtype()));
+    if (bytes) data.append(static_cast<char const*>(c.raw()), bytes);
+    header += (k ? "," : "") + detail::json_string(name) + ":{\"dtype\":\"" + type + "\",\"shape\":[";
+    for (int d = 0; d < c.dim(); ++d) header += (d ? "," : "") + std::to_string(c.size(d));
+    header += "],\"data_offsets\":[" + std::to_string(from) + "," + std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  while (header.size() % 8) header += ' ';
+  std::string r(8, '\0');
+  for (int k = 0; k < 8; ++k) r[static_cast<std::size_t>(k)] = static_cast<char>(header.size() >> 8 * k & 255);
+  return r + header + data;
+}
+/// ... and back, in the order of the header. `value_error` with the place of what is wrong; nothing is allocated beyond
+/// the size of the bytes.
+template <class T = tensor>
+named_tensors from_safetensors(std::string_view bytes) {
+  auto const refuse = [](std::string const& what) { throw value_error(("varve: safetensors: " + what).c_str()); };
+  if (bytes.size() < 8) refuse("the file has " + std::to_string(bytes.size()) + " bytes, and 8 are the least");
+  std::uint64_t length = 0;
+  for (int k = 8; k-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(k)]);
+  if (length > bytes.size() - 8)
+    refuse("the header has " + std::to_string(length) + " bytes, and the file " + std::to_string(bytes.size()));
+  std::string_view const data = bytes.substr(8 + static_cast<std::size_t>(length));
+  named_tensors r;
+  for (auto const& e : detail::safetensors_header(bytes.substr(8, static_cast<std::size_t>(length))).read()) {
+    std::size_t count = static_cast<std::size_t>(itemsize(e.type));
+    bool fits = e.from <= e.to && e.to <= data.size();
+    for (int k = 0; k < e.sizes.n; ++k) fits = fits && !__builtin_mul_overflow(count, std::size_t(e.sizes[k]), &count);
+    if (!fits || count != e.to - e.from)
+      refuse("the tensor " + e.name + " of shape " + to_string(e.sizes) + " does not have the bytes " +
+             std::to_string(e.from) + " to " + std::to_string(e.to));
+    for (auto const& known : r)
+      if (known.first == e.name) refuse("two tensors have the name " + e.name);
+    T const t = T::empty(e.sizes, e.type);
+    if (count) std::memcpy(t.raw(), data.data() + e.from, count);
+    if (e.type == dtype::bool_)
+      for (std::size_t k = 0; k < count; ++k) static_cast<unsigned char*>(t.raw())[k] = data[e.from + k] != 0;
+    r.emplace_back(e.name, t);
+  }
+  return r;
+}
+
+namespace detail {
+inline std::string bytes_of_file(std::string const& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw value_error(("varve: load: the file " + path + " cannot be read").c_str());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+inline void write_file(std::string const& path, std::string const& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw value_error(("varve: save: the file " + path + " cannot be written").c_str());
+}
+} // namespace detail
+
+/// Writes an exported program into two files: its text at `path`, its state beside it at `path` + ".safetensors".
+/// `value_error` where a file cannot be written, or the program calls custom functions.
+inline void save(exported_program const& p, std::string const& path) {
+  named_tensors state;
+  for (std::size_t k = 0; k < p.state.size(); ++k) state.emplace_back(p.signature.inputs[k].name, p.state[k]);
+  std::string const text = to_text(p), tensors = to_safetensors(state);
+  detail::write_file(path, text);
+  detail::write_file(path + ".safetensors", tensors);
+}
+/// Reads it again, perhaps in another process, which must contain the operators of the program. `value_error`, with line
+/// and column, for files that are no program, and for a state that does not fit to it.
+inline exported_program load(std::string const& path) {
+  exported_program p = program_from_text(detail::bytes_of_file(path));
+  named_tensors const state = from_safetensors(detail::bytes_of_file(path + ".safetensors"));
+  for (std::size_t k = 0; k < p.signature.inputs.size(); ++k) {
+    input_spec const& i = p.signature.inputs[k];
+    if (i.is == input_spec::kind::user_input) break;
+    node const& n = p.graph.nodes[static_cast<std::ptrdiff_t>(k)];
+    tensor found;
+    for (auto const& [name, t] : state)
+      if (name == i.name) found = t;
+    if (!found.defined() || found.dtype() != n.out.type || !known_equal(found.sizes(), n.out.sizes))
+      throw value_error(("varve: load: there is no tensor " + i.name + " of the dtype and shape that the program has")
+                            .c_str());
+    p.state.push_back(found);
+  }
+  return p;
+}
+
+} // namespace varve

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs and tensors in files: what was written is read, anything else is refused with its place.
+#include "../sample/value.hpp"
+
+#include <varve/export.hpp>
+#include <varve/varve.hpp>
+
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+tensor data(dims const& sizes, double from = 0.1) {
+  tensor const t = tensor::empty(sizes, dtype::float64);
+  for (index_t k = 0; k < t.numel(); ++k) set(t, k, from + 0.3 * static_cast<double>(k % 7));
+  return t;
+}
+/// With symbolic sizes, state, writes, constants of all kinds, functions of operators and random numbers.
+vv::exported_program program(tensor& w, tensor& count) {
+  auto const f = [&](tensor x) {
+    vv::add_(count, 1.0);
+    tensor const y = vv::matmul(x, w) * 0.1 + vv::tensor({1.5, std::numeric_limits<double>::infinity(), -0.0});
+    tensor const z = vv::cond(
+        vv::gt(vv::sum(x), 0.0), [](tensor v) { return vv::exp(v); }, [](tensor v) { return vv::sin(v) * 3.0; }, y);
+    auto const [last, all] = vv::scan([](tensor c, tensor v) { return std::pair{c + v, c * v}; }, vv::zeros(vv::dims{3}, dtype::float64), z);
+    return std::tuple{all, last, vv::slice(x, 0, 1, vv::end)};
+  };
+  auto const n = vv::dynamic_dim("n", 2, 50);
+  return vv::export_program(f, {.dynamic_shapes = {{n, vv::dim_static}},
+                                .names = {"x"},
+                                .state = {vv::parameter("w", w), vv::buffer("count", count)}})(data({4, 2}));
+}
+bool same(std::vector<tensor> const& a, std::vector<tensor> const& b) {
+  bool all = a.size() == b.size();
+  for (std::size_t k = 0; all && k < a.size(); ++k) all = difference(a[k], b[k]).empty();
+  return all;
+}
+} // namespace
+
+TEST_CASE("save: a program that is read again is the same", "[export][save]") {
+  tensor w = data({2, 3}), count = vv::zeros(vv::dims{});
+  vv::exported_program const p = program(w, count);
+  std::string const text = vv::to_text(p);
+  vv::exported_program q = vv::program_from_text(text);
+  CHECK(vv::to_text(q) == text);
+  CHECK(vv::equal(p.graph, q.graph));
+  q.state = p.state;
+  for (index_t n : {2, 5, 9}) CHECK(same(p(data({n, 2})), q(data({n, 2}))));
+  CHECK_THROWS_WITH(q(data({51, 2})), Catch::Contains("to be <= 50"));
+
+  auto const path = (std::filesystem::temp_directory_path() / "varve_saved_program").string();
+  vv::save(p, path);
+  vv::exported_program const r = vv::load(path);
+  double const before = count.item<double>();
+  auto const y = r(data({3, 2}));
+  CHECK(r.state_of("count").item<double>() == before + 1);
+  CHECK(count.item<double>() == before); // its own state
+  CHECK(same(y, p(data({3, 2}))));
+  CHECK_THROWS_WITH(vv::load(path + ".none"), Catch::Contains("cannot be read"));
+  vv::detail::write_file(path + ".safetensors", vv::to_safetensors({{"w", w}}));
+  CHECK_THROWS_WITH(vv::load(path), Catch::Contains("there is no tensor count"));
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".safetensors");
+}
+
+TEST_CASE("save: what is no program is refused with its place", "[export][save][exception]") {
+  tensor w = data({2, 3}), count = vv::zeros(vv::dims{});
+  std::string const text = vv::to_text(program(w, count));
+  auto const refusal = [](std::string const& t) -> std::string {
+    try {
+      (void)vv::program_from_text(t);
+    } catch (vv::error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK_THAT(refusal(""), Catch::Contains("line 1, column 1"));
+  CHECK_THAT(refusal("varve_exported_program 7\nend\n"), Catch::Contains("line 1, column 24: the text is of version 7"));
+  auto const with = [&](std::string const& from, std::string const& to) {
+    std::string t = text;
+    t.replace(t.find(from), from.size(), to);
+    return refusal(t);
+  };
+  CHECK_THAT(with("\"mm\"", "\"mn\""), Catch::Contains("the operator mn is not in this program"));
+  CHECK_THAT(with("float64 [", "float65 ["), Catch::Contains("a dtype expected, found \"float65\""));
+  CHECK_THAT(with("operands 2", "operands 99999999"), Catch::Contains("a number of operands"));
+  CHECK_THAT(with("symbol 0", "symbol 5"), Catch::Contains("a symbol's number"));
+  CHECK_THAT(with("end\n", ""), Catch::Contains("found the end of the text") || Catch::Contains("found \"\""));
+  // Every text that is changed in some places ends in an error, or is a program again.
+  std::mt19937 draw(7);
+  int refused = 0, rounds = 3000;
+  for (int k = 0; k < rounds; ++k) {
+    std::string t = text;
+    for (unsigned n = 1 + draw() % 3; n-- > 0;) {
+      std::size_t const at = draw() % t.size();
+      switch (draw() % 5) {
+      case 0:
+        t[at] = static_cast<char>(draw());
+        break;
+      case 1:
+        t.erase(at, 1 + draw() % 20);
+        break;
+      case 2:
+        t.insert(at, std::to_string(static_cast<std::int64_t>(draw()) * static_cast<std::int64_t>(draw())));
+        break;
+      case 3:
+        t.insert(at, t.substr(draw() % t.size(), draw() % 40));
+        break;
+      default:
+        if (t[at] >= '0' && t[at] <= '9') t[at] = static_cast<char>('0' + draw() % 10);
+      }
+      if (t.empty()) t = " ";
+    }
+    if (std::string const why = refusal(t); !why.empty()) {
+      ++refused;
+      if (why.find("varve") != 0) FAIL(why);
+    }
+  }
+  CHECK(refused > rounds / 2);
+}
+
+TEST_CASE("safetensors: written, read, refused", "[export][save][exception]") {
+  vv::named_tensors const all{{"a", data({2, 3})},
+                              {"empty \"quoted\"", vv::zeros(vv::dims{0, 4}, dtype::int64)},
+                              {"turned", vv::transpose(data({2, 3}))},
+                              {"truth", vv::gt(data({5}), 0.5)},
+                              {"scalar", vv::full(vv::dims{}, 7, dtype::int32)}};
+  std::string const bytes = vv::to_safetensors(all);
+  auto const back = vv::from_safetensors(bytes);
+  REQUIRE(back.size() == all.size());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    CHECK(back[k].first == all[k].first);
+    CHECK(difference(back[k].second, all[k].second) == "");
+  }
+  CHECK(vv::from_safetensors(vv::to_safetensors({})).empty());
+  CHECK_THROWS_AS(vv::to_safetensors({{"a", data({1})}, {"a", data({1})}}), vv::value_error);
+  CHECK_THROWS_WITH(vv::from_safetensors("abc"), Catch::Contains("3 bytes"));
+  CHECK_THROWS_WITH(vv::from_safetensors(std::string(8, '\x7f')), Catch::Contains("the header has"));
+  std::mt19937 draw(3);
+  int refused = 0;
+  for (int k = 0; k < 3000; ++k) {
+    std::string t = bytes;
+    std::size_t const header = 8 + static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1]);
+    for (unsigned n = 1 + draw() % 3; n-- > 0;) t[draw() % header] = static_cast<char>(draw() % 2 ? draw() : '0' + draw() % 10);
+    if (draw() % 4 == 0) t.resize(draw() % t.size());
+    try {
+      (void)vv::from_safetensors(t);
+    } catch (vv::error const&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1500);
+}
