@@ -26,7 +26,8 @@ vv::exported_program program(tensor& w, tensor& count) {
     tensor const y = vv::matmul(x, w) * 0.1 + vv::tensor({1.5, std::numeric_limits<double>::infinity(), -0.0});
     tensor const z = vv::cond(
         vv::gt(vv::sum(x), 0.0), [](tensor v) { return vv::exp(v); }, [](tensor v) { return vv::sin(v) * 3.0; }, y);
-    auto const [last, all] = vv::scan([](tensor c, tensor v) { return std::pair{c + v, c * v}; }, vv::zeros(vv::dims{3}, dtype::float64), z);
+    auto const [last, all] =
+        vv::scan([](tensor c, tensor v) { return std::pair{c + v, c * v}; }, vv::zeros(vv::dims{3}, dtype::float64), z);
     return std::tuple{all, last, vv::slice(x, 0, 1, vv::end)};
   };
   auto const n = vv::dynamic_dim("n", 2, 50);
@@ -73,13 +74,12 @@ TEST_CASE("save: what is no program is refused with its place", "[export][save][
   auto const refusal = [](std::string const& t) -> std::string {
     try {
       (void)vv::program_from_text(t);
-    } catch (vv::error const& e) {
-      return e.what();
-    }
+    } catch (vv::error const& e) { return e.what(); }
     return "";
   };
   CHECK_THAT(refusal(""), Catch::Contains("line 1, column 1"));
-  CHECK_THAT(refusal("varve_exported_program 7\nend\n"), Catch::Contains("line 1, column 24: the text is of version 7"));
+  CHECK_THAT(refusal("varve_exported_program 7\nend\n"),
+             Catch::Contains("line 1, column 24: the text is of version 7"));
   auto const with = [&](std::string const& from, std::string const& to) {
     std::string t = text;
     t.replace(t.find(from), from.size(), to);
@@ -145,13 +145,12 @@ TEST_CASE("safetensors: written, read, refused", "[export][save][exception]") {
   for (int k = 0; k < 3000; ++k) {
     std::string t = bytes;
     std::size_t const header = 8 + static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1]);
-    for (unsigned n = 1 + draw() % 3; n-- > 0;) t[draw() % header] = static_cast<char>(draw() % 2 ? draw() : '0' + draw() % 10);
+    for (unsigned n = 1 + draw() % 3; n-- > 0;)
+      t[draw() % header] = static_cast<char>(draw() % 2 ? draw() : '0' + draw() % 10);
     if (draw() % 4 == 0) t.resize(draw() % t.size());
     try {
       (void)vv::from_safetensors(t);
-    } catch (vv::error const&) {
-      ++refused;
-    }
+    } catch (vv::error const&) { ++refused; }
   }
   CHECK(refused > 1500);
 }

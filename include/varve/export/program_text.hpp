@@ -115,8 +115,8 @@ public:
   [[noreturn]] void refuse(std::string const& what) const {
     std::size_t line = 1, column = 1;
     for (std::size_t k = 0; k < start_ && k < text_.size(); ++k) text_[k] == '\n' ? (++line, column = 1) : ++column;
-    throw value_error(("varve: load: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what)
-                          .c_str());
+    throw value_error(
+        ("varve: load: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what).c_str());
   }
   /// How much is left: no count can be greater.
   std::size_t left() const { return text_.size() - at_; }
@@ -316,8 +316,9 @@ private:
     std::string const name = in_.quoted("an operator");
     n.op = handle_of_name(name);
     if (!n.op)
-      in_.refuse("the operator " + name + " is not in this program; call it on a tensor anywhere, or link the compiled "
-                                          "library, which has all");
+      in_.refuse("the operator " + name +
+                 " is not in this program; call it on a tensor anywhere, or link the compiled "
+                 "library, which has all");
     n.out.type = read_type();
     n.out.sizes = list_of_sizes();
     in_.expect("operands");

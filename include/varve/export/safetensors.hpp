@@ -164,7 +164,8 @@ std::string to_safetensors(named_tensors const& tensors) {
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     auto const& [name, t] = tensors[k];
     for (std::size_t j = 0; j < k; ++j)
-      if (tensors[j].first == name) throw value_error(("varve: safetensors: two tensors have the name " + name).c_str());
+      if (tensors[j].first == name)
+        throw value_error(("varve: safetensors: two tensors have the name " + name).c_str());
     char const* type = nullptr;
     for (auto const& known : detail::safetensors_types)
       if (known.type == t.dtype()) type = known.name;
@@ -234,8 +235,8 @@ inline void save(exported_program const& p, std::string const& path) {
   detail::write_file(path, text);
   detail::write_file(path + ".safetensors", tensors);
 }
-/// Reads it again, perhaps in another process, which must contain the operators of the program. `value_error`, with line
-/// and column, for files that are no program, and for a state that does not fit to it.
+/// Reads it again, perhaps in another process, which must contain the operators of the program. `value_error`, with
+/// line and column, for files that are no program, and for a state that does not fit to it.
 inline exported_program load(std::string const& path) {
   exported_program p = program_from_text(detail::bytes_of_file(path));
   named_tensors const state = from_safetensors(detail::bytes_of_file(path + ".safetensors"));
@@ -247,8 +248,8 @@ inline exported_program load(std::string const& path) {
     for (auto const& [name, t] : state)
       if (name == i.name) found = t;
     if (!found.defined() || found.dtype() != n.out.type || !known_equal(found.sizes(), n.out.sizes))
-      throw value_error(("varve: load: there is no tensor " + i.name + " of the dtype and shape that the program has")
-                            .c_str());
+      throw value_error(
+          ("varve: load: there is no tensor " + i.name + " of the dtype and shape that the program has").c_str());
     p.state.push_back(found);
   }
   return p;

@@ -246,7 +246,8 @@ private:
     if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
       refuse::argument_is_invalid(op->name(), "the condition must give one bool");
     if (!static_cast<bool>(go[0])) return false;
-    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), static_cast<index_t>(length));
+    if (length > 0 && k == length)
+      refuse::loop_takes_more_steps_than_its_bound(op->name(), static_cast<index_t>(length));
     return true;
   }
   template <class P>
