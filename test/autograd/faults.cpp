@@ -87,7 +87,6 @@ TEST_CASE("a result of a custom function that shows a temporary is written into 
     CHECK(elements(x.grad()) == right);
     CHECK(elements(vv::grad(written)(matrix())) == right);
     tensor const z = leaf_of(matrix());
-    if (!f(z).is_contiguous()) return; // a view of what is not contiguous is refused
     through_view(z).backward();
     CHECK(elements(z.grad()) == right);
     CHECK(elements(vv::grad(through_view)(matrix())) == right);

@@ -437,14 +437,24 @@ TEST_CASE("in place: what is refused leaves value, version and history", "[autog
   CHECK_THROWS_AS(vv::add_(i, x), vv::dtype_error);
   vv::copy_(i, x); // an integer gets no history
   CHECK((!i.requires_grad() && elements(i) == list{1, 2}));
-  // A base that is not contiguous: refused before it is written.
+  // A base whose memory has gaps: refused before it is written.
+  tensor const gaps = vv::slice(from({1, 2, 3, 4, 5, 6}, {2, 3}), 1, 0, 2).detach();
+  REQUIRE_FALSE(gaps.is_contiguous());
+  CHECK_THROWS_AS(vv::mul_(row(gaps, 0), x), vv::autograd_error);
+  CHECK((elements(gaps) == list{1, 2, 4, 5} && gaps.version() == 0 && !gaps.requires_grad()));
+  vv::mul_(gaps, 2);
+  CHECK(gaps.version() == 1);
+}
+
+TEST_CASE("in place: views of a base whose dimensions lie in another order", "[autograd][in_place]") {
+  tensor const x = leaf({1, 2});
   tensor const t = vv::transpose(from({1, 2, 3, 4, 5, 6}, {2, 3})).detach();
   REQUIRE_FALSE(t.is_contiguous());
-  tensor const v = row(t, 0);
-  CHECK_THROWS_AS(vv::mul_(v, x), vv::autograd_error);
-  CHECK((elements(t) == list{1, 4, 2, 5, 3, 6} && t.version() == 0 && !t.requires_grad()));
-  vv::mul_(t, 2);
-  CHECK(t.version() == 1);
+  tensor const v = row(t, 0), w = row(t, 1);
+  vv::mul_(v, x);
+  CHECK((elements(t) == list{1, 8, 2, 5, 3, 6} && t.version() == 1 && t.requires_grad()));
+  vv::sum(t * t + w).backward(); // 2 t at row 0, times what was there
+  CHECK(elements(x.grad()) == list{2, 64});
 }
 
 TEST_CASE("in place: dtypes of gradients", "[autograd][in_place][dtype]") {
