@@ -334,6 +334,10 @@ TEST_CASE("compile and make_fx take trees and numbers, and functions that return
   tensor const z = vector_of({0, 0, 0});
   (void)vv::interpret(vv::make_fx(writes)(vv::clone(z), 1.0), boxed_args(z));
   CHECK(elements(z) == doubles({1, 1, 1}));
+  // A graph has no place for what a function captures: compile makes it an input, make_fx refuses it.
+  auto const captures = [&](tensor const& v) { return v * z; };
+  CHECK(elements(vv::compile(captures)(x)) == doubles({1, 2, 3}));
+  CHECK_THROWS_WITH(vv::make_fx(captures)(x), ContainsText("captures a tensor; pass it as an argument"));
 }
 
 TEST_CASE("optimized graphs have the derivatives of the function", "[graph][optimize][grad]") {
