@@ -505,3 +505,25 @@ TEST_CASE("draws that no result uses are made all the same: those behind them ar
     return v + draw({3});
   });
 }
+
+TEST_CASE("a predicate of cond that is no truth value is one in programs too", "[graph][cond]") {
+  auto const f = [](tensor const& p, tensor const& v) {
+    return vv::cond(p, [](tensor const& a) { return a * 3.0; }, [](tensor const& a) { return a * 2.0; }, v);
+  };
+  tensor const x = vector_of({1, 2});
+  for (double v : {-0.75, 0.25, 1.0, 2.0, 256.0, 0.0, -0.0})
+    for (dtype t : {dtype::float64, dtype::float32, dtype::int64, dtype::int32, dtype::uint8, dtype::bool_}) {
+      tensor const p = vv::to(number(v), t);
+      INFO(v << " " << vv::name(t));
+      std::vector<double> const right = elements(f(p, x));
+      CHECK(right == (static_cast<bool>(p) ? doubles({3, 6}) : doubles({2, 4})));
+      vv::graph const g = vv::make_fx(f)(p, x);
+      CHECK(elements(vv::compile(f)(p, x)) == right);
+      CHECK(elements(vv::fuse(g)(boxed_args(p, x))[0]) == right);
+      CHECK(elements(vv::interpret(g, boxed_args(p, x))[0]) == right);
+      auto const gradient = [&](tensor const& q, tensor const& w) {
+        return vv::grad([&](tensor const& u) { return vv::sum(f(q, u)); })(w);
+      };
+      CHECK(elements(vv::compile(gradient)(p, x)) == elements(gradient(p, x)));
+    }
+}

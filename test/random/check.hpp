@@ -256,8 +256,8 @@ inline bool meets_infinity(program const& p, std::string const& meaning) {
   return met;
 }
 /// Does one stack give what another does? The second time with the tolerance that the program's own condition asks for.
-/// (What cancels of 1e9 and 1e-9, which are among special values, leaves an error that moving the arguments may not
-/// show: x / x is 1 wherever x is.)
+/// (What cancels of large and small values, which are among special ones, leaves an error that moving the arguments may
+/// not show: x / x is 1 wherever x is.)
 inline std::string compared(program const& p, stack const& reference, stack const& ways, values right, values found) {
   double const base = is_coarse(p) ? 2e-4 : p.special ? 1e-5 : 1e-9;
   bool const derivatives = order(ways) > 0 || carries(p.body, {"grad", "jvp"});

@@ -43,6 +43,10 @@ bool is_traced(std::uint64_t layer);
     throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
+[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
+  throw transform_error("varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+                        "detach(x), or a view");
+}
 /// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
 struct read_watcher {
   virtual void number(tensor const& t) = 0;
