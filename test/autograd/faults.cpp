@@ -251,3 +251,25 @@ TEST_CASE("of two results of a custom function in one memory none may be written
   CHECK_THROWS_AS(vv::functionalize(writes)(x), vv::transform_error);
   CHECK_THROWS_AS(vv::grad(vv::functionalize(writes))(x), vv::transform_error);
 }
+
+namespace {
+struct writes_and_forgets : vv::function<writes_and_forgets> {
+  static auto forward(tensor a) {
+    vv::mul_(a, 2.0);
+    return a * 1.0;
+  }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx.template mark_dirty<0>(); }
+  static auto backward(auto&, auto g) { return g * 2.0; }
+};
+} // namespace
+TEST_CASE("what a refused custom function wrote stays written, and who needs it is told", "[autograd][error]") { // D
+  tensor const x = leaf_of(number(3)), y = x * 1.0, square = y * y;
+  CHECK_THROWS_AS(writes_and_forgets::apply(y), vv::autograd_error);
+  CHECK(y.item<double>() == 6);
+  CHECK(y.version() == 1);
+  CHECK_THROWS_AS(square.backward(), vv::autograd_error); // y was needed as it was
+  CHECK_THROWS_AS(writes_and_forgets::apply(x), vv::autograd_error);
+  CHECK(x.item<double>() == 6); // a leaf is refused when forward has run, as in PyTorch
+  CHECK(x.version() == 1);
+  CHECK(vv::this_thread_state.quiet());
+}

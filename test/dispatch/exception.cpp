@@ -170,6 +170,18 @@ TEST_CASE("exceptions: undefined tensors are refused by whatever asks something 
   refused([&] { (void)vv::scan([](auto const& c, auto const& v) { return std::pair{c + v, c}; }, none, x); }, "scan");
   CHECK(vv::sum(x + x).item<double>() == 42);
 }
+TEST_CASE("exceptions: a value seen through a transform has no memory to share", "[dispatch][exception]") {
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3});
+  auto const shares = [](tensor const& v) { return vv::sum(v.alias()); };
+  auto const lays_out = [](tensor const& v) { return vv::sum(v.with_layout(v.where())); };
+  auto const refused = ContainsText("alias: a tensor seen through a transform has no memory of its own");
+  CHECK_THROWS_WITH(vv::grad(shares)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(shares)(x), refused);
+  CHECK_THROWS_WITH(vv::compile(shares)(x), refused);
+  CHECK_THROWS_WITH(vv::functionalize(shares)(x), refused);
+  CHECK_THROWS_WITH(vv::grad(lays_out)(x), refused);
+  CHECK(vv::this_thread_state.quiet());
+}
 TEST_CASE("exceptions: undefined tensors have no history", "[dispatch][exception]") { // as in PyTorch
   tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3}), none;
   CHECK_FALSE(none.requires_grad());

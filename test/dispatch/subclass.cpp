@@ -191,6 +191,22 @@ TEST_CASE("subclass: further keys, and metadata that is computed", "[dispatch][s
   CHECK(shaped.dtype() == dtype::float32);
 }
 
+TEST_CASE("subclass: requires_grad_ on a wrapper has its gradient", "[dispatch][subclass][autograd]") { // A16
+  tensor const t = vv::make_subclass(two_tensor(from({1, 2}, {2}, dtype::float64), from({3, 4}, {2}, dtype::float64)));
+  t.requires_grad_();
+  CHECK(t.requires_grad());
+  tensor const u = t * 2.0;
+  vv::mul_(u, t); // 2 t²
+  tensor const y = vv::sum(u);
+  CHECK(y.requires_grad());
+  y.backward();
+  REQUIRE(t.grad().defined());
+  CHECK(elements(vv::unwrap<two_tensor>(t.grad()).a) == std::vector<double>{4, 8});
+  CHECK(elements(vv::unwrap<two_tensor>(t.grad()).b) == std::vector<double>{12, 16});
+  tensor const z = vv::make_subclass(two_tensor(from({1, 2}, {2}, dtype::int64), from({3, 4}, {2}, dtype::int64)));
+  CHECK_THROWS_AS(z.requires_grad_(), vv::dtype_error);
+}
+
 TEST_CASE("subclass: modes that unwrap and wrap again", "[dispatch][subclass][mode][MD-S19]") {
   struct wrapping : vv::dispatch_mode<wrapping> {
     tensor process(vv::boxed_op op, vv::boxed_args const& x) {

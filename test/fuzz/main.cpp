@@ -35,7 +35,7 @@ void give_up_after(long seconds) {
   itimerval const t{{0, 0}, {seconds, 0}};
   setitimer(ITIMER_PROF, &t, nullptr);
 }
-constexpr long patience = 20;
+constexpr long patience = 60; // five levels around a trace of symbolic sizes take 15
 
 template <class T>
 T* shared() {

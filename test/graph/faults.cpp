@@ -334,6 +334,10 @@ TEST_CASE("compile and make_fx take trees and numbers, and functions that return
   tensor const z = vector_of({0, 0, 0});
   (void)vv::interpret(vv::make_fx(writes)(vv::clone(z), 1.0), boxed_args(z));
   CHECK(elements(z) == doubles({1, 1, 1}));
+  // A graph has no place for what a function captures: compile makes it an input, make_fx refuses it.
+  auto const captures = [&](tensor const& v) { return v * z; };
+  CHECK(elements(vv::compile(captures)(x)) == doubles({1, 2, 3}));
+  CHECK_THROWS_WITH(vv::make_fx(captures)(x), ContainsText("captures a tensor; pass it as an argument"));
 }
 
 TEST_CASE("optimized graphs have the derivatives of the function", "[graph][optimize][grad]") {
@@ -500,4 +504,26 @@ TEST_CASE("draws that no result uses are made all the same: those behind them ar
     (void)vv::scan([&](tensor const& c, tensor const&) { return std::pair(c + draw({}), c); }, vv::sum(v), v);
     return v + draw({3});
   });
+}
+
+TEST_CASE("a predicate of cond that is no truth value is one in programs too", "[graph][cond]") {
+  auto const f = [](tensor const& p, tensor const& v) {
+    return vv::cond(p, [](tensor const& a) { return a * 3.0; }, [](tensor const& a) { return a * 2.0; }, v);
+  };
+  tensor const x = vector_of({1, 2});
+  for (double v : {-0.75, 0.25, 1.0, 2.0, 256.0, 0.0, -0.0})
+    for (dtype t : {dtype::float64, dtype::float32, dtype::int64, dtype::int32, dtype::uint8, dtype::bool_}) {
+      tensor const p = vv::to(number(v), t);
+      INFO(v << " " << vv::name(t));
+      std::vector<double> const right = elements(f(p, x));
+      CHECK(right == (static_cast<bool>(p) ? doubles({3, 6}) : doubles({2, 4})));
+      vv::graph const g = vv::make_fx(f)(p, x);
+      CHECK(elements(vv::compile(f)(p, x)) == right);
+      CHECK(elements(vv::fuse(g)(boxed_args(p, x))[0]) == right);
+      CHECK(elements(vv::interpret(g, boxed_args(p, x))[0]) == right);
+      auto const gradient = [&](tensor const& q, tensor const& w) {
+        return vv::grad([&](tensor const& u) { return vv::sum(f(q, u)); })(w);
+      };
+      CHECK(elements(vv::compile(gradient)(p, x)) == elements(gradient(p, x)));
+    }
 }

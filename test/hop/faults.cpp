@@ -453,3 +453,50 @@ TEST_CASE("what a branch first asks for under no_grad has its gradient where it 
   CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) ==
         doubles({-0.5 * 2 * 0.5 + 1, 2, 2}));
 }
+
+TEST_CASE("what a function wrote before its call was refused stays written, and nothing else is", "[hop][error]") { // D
+  tensor const x = vector_of({1, 2}), yes = vv::full({}, true);
+  auto const refused = [&](auto const& call) {
+    tensor const w = vector_of({5, 5});
+    vv::generator const before = vv::default_generator;
+    CHECK_THROWS_WITH(call([&](auto const&...) -> tensor {
+                        vv::add_(w, 1.0);
+                        throw std::runtime_error("mine");
+                      }),
+                      "mine");
+    CHECK(elements(w) == doubles({6, 6})); // once, and its version says so
+    CHECK(w.version() == 1);
+    CHECK(elements(x) == doubles({1, 2}));
+    CHECK(x.version() == 0);
+    CHECK(vv::default_generator.offset == before.offset);
+    CHECK(vv::this_thread_state.quiet());
+  };
+  auto const same = [](tensor const& u) { return u * 1.0; };
+  refused([&](auto const& f) { return vv::cond(yes, f, same, x); });
+  refused([&](auto const& f) { return vv::map(f, x); });
+  refused([&](auto const& f) {
+    return vv::scan([&](tensor const& c, tensor const& r) { return std::pair(c, f(r)); }, x, x).first;
+  });
+  refused([&](auto const& f) { return vv::while_loop([](tensor const&) { return vv::full({}, true); }, f, x); });
+  refused([&](auto const& f) { return vv::checkpoint(f, x); });
+  refused([&](auto const& f) { return vv::associative_scan<0, false, vv::combine_mode::generic>(f, x); });
+  refused([&](auto const& f) { return vv::vmap(f)(x); });
+  // Refused for what a step returns, when it has been made.
+  tensor const w = vector_of({5, 5});
+  auto const other_shape = [&](tensor const& u) {
+    vv::add_(w, 1.0);
+    return vv::cat(std::vector<tensor>{u, u}, 0);
+  };
+  CHECK_THROWS_AS(vv::while_loop([](tensor const& u) { return vv::sum(u) < 9; }, other_shape, x), vv::shape_error);
+  CHECK(w.version() == static_cast<std::uint32_t>(vv::select(w, 0, 0).item<double>() - 5));
+  // What is checked before the function runs has not run it.
+  std::uint32_t const version = w.version();
+  CHECK_THROWS_AS(vv::map([&](auto const& u) { return vv::add_(w, 1.0), u.first; }, std::pair(x, vector_of({1, 2, 3}))),
+                  vv::error);
+  CHECK_THROWS_AS(vv::cond(x, other_shape, other_shape, x), vv::error);
+  CHECK_THROWS_AS(vv::scan([&](tensor const& c, tensor const& r) { return vv::add_(w, 1.0), std::pair(c, r); }, x,
+                           vv::full({}, 1.0, dtype::float64)),
+                  vv::error);
+  CHECK(w.version() == version);
+  CHECK(vv::this_thread_state.quiet());
+}

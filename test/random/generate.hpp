@@ -97,7 +97,8 @@ private:
   double element(dtype t) {
     if (t == dtype::bool_) return draw_.below(2);
     if (!varve::is_floating(t)) return draw_.below(t == dtype::uint8 ? 200 : 3);
-    static std::vector<double> const odd{std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0, 0.0, 1e9, -1e-9};
+    // Large and small as far as second derivatives of quotients, which cancel, keep digits.
+    static std::vector<double> const odd{std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0, 0.0, 4096, -0x1p-12};
     if (p_.special && draw_.once_in(3)) return draw_.of(odd);
     return std::floor(draw_.between(-2, 2) * 1024) / 1024;
   }
@@ -171,12 +172,18 @@ private:
     }
     return !into || a.dim() >= b.dim();
   }
+  /// Is it in memory that a checkpoint may run again on? What is written there then is seen, in PyTorch as well.
+  bool is_kept(int id) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](tensor const& t) { return t.shares_storage(example(id)); });
+  }
   bool choose_operands(row const& r, scope const& s, statement& st) {
     for (char const* c = r.operands; *c; ++c) {
       auto const& from = *c == 'w' ? s.writable : s.visible;
       bool const alike = !st.operands.empty() && !draw_.once_in(8), into = r.of == kind::in_place;
-      int const id = pick(
-          from, [&](int k) { return fits(*c, k) && (!alike || broadcast(example(st.operands[0]), example(k), into)); });
+      int const id = pick(from, [&](int k) {
+        if (*c == 'w' && is_kept(k)) return false;
+        return fits(*c, k) && (!alike || broadcast(example(st.operands[0]), example(k), into));
+      });
       if (id < 0) return false;
       st.operands.push_back(id);
     }
@@ -372,6 +379,8 @@ private:
     bool const before = again_;
     again_ = again_ || name == "checkpoint"; // what runs again does the same each time
     if (again_) around.writable.clear();
+    if (name == "checkpoint")
+      for (int id : s.visible) kept_.push_back(example(id));
     st.bodies = {body_of(around, operands_of(st, e_), 1 + draw_.below(4), 1 + draw_.below(2), depth, &inner)};
     again_ = before;
     if (name == "no_grad" && !writes_) copy_results(st.bodies[0], inner);
@@ -467,6 +476,7 @@ private:
   std::vector<int> varying_; // what depends on the first input
   std::vector<int> views_;
   std::vector<int> written_; // in place
+  values kept_;
   bool static_, custom_ = false, writes_ = false, carries_ = false;
   bool loose_ = false, again_ = false;
   family const* family_ = nullptr;

@@ -10,10 +10,10 @@ using namespace random_programs;
 namespace {
 /// As many as take a few seconds.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t programs = 40;
+constexpr std::uint64_t programs = 100;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-constexpr std::uint64_t programs = 40;
+constexpr std::uint64_t programs = 100;
 #else
 constexpr std::uint64_t programs = 500;
 #endif

@@ -139,8 +139,9 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     if (same >= 0) r.push_back(x[same]);
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
     int const behind = g->operand_behind(k);
-    if (same < 0 && y[k].defined() && behind >= 0 && in.mine(x[behind]))
-      in.lie_in(r[k], in.memory_of(x[behind]), f->name());
+    if (same >= 0 || !y[k].defined() || behind < 0) continue;
+    if (in.mine(x[behind])) in.lie_in(r[k], in.memory_of(x[behind]), f->name());
+    else in.refuse_writes(r[k], f->name());
   }
   return r;
 }

@@ -16,6 +16,7 @@ template <class Memory>
 struct returned_memories {
   std::vector<std::pair<int, int>> operands, results;
   std::vector<std::pair<int, std::shared_ptr<Memory>>> captured;
+  std::vector<int> outside; // result k is a captured tensor that the host does not see
 };
 /// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
 template <class Host>
@@ -47,7 +48,11 @@ private:
   template <class P>
   void find_returned(Host const& in, P const& x, P const& y) const {
     for (int k = 0; k < y.size(); ++k) {
-      if (!y[k].defined() || !in.mine(y[k])) continue;
+      if (!y[k].defined()) continue;
+      if (!in.mine(y[k])) {
+        returned->outside.push_back(k);
+        continue;
+      }
       for_each_memory(in, y[k], [&](auto const& m) {
         bool operand = false;
         for (int i = 0; i < x.size(); ++i)
@@ -80,6 +85,8 @@ boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args cons
   if (!returned) return y;
   for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
     if (in.mine(x[1 + i])) in.lie_in(y[k], in.memory_of(x[1 + i]), call.name());
+    else in.refuse_writes(y[k], call.name());
+  for (int k : returned->outside) in.refuse_writes(y[k], call.name());
   for (auto const& [k, m] : returned->captured) in.lie_in(y[k], m, call.name());
   for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
   return y;

@@ -117,7 +117,8 @@ private:
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
       auto const& in = *static_cast<dynamic_level*>(l.object);
-      return in.own(r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size())), x);
+      boxed_args const y = r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+      return in.tied(in.own(y, x), x);
     };
     impl<decltype(f), layer&>(kind, f);
   }

@@ -184,6 +184,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     for (auto const& t : x) in.push_back(l.input(t));
     l.trace_function([&] { return f(in); });
     graph g = l.builder.finish();
+    if (has_scaffolds(g)) g = without_scaffolds(g);
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
     captures = more;

@@ -133,8 +133,8 @@ private:
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
       auto const& in = *static_cast<dynamic_level*>(l.object);
-      pack const state(opened_state(in, x[0]));
-      return r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, part(x, 1, x.size()));
+      pack const state(opened_state(in, x[0])), operands = part(x, 1, x.size());
+      return in.tied(r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, operands), operands);
     };
     impl<decltype(f), layer&>(kind, f);
   }

@@ -107,6 +107,17 @@ struct dynamic_level {
     return y;
   }
 
+  /// What a function of a higher-order operator that is traced returned in the memory of an operand is a view of that:
+  /// not to be written into, nor read when the operand was, since the graph may run another branch than this one.
+  template <class Y>
+  Y tied(Y y, boxed_args const& x) const {
+    for (int k = 0; refresh && k < y.size(); ++k)
+      for (int i = 0; i < x.size() && mine(y[k]) && !y[k].base().defined(); ++i)
+        if (x[i].defined() && y[k].shares_storage(x[i]))
+          y[k].set_base(x[i].base().defined() ? x[i].base() : x[i], detail::view_origin::function);
+    return y;
+  }
+
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
     for (auto const& t : x) {

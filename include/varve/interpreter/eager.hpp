@@ -152,6 +152,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
     refuse_write(
         op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
   if (!x.base().defined()) return;
+  if (x.origin() == view_origin::function)
+    refuse_write(op, "what a function of a higher-order operator returned may lie in the memory of its operand, and is "
+                     "written into; let it return a copy, clone(x)");
   if (x.base().history() && x.base().history().to()->type->is_leaf)
     refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, "
                      "or into a clone");

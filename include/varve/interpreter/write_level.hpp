@@ -54,16 +54,27 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
     return;
   }
 }
+/// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
+/// one way through the program only (`dynamic_level::tied`).
+VARVE_COLD inline void require_known(tensor const& v) {
+  bool const custom = v.origin() == view_origin::custom && v.stands_in();
+  if (!custom && v.origin() != view_origin::function) return;
+  throw transform_error("varve: what a function of a higher-order operator, or a custom function, returned may lie in "
+                        "the memory of its operand, which was written into since; let it return a copy, clone(x)");
+}
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
 inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) {
+  require_known(v);
   v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge());
 };
 template <class Lv>
-inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) =
-    [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
+inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) {
+  require_known(v);
+  v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v));
+};
 
 /// The operands as they were before the write, those of them that are asked for.
 template <class T = tensor>

@@ -41,7 +41,7 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
   }
   for (node const& n : l.builder.finish().nodes)
-    if (n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
+    if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
       throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name +
                          "; use combine_mode::generic")
                             .c_str());

@@ -24,22 +24,41 @@ constexpr bool draws(graph const& g, int r, bool any) {
     if (draws(g, g.nodes[n], any)) return true;
   return false;
 }
+/// The value in whose memory a node lies, as far as views and writes say.
+constexpr int memory_of(graph const& g, int n) {
+  while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
+    n = g.edges[g.nodes[n].first];
+  return n;
+}
+/// Is anything in a graph that was written on the way for shapes alone?
+constexpr bool has_scaffolds(graph const& g) {
+  bool any = false;
+  for (node const& n : g.nodes) any = any || n.scaffold;
+  return any;
+}
 } // namespace detail
 
 /// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
-/// what `marks` says already.
+/// what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
-  for (int r : g.results) live[r] = 1;
+  list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // of memory
+  auto const reads = [&](int n) {
+    live[n] = 1;
+    if (read.size()) read[detail::memory_of(g, n)] = 1;
+  };
+  for (int r : g.results) reads(r);
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    bool const draws = !nd.scaffold && detail::draws(g, nd); // a scaffold's draws are taken back
+    bool const draws = !nd.scaffold && detail::draws(g, nd);               // a scaffold's draws are taken back
     bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // what a symbol is
-    if (draws || tells || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+    bool writes = nd.op->kind == op_kind::mutation;
+    if (writes && nd.scaffold)
+      if (int const memory = detail::memory_of(g, static_cast<int>(n)); nodes[memory].scaffold) writes = read[memory];
+    if (draws || tells || nd.op->kind == op_kind::placeholder || writes) live[n] = 1;
+    for (int k = 0; live[n] && k < nd.count; ++k) reads(edges[nd.first + k]);
   }
   return marks;
 }

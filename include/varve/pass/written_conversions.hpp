@@ -37,6 +37,11 @@ graph as_traced(graph const& g) {
       int const v = converted(w.operand(nd, 0), nd.out.type);
       return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
     }
+    if (identify(*nd.op) == operator_class::cond) { // the predicate is a truth value, whatever it was on tensors
+      list<int> in;
+      for (int k = 0; k < nd.count; ++k) in.push_back(k ? w.operand(nd, k) : converted(w.operand(nd, 0), dtype::bool_));
+      return w.append(nd, in.data());
+    }
     if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
     op_table const* const table = detail::table_of(*nd.op);
     int const conditions = table && table->pointwise                              ? table->pointwise->conditions

@@ -33,6 +33,8 @@ private:
   std::size_t place_of(tensor const& t) const {
     return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (places_.size() - 1);
   }
+  /// ... in that very one: not in one that stands for it.
+  static bool is_in_memory(tensor const& a, tensor const& b) { return a.id()->store == b.id()->store; }
   static bool is_held_elsewhere(known const& k, std::vector<known> const& there);
   void sweep();
 };
@@ -50,7 +52,7 @@ VARVE_LIBRARY int known_values::alike(tensor const& t) const {
     return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
   };
   for (known const& k : places_[place_of(t)])
-    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
       return k.node;
   return -1;
 }
@@ -65,18 +67,18 @@ VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {
 VARVE_LIBRARY void known_values::written(tensor const& v) {
   if (places_.empty()) return;
   for (known& k : places_[place_of(v)])
-    if (k.value.shares_storage(v)) k.writes = v.writes();
+    if (is_in_memory(k.value, v)) k.writes = v.writes();
 }
 VARVE_LIBRARY bool known_values::is_overtaken(tensor const& t) const {
   if (places_.empty()) return false;
   for (known const& k : places_[place_of(t)])
-    if (k.value.shares_storage(t) && k.writes != t.writes()) return true;
+    if (is_in_memory(k.value, t) && k.writes != t.writes()) return true;
   return false;
 }
 VARVE_LIBRARY bool known_values::is_held_elsewhere(known const& k, std::vector<known> const& there) {
   std::uint32_t ours = 0;
   for (known const& o : there) {
-    if (!o.value.shares_storage(k.value)) continue;
+    if (!is_in_memory(o.value, k.value)) continue;
     if (o.value.id()->refs.n.load(std::memory_order_acquire) > 1) return true;
     ++ours;
   }

@@ -120,7 +120,7 @@ struct trace_layer : layer {
     return below(body);
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
-  tensor value_of(tensor const& t) const;
+  tensor value_of(tensor const& t);
   /// What a thread's trace cannot keep: refused by name.
   void require_kept() const;
   /// Is a call on these written down, or does it fold?
@@ -136,8 +136,9 @@ struct trace_layer : layer {
     return wrap(distinct(v), node);
   }
   /// Values of a trace around, and captured ones, are lifted where they are used.
-  tensor distinct(tensor const& v) const {
-    return is_mode() && (owns(v) || !v.is_made_since(epoch)) ? below([&] { return twin(v); }) : v;
+  tensor distinct(tensor const& v) {
+    if (!is_mode() || (!owns(v) && v.is_made_since(epoch))) return v;
+    return standing_for(v, below([&] { return twin(v); }));
   }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
@@ -280,6 +281,7 @@ private:
   int from_outside(tensor const& t, int node);
   void require_seen(tensor const& t) const;
 
+  detail::memory_stand_ins stand_ins_;
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
   boxed_args found_;          // of a mode: literals and captured tensors
@@ -295,6 +297,7 @@ private:
   bool ambient_ = is_grad_enabled();    // as the trace began
 
   tensor stand_in(tensor const& of);
+  tensor standing_for(tensor const& t, tensor copied);
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
@@ -353,17 +356,20 @@ VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides)
   return span > 2 * count ? 0 : span;
 }
 } // namespace detail
-VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
-  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  tensor const value = below([&] { return copy(t); });
-  // A copy is as old as the original: a level whose function may not write into that refuses it here as well.
+/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
+VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
   auto const memory_of = [](tensor const& v) {
     tensor const* p = &v;
     while (p->is_wrapped() && !p->id()->store) p = &p->inner();
     return p->id()->store;
   };
-  if (storage *const now = memory_of(value), *const then = memory_of(t); now != then) now->epoch = then->epoch;
-  return value;
+  if (storage *const now = memory_of(copied), *const then = memory_of(t); now != then)
+    now->epoch = then->epoch, stand_ins_.add(*now, *then);
+  return copied;
+}
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return standing_for(t, below([&] { return copy(t); }));
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
   if (!is_mode() && this_thread_state.modes.top != modes_)
@@ -516,7 +522,8 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
 VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
   tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
   tensor const value = value_of(t);
-  if (apart) return value.shares_storage(t) || known_node(value) >= 0 ? below([&] { return twin(value); }) : value;
+  if (apart && !value.is(t) && known_node(value) < 0) return value;
+  if (apart) return standing_for(value, below([&] { return twin(value); }));
   if (known_node(t) >= 0) return below([&] { return twin(t); });
   originals_.push_back(t);
   tensor const r = t.alias();

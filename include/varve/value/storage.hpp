@@ -149,6 +149,8 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
+  /// A trace runs on it in place of another (`memory_stand_ins`).
+  bool stands_in = false;
   /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.

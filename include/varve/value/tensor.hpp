@@ -25,7 +25,7 @@ struct tensor_block;
 /// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf };
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
@@ -42,6 +42,10 @@ bool is_traced(std::uint64_t layer);
   if (p == payload::subclass)
     throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+}
+[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
+  throw transform_error("varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+                        "detach(x), or a view");
 }
 /// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
 struct read_watcher {
@@ -138,8 +142,10 @@ public:
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;
-  /// Do two tensors share memory?
+  /// Do two tensors share memory? In a function that is traced as in one that runs, though a trace runs on copies.
   bool shares_storage(tensor const& o) const;
+  /// Does it lie in a copy that a trace runs on?
+  bool stands_in() const;
 
   /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is
   /// at work: `transform_error`.
@@ -277,6 +283,8 @@ public:
 
 private:
   dims const& unusual_sizes() const; // of a subclass, or of none
+  /// How often was written into what a view shows?
+  std::uint32_t writes_shown() const;
   static dims const& check_count(std::size_t n, dims const& sizes) {
     if (static_cast<index_t>(n) != varve::numel(sizes))
       refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);

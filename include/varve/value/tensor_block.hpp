@@ -317,6 +317,8 @@ VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const
 VARVE_INLINE tensor tensor::shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("alias");
+  if (block_->kind == detail::payload::seen) [[unlikely]]
+    detail::refuse_alias_of_seen();
   auto* const b = new (detail::take_block()) detail::tensor_block(sizes, strides, block_->type);
   b->offset = offset;
   b->contiguous = contiguous;

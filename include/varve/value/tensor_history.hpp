@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/value/tensor_block.hpp>
+#include <varve/value/stand_ins.hpp>
 
 /// @file
 /// The members of `tensor` that deal with histories, versions and memory that tensors share.
@@ -16,16 +16,23 @@ inline void tensor::set_history(edge e) const {
                                                     : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
-  if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
+  if (is_view) block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->base = base;
   if (base.defined()) base.note_kept();
   block_->origin = o;
-  block_->seen_version.store(writes(), std::memory_order_release);
+  block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_ ? block_->base : *this; }
-inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
+inline bool tensor::is_overtaken() const {
+  return block_->seen_version.load(std::memory_order_acquire) != writes_shown();
+}
+inline std::uint32_t tensor::writes_shown() const {
+  bool const returned =
+      block_->origin == detail::view_origin::function || block_->origin == detail::view_origin::custom;
+  return returned ? block_->base.writes() : writes();
+}
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::is_in_recorded_memory() const {
@@ -68,7 +75,7 @@ inline bool tensor::is_unique() const {
 }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
+  if (block_->base.defined()) block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline bool tensor::has_own_memory() const noexcept {
   return block_->store->refs.n.load(std::memory_order_relaxed) == 1;
@@ -76,7 +83,13 @@ inline bool tensor::has_own_memory() const noexcept {
 inline bool tensor::shares_storage(tensor const& o) const {
   if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
-  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+  if (o.is_wrapped() && !o.block_->store) return shares_storage(o.inner());
+  storage const *const mine = block_->store, *const other = o.block_->store;
+  bool const any_stands_in = (mine && mine->stands_in) || (other && other->stands_in);
+  return mine == other || (any_stands_in && detail::memory_stand_ins::are_one(mine, other));
+}
+inline bool tensor::stands_in() const {
+  return is_wrapped() && !block_->store ? inner().stands_in() : block_ && block_->store && block_->store->stands_in;
 }
 inline bool tensor::is_made_since(std::uint32_t epoch) const {
   if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSL-1.0
+// Traces run on copies of what they are given and of what their functions capture: who asks in a traced function what
+// lies in which memory is told what the program will find.
+#include "../sample/value.hpp"
+
+#include <varve/fake.hpp>
+#include <varve/functional.hpp>
+#include <varve/varve.hpp>
+
+#include <functional>
+#include <tuple>
+#include <utility>
+#include <varve_test.hpp>
+#include <vector>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+using function = std::function<tensor(tensor const&)>;
+using around = std::function<function(function)>;
+
+/// The first element, as a custom function.
+struct first : vv::function<first> {
+  static auto forward(auto x) { return vv::slice(x, 0, 0, 1); }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, auto g) { return vv::cat(std::vector<tensor>{g, g * 0.0}, 0); }
+  static auto jvp(auto&, auto t) { return vv::slice(t, 0, 0, 1); }
+};
+tensor fixed_number(double v) { return vv::full({}, v, dtype::float64); }
+tensor run(vv::graph const& g, vv::boxed_args const& x) { return vv::interpret(g, x)[0]; }
+
+function functional(function f) { return vv::functionalize(std::move(f)); }
+function compiled(function f) { return vv::compile(std::move(f)); }
+function gradient(function f) { return vv::grad(std::move(f)); }
+function tangent(function f) {
+  return [f](tensor const& a) { return vv::jvp(f, std::tuple(a), std::tuple(vv::ones_like(a))).second; };
+}
+function graph_of(function f) {
+  return [f](tensor const& a) { return run(vv::make_fx(f)(a), vv::boxed_args(a)); };
+}
+function graph_on_fakes(function f) {
+  return [f](tensor const& a) { return run(vv::make_fx(f, vv::tracing::fake)(a), vv::boxed_args(a)); };
+}
+/// As a branch, which is traced on values of a trace.
+function branch(function f) {
+  return [f](tensor const& a) { return vv::cond(vv::sum(a) > 0, f, [](tensor const& u) { return vv::sum(u); }, a); };
+}
+function both(around const& outer, around const& inner, function f) { return outer(inner(std::move(f))); }
+
+std::vector<std::pair<char const*, function>> const& views() {
+  static std::vector<std::pair<char const*, function>> const all{
+      {"select", [](tensor const& w) { return vv::select(w, 0, 0); }},
+      {"slice of reshape", [](tensor const& w) { return vv::slice(vv::reshape(w, dims{2, 1}), 0, 0, 1); }},
+      {"slice of detach", [](tensor const& w) { return vv::slice(vv::detach(w), 0, 0, 1); }},
+      {"as_strided", [](tensor const& w) { return vv::as_strided(w, dims{1, 1}, dims{2, 2}, dims{0}); }}};
+  return all;
+}
+std::vector<std::pair<char const*, function>> const& returned_views() {
+  static std::vector<std::pair<char const*, function>> const all{
+      {"checkpoint", [](tensor const& w) { return vv::checkpoint(views()[1].second, w); }},
+      {"cond", [](tensor const& w) { return vv::cond(vv::sum(w) > 0, views()[1].second, views()[1].second, w); }},
+      {"custom", [](tensor const& w) { return first::apply(w); }}};
+  return all;
+}
+} // namespace
+
+TEST_CASE("functionalize in a traced function writes into what was captured", "[graph][functionalize][compile]") {
+  for (auto const& [name, view] : views())
+    for (around const& outer : {around(compiled), around([](function f) { return compiled(compiled(f)); })})
+      for (around const& inner : {around(functional), around([](function f) { return functional(functional(f)); }),
+                                  around([](function f) -> function {
+                                    return
+                                        [f](tensor const& a) { return vv::vmap(functional(f))(vv::unsqueeze(a, 0)); };
+                                  })}) {
+        INFO(name);
+        tensor const w = vector_of({2, 3});
+        function const writes = [&](tensor const& a) {
+          tensor const v = view(w);
+          vv::mul_(v, 10.0);
+          return vv::sum(w) * a + vv::sum(v) * 1000.0;
+        };
+        CHECK(vv::sum(both(outer, inner, writes)(fixed_number(1))).item<double>() == 20023);
+        CHECK(elements(w) == doubles({20, 3}));
+      }
+  // ... of a trace around, in a branch; and into what the function made by itself.
+  tensor const w = vector_of({2, 3}), x = fixed_number(1);
+  auto const in_branch = [](tensor const& a, tensor const& b) {
+    auto const writes = [b](tensor const& u) {
+      tensor const v = vv::select(b, 0, 0);
+      vv::mul_(v, 10.0);
+      return vv::sum(b) * u + v * 1000.0;
+    };
+    return vv::cond(a > 0, vv::functionalize(writes), [](tensor const& u) { return u * 1.0; }, a);
+  };
+  CHECK(run(vv::make_fx(in_branch)(x, vv::clone(w)), vv::boxed_args(x, w)).item<double>() == 20023);
+  CHECK(elements(w) == doubles({20, 3}));
+  auto const of_its_own = [](tensor const& a) {
+    tensor const b = vector_of({2, 3}), v = vv::select(b, 0, 0);
+    vv::mul_(v, 10.0);
+    return vv::sum(b) * a;
+  };
+  CHECK(vv::functionalize(of_its_own)(x).item<double>() == 23);
+  CHECK(vv::compile(vv::functionalize(of_its_own))(x).item<double>() == 23);
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("a traced function that is differentiated writes into nothing captured, through views neither",
+          "[graph][transform]") { // A22
+  for (auto const& [name, view] : views())
+    for (around const& outer : {around([](function f) { return f; }), around(compiled), around(branch)})
+      for (around const& inner :
+           {around(gradient), around(tangent), around([](function f) { return gradient(functional(f)); }),
+            around([](function f) { return functional([f](tensor const& a) { return vv::grad(f)(a); }); })}) {
+        INFO(name);
+        tensor const w = vector_of({2, 3});
+        function const writes = [&](tensor const& a) {
+          vv::mul_(view(w), 10.0);
+          return vv::sum(w) * a;
+        };
+        CHECK_THROWS_WITH(both(outer, inner, writes)(fixed_number(1)),
+                          ContainsText("mul_") && ContainsText("captured tensor"));
+        CHECK(elements(w) == doubles({2, 3}));
+      }
+}
+
+TEST_CASE("what a traced function returned in the memory of its operand is not written into at a level",
+          "[graph][hop][transform]") {
+  tensor const x = vector_of({2, 3});
+  for (auto const& [name, view] : returned_views())
+    for (around const& outer : {around(compiled), around(graph_of), around(graph_on_fakes),
+                                around([](function f) { return graph_of(branch(f)); })})
+      for (around const& inner : {around(tangent), around([](function f) -> function {
+                                    return [f](tensor const& a) { return vv::sum(vv::grad(f)(a)); };
+                                  })}) {
+        INFO(name);
+        auto const writes = [&](bool into_operand) -> function {
+          return [&, into_operand](tensor const& a) {
+            tensor const b = a * 1.0, v = view(b);
+            vv::mul_(into_operand ? b : v, vv::select(a, 0, 1));
+            return vv::sum(b) + vv::sum(v) * 1000.0;
+          };
+        };
+        CHECK_THROWS_AS(both(outer, inner, writes(false))(x), vv::error);
+        CHECK_THROWS_AS(both(outer, inner, writes(true))(x), vv::error); // what was read then is another value
+        // Read alone, or written when it is a copy, it has its derivative: of 1000 a0 + a0 + a1.
+        function const reads = [&](tensor const& a) {
+          tensor const b = a * 1.0, v = view(b);
+          return vv::sum(b) + vv::sum(v) * 1000.0;
+        };
+        CHECK(both(outer, inner, reads)(x).item<double>() == 1002);
+      }
+  for (around const& outer : {around(compiled), around(graph_of), around(graph_on_fakes)}) {
+    function const copies = [](tensor const& a) {
+      auto const doubled = [](tensor const& u) { return u * 2.0; };
+      tensor const b = a * 1.0, v = vv::checkpoint(doubled, b), c = vv::cond(vv::sum(b) > 0, doubled, doubled, b);
+      vv::mul_(v, vv::select(a, 0, 1)), vv::mul_(c, 5.0);
+      return vv::sum(v) + vv::sum(c) + vv::sum(b); // 2 a0 a1 + 2 a1² + 11 (a0 + a1)
+    };
+    CHECK(both(outer, tangent, copies)(x).item<double>() == 6 + 4 + 12 + 22);
+    CHECK(elements(both(outer, gradient, copies)(x)) == doubles({6 + 11, 4 + 12 + 11}));
+  }
+}
+
+TEST_CASE("under functionalize what a function returned of a captured tensor is not written into",
+          "[graph][functionalize][hop]") {
+  tensor const w = vector_of({2, 3});
+  for (auto const& [name, view] : returned_views()) {
+    INFO(name);
+    function const writes = [&](tensor const& a) {
+      tensor const v = view(w);
+      vv::mul_(v, 10.0);
+      return vv::sum(w) * a + vv::sum(v);
+    };
+    function const captures = [&](tensor const& a) {
+      auto const same = [&](tensor const&) { return w; };
+      tensor const v = vv::cond(a > 0, same, same, a);
+      vv::mul_(v, 10.0);
+      return vv::sum(w) * a;
+    };
+    for (function const& f : {writes, captures}) {
+      CHECK_THROWS_AS(compiled(functional(f))(fixed_number(1)), vv::error);
+      vv::functional_mode mode;
+      vv::functional_mode_guard const on(mode);
+      if (f.target_type() == writes.target_type() && std::string(name) == "checkpoint") continue; // runs as it is
+      CHECK_THROWS_AS(functional(f)(mode.to_functional_tensor(fixed_number(1))), vv::error);
+    }
+    CHECK(elements(w) == doubles({2, 3}));
+  }
+}
+
+TEST_CASE("a trace within a loop that is traced leaves nothing of what it ran for shapes", "[graph][fake][loop]") {
+  tensor const x = from({-1.25, 0.5, -1.5, 1.75, -1.75, 2.0, 1, 2, 3, 4, 5, 6}, {2, 2, 3}, dtype::float64),
+               s = from({0.5, -0.25}, {2}, dtype::float64);
+  auto const write = [](tensor const& a, tensor const& b) {
+    tensor const u = vv::clone(a), v = vv::as_strided(u, dims{2, 2}, dims{3, 1}, dims{0});
+    vv::copy_(v, b);
+    return vv::sum(u) * b;
+  };
+  auto const walk = [](tensor const& rows, tensor const& start) {
+    return vv::scan([](tensor const&, tensor const& r) { return std::pair(r, r * 2.0); },
+                    vv::select(rows, 0, 0) * start, rows)
+        .second;
+  };
+  auto const check = [&](auto const& f) {
+    auto const traced = [&](tensor const& a, tensor const& b) {
+      return run(vv::make_fx(f, vv::tracing::fake)(a, b), vv::boxed_args(a, b));
+    };
+    std::vector<double> const right = elements(vv::vmap(f)(x, s));
+    auto const mapped = [&](tensor const& a, tensor const& b) {
+      return vv::map([&](auto const& row) { return traced(row.first, row.second); }, std::pair(a, b));
+    };
+    CHECK(elements(mapped(x, s)) == right);
+    CHECK(elements(vv::compile(mapped)(x, s)) == right);
+    CHECK(elements(run(vv::make_fx(mapped)(x, s), vv::boxed_args(x, s))) == right);
+    CHECK(elements(run(vv::make_fx(mapped, vv::tracing::fake)(x, s), vv::boxed_args(x, s))) == right);
+    auto const total = [&](tensor const& a) { return vv::sum(mapped(a, s)); };
+    auto const plain = [&](tensor const& a) { return vv::sum(vv::vmap(f)(a, s)); };
+    CHECK(elements(vv::grad(total)(x)) == elements(vv::grad(plain)(x)));
+    CHECK(elements(vv::compile(vv::grad(total))(x)) == elements(vv::grad(plain)(x)));
+  };
+  check(write);
+  check(walk);
+}
