@@ -30,27 +30,23 @@ constexpr unsigned char chain_code(chain_op op, int kept) {
 /// Registers that go together: three times as many are in use.
 inline constexpr int chain_width = kernel::detail::registers == 32 ? 8 : 4;
 
-/// Some registers of elements, from element `i` on; `left` elements unless they are `Whole`. (Each
-/// register by its number, not in loops: else they would be memory.)
+/// Some registers of elements, from element `i` on; of one register, `left` elements unless they are `Whole`. (Each
+/// register by its number, not in loops: else they would be memory.) Chains keep values in `s` and `t`.
 template <class T, bool Whole, std::size_t... K>
 struct chain_registers {
   using V = kernel::batch<T>;
   static constexpr std::size_t lanes = kernel::lanes<T>;
   std::size_t i, left;
 
-  /// How many elements of the k-th register there are.
-  VARVE_INLINE std::size_t count(std::size_t k) const {
-    return left <= k * lanes ? 0 : left - k * lanes < lanes ? left - k * lanes : lanes;
-  }
   VARVE_INLINE V at(T const* p, std::size_t k) const {
     if constexpr (Whole) return kernel::load(p + k * lanes);
-    else return count(k) == lanes ? kernel::load(p + k * lanes) : kernel::load_first(p + k * lanes, count(k));
+    else return kernel::detail::load_live(p, static_cast<std::ptrdiff_t>(left));
   }
-  VARVE_INLINE void put(T* p, std::size_t k, V const& v) const {
-    if (Whole || count(k) == lanes) kernel::store(p + k * lanes, v);
-    else kernel::store_first<T>(p + k * lanes, count(k), v);
+  VARVE_INLINE void put(T* p, V const* r) const {
+    if constexpr (Whole) (kernel::store(p + K * lanes, r[K]), ...);
+    else kernel::detail::store_live(p, static_cast<std::ptrdiff_t>(left), r[0]);
   }
-  /// An operand: in memory, or in the first or second of the registers that are kept.
+  /// An operand in memory, or kept.
   template <int From>
   VARVE_INLINE V operand(T const* p, V const* s, V const* t, std::size_t k) const {
     if constexpr (From == 0) return at(p, k);
@@ -61,55 +57,45 @@ struct chain_registers {
   VARVE_INLINE void one(F f, V* r, V const* s, V const* t, T const* a) const {
     ((r[K] = f(r[K], operand<From>(a, s, t, K))), ...);
   }
-  template <int A, int B, class F>
+  template <int From, class F>
   VARVE_INLINE void two(F f, V* r, V const* s, V const* t, T const* a, T const* b) const {
-    ((r[K] = f(r[K], operand<A>(a, s, t, K), operand<B>(b, s, t, K))), ...);
-  }
-  template <int A, class F>
-  VARVE_INLINE void two(F f, chain_link<T> const& l, V* r, V const* s, V const* t, T const* a, T const* b) const {
-    if (l.b_kept == 0) two<A, 0>(f, r, s, t, a, b);
-    else if (l.b_kept == 1) two<A, 1>(f, r, s, t, a, b);
-    else two<A, 2>(f, r, s, t, a, b);
+    ((r[K] = f(r[K], operand<From>(a, s, t, K), at(b, K))), ...);
   }
   template <class F>
   VARVE_INLINE void two(F f, chain_link<T> const& l, V* r, V const* s, V const* t, T const* a, T const* b) const {
-    if (l.a_kept == 0) two<0>(f, l, r, s, t, a, b);
-    else if (l.a_kept == 1) two<1>(f, l, r, s, t, a, b);
-    else two<2>(f, l, r, s, t, a, b);
+    if (l.a_kept == 0) two<0>(f, r, s, t, a, b);
+    else if (l.a_kept == 1) two<1>(f, r, s, t, a, b);
+    else two<2>(f, r, s, t, a, b);
   }
-  VARVE_INLINE void rare(chain_link<T> const& l, V* r, V const* s, V const* t, T const* a) const {
-    T const* const b = l.b + (i & l.b_moves);
-    auto const divide = [](V const& v, V const& x) { return V(v / x); };
-    auto const divides = [](V const& v, V const& x) { return V(x / v); };
-    switch (l.op) {
-    case chain_op::fma:
-      return two([](V const& v, V const& x, V const& y) { return detail::multiply_add(v, x, y); }, l, r, s, t, a, b);
-    case chain_op::fma_on:
-      return two([](V const& v, V const& x, V const& y) { return detail::multiply_add(x, y, v); }, l, r, s, t, a, b);
-    case chain_op::fnma:
-      return two([](V const& v, V const& x, V const& y) { return detail::subtract_product(v, x, y); }, l, r, s, t, a,
-                 b);
-    case chain_op::fnma_from:
-      return two([](V const& v, V const& x, V const& y) { return detail::subtract_product(x, y, v); }, l, r, s, t, a,
-                 b);
-    case chain_op::divide:
-      return l.a_kept == 0   ? one<0>(divide, r, s, t, a)
-             : l.a_kept == 1 ? one<1>(divide, r, s, t, a)
-                             : one<2>(divide, r, s, t, a);
-    case chain_op::divides:
-      return l.a_kept == 0   ? one<0>(divides, r, s, t, a)
-             : l.a_kept == 1 ? one<1>(divides, r, s, t, a)
-                             : one<2>(divides, r, s, t, a);
-    default:
-      ((r[K] = r[K] * r[K]), ...);
+  /// Operands of what is not worth code for all places: what is kept goes to memory first.
+  VARVE_INLINE T const* in_memory(char kept, T const* p, T* spilled, V const* s, V const* t) const {
+    if (kept == 0) return p;
+    if (kept == 1) put(spilled, s); // not one of two addresses: registers have none
+    else put(spilled, t);
+    return spilled;
+  }
+  VARVE_INLINE void other(chain_link<T> const& l, V* r, V const* s, V const* t, T const* a) const {
+    alignas(64) T spilled[sizeof...(K) * lanes];
+    if (l.op == chain_op::square) return void(((r[K] = r[K] * r[K]), ...));
+    if (l.op == chain_op::divide || l.op == chain_op::divides) {
+      T const* const x = in_memory(l.a_kept, a, spilled, s, t);
+      if (l.op == chain_op::divide) ((r[K] = r[K] / at(x, K)), ...);
+      else ((r[K] = at(x, K) / r[K]), ...);
+      return;
     }
+    T const* const b = in_memory(l.b_kept, l.b + (i & l.b_moves), spilled, s, t);
+    if (l.op == chain_op::fma)
+      two([](V const& v, V const& x, V const& y) { return detail::multiply_add(v, x, y); }, l, r, s, t, a, b);
+    else if (l.op == chain_op::fma_on)
+      two([](V const& v, V const& x, V const& y) { return detail::multiply_add(x, y, v); }, l, r, s, t, a, b);
+    else if (l.op == chain_op::fnma)
+      two([](V const& v, V const& x, V const& y) { return detail::subtract_product(v, x, y); }, l, r, s, t, a, b);
+    else two([](V const& v, V const& x, V const& y) { return detail::subtract_product(x, y, v); }, l, r, s, t, a, b);
   }
   VARVE_INLINE void leave(chain_link<T> const& l, V const* r, V* s, V* t) const {
     if (l.keep == 1) ((s[K] = r[K]), ...);
     else if (l.keep == 2) ((t[K] = r[K]), ...);
-    if (!l.out) return;
-    T* const out = l.out + (i & l.out_moves);
-    (put(out, K, r[K]), ...);
+    if (l.out) put(l.out + (i & l.out_moves), r);
   }
   VARVE_INLINE void run(chain_link<T> const* l, chain_link<T> const* end) const {
     V r[]{((void)K, V(T(0)))...}, s[]{((void)K, V(T(0)))...}, t[]{((void)K, V(T(0)))...};
@@ -167,7 +153,7 @@ struct chain_registers {
         one<2>(mul, r, s, t, a);
         break;
       default:
-        rare(*l, r, s, t, a);
+        other(*l, r, s, t, a);
       }
       if (l->leaves) leave(*l, r, s, t);
     }
@@ -176,10 +162,10 @@ struct chain_registers {
 template <class T, std::size_t... K>
 VARVE_INLINE void run_links(chain_link<T> const* l, chain_link<T> const* end, std::size_t n,
                             std::index_sequence<K...>) {
-  constexpr std::size_t some = sizeof...(K) * kernel::lanes<T>;
+  constexpr std::size_t L = kernel::lanes<T>, some = sizeof...(K) * L;
   std::size_t i = 0;
   for (; i + some <= n; i += some) chain_registers<T, true, K...>{i, 0}.run(l, end);
-  if (i < n) chain_registers<T, false, K...>{i, n - i}.run(l, end);
+  for (; i < n; i += L) chain_registers<T, false, 0>{i, n - i < L ? n - i : L}.run(l, end);
 }
 /// The kernel of chains: `step` is the one of the program, `places` are those of its block.
 template <class T>

@@ -42,9 +42,10 @@ struct pointwise_info {
   kernel::loop loops[10];
   /// Kernels of floats and of doubles beside one element.
   kernel::loops_beside beside[2]{};
-  constexpr kernel::loops_beside const& beside_of(dtype t) const {
-    constexpr kernel::loops_beside none{};
-    return t == dtype::float32 ? beside[0] : t == dtype::float64 ? beside[1] : none;
+  kernel::loops_beside beside_of(dtype t) const {
+    if (t == dtype::float32) return beside[0];
+    if (t == dtype::float64) return beside[1];
+    return {};
   }
 };
 

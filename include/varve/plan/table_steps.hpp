@@ -54,6 +54,7 @@ private:
     bool single;       // one element in memory, for the whole block
     int spread;        // ... and the value that is a block of it, -1: nobody needed one
     double number = 0; // of a constant
+    int last_link = 0; // of a chain, that has it as an operand
   };
   program const& p;
   body const& b;
@@ -384,18 +385,14 @@ private:
     for (block_sink& s : sinks) s.from = all[s.from].place;
     made.scratch = bytes_for(made.block);
   }
-  /// Which link of a chain is the last to have a value as an operand, after `first`; `first` if none is.
-  constexpr int last_link(int value, int first, int end) const {
-    for (int k = end; k > first; --k)
-      for (int q = 0; q < steps[k].count; ++q)
-        if (steps[k].in[q] == value) return k;
-    return first;
-  }
   /// What only a chain needs of its own values stays in registers, or near.
   constexpr void place_chain(int first, list<int>* unused) {
     int const end = end_of(first);
     int near_until[most_near]{}, kept_until[most_kept]{}, kept_value[most_kept]{-1, -1};
     kept.push_back(steps[first]);
+    for (int k = first + 1; k <= end; ++k)
+      for (int q = 0; q < steps[k].count; ++q)
+        if (steps[k].in[q] >= 0) values[steps[k].in[q]].last_link = k;
     for (int k = first + 1; k <= end; ++k) {
       block_step s = steps[k];
       for (int q = 0; q < s.count; ++q) {
@@ -405,7 +402,7 @@ private:
           if (kept_value[r] == steps[k].in[q] && kept_until[r] >= k) s.in[q] = ~(most_near + r);
       }
       int const held = s.op == chain_op::load ? steps[k].in[0] : s.out;
-      int const until = held < 0 ? k : last_link(held, k, end);
+      int const until = held < 0 || values[held].last_link < k ? k : values[held].last_link;
       bool in_registers = until == k;
       for (int r = 0; r < most_kept && !in_registers; ++r)
         if (kept_until[r] <= k) {
