@@ -12,6 +12,9 @@ namespace {
 struct add_f {
   auto operator()(auto a, auto b) const { return k::add(a, b); }
 };
+struct sub_f {
+  auto operator()(auto a, auto b) const { return k::sub(a, b); }
+};
 struct less_f {
   auto operator()(auto a, auto b) const { return k::lt(a, b); }
 };
@@ -102,6 +105,32 @@ TEST_CASE("contiguous: every length, nothing past the end", "[kernel][pointwise]
     for (std::size_t i = 0; i < n; ++i) CHECK(less[i] == (a[i] < 1.5f));
     CHECK(less[n] == 9);
   }
+}
+
+template <class T>
+void check_beside() {
+  for (std::size_t n = 0; n < 70; ++n) {
+    std::vector<T> a(n), c(n + 1, T(7));
+    for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<T>(i);
+    T const one = T(0.5);
+    void const *first[] = {&one, a.data()}, *second[] = {a.data(), &one};
+    if (k::loop const f = k::beside<T, sub_f, 2, 1>().run) {
+      f(n, c.data(), first);
+      for (std::size_t i = 0; i < n; ++i) CHECK(c[i] == one - a[i]);
+    }
+    if (k::loop const f = k::beside<T, sub_f, 2, 2>().run) {
+      f(n, c.data(), second);
+      for (std::size_t i = 0; i < n; ++i) CHECK(c[i] == a[i] - one);
+      CHECK(c[n] == T(7));
+      f(n, a.data(), second); // in place
+      for (std::size_t i = 0; i < n; ++i) CHECK(a[i] == c[i]);
+    }
+  }
+  CHECK(k::loops_beside{{k::beside<T, sub_f, 2, 2>()}}.find(1) == nullptr);
+}
+TEST_CASE("contiguous: beside one element, every length, nothing past the end", "[kernel][pointwise]") {
+  check_beside<float>();
+  check_beside<double>();
 }
 
 TEST_CASE("contiguous: no operator sees elements that are not there", "[kernel][pointwise]") {

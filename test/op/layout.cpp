@@ -4,6 +4,7 @@
 #include <varve/varve.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <varve_test.hpp>
 #include <vector>
@@ -110,8 +111,35 @@ void check_writes(index_t n, index_t m) {
       CHECK(same);
     }
 }
+/// Operators whose kernels repeat one element themselves, beside the same call on operands that were written out.
+template <class T>
+void check_beside(index_t n, index_t m) {
+  auto const written_out = [&](tensor const& x) { return vv::clone(vv::expand(x, dims{n, m})); };
+  auto const alike = [&](tensor const& x, tensor const& y) {
+    return x.sizes() == y.sizes() && std::memcmp(x.raw(), y.raw(), static_cast<std::size_t>(n * m) * sizeof(T)) == 0;
+  };
+  for (tensor const& a : layouts<T>(n, m, 0.1)) {
+    tensor const u = written_out(a);
+    for (tensor const& b : layouts<T>(n, m, 0.7)) {
+      tensor const v = written_out(b), whole = vv::zeros(dims{n, m}, u.dtype());
+      INFO(vv::to_string(a.strides()) << " " << vv::to_string(b.strides()) << " " << n << "x" << m);
+      CHECK(alike(whole + a - b, whole + u - v));
+      CHECK(alike((whole + a) * b, (whole + u) * v));
+      CHECK(alike(a / (whole + b), u / (whole + v)));
+      CHECK(alike(vv::expand(vv::minimum(a, b), dims{n, m}) + whole, vv::minimum(u, v) + whole));
+    }
+    CHECK(alike(vv::clone(vv::expand(vv::clamp(a, 20, 90.5), dims{n, m})), vv::clamp(u, 20, 90.5)));
+    CHECK(alike(vv::clone(vv::expand(3 - a * 1.5, dims{n, m})), 3 - u * 1.5));
+  }
+}
 } // namespace
 
+TEST_CASE("layouts: one element is as that many of it", "[op][layout]") {
+  for (auto const& [n, m] : std::vector<std::pair<index_t, index_t>>{{1, 1}, {3, 5}, {9, 33}, {17, 64}, {40, 300}}) {
+    check_beside<float>(n, m);
+    check_beside<double>(n, m);
+  }
+}
 TEST_CASE("layouts: elementwise operators and reductions are plain loops", "[op][layout]") {
   index_t const sizes[][2] = {{1, 1}, {3, 5}, {8, 8}, {16, 16}, {17, 40}, {33, 300}, {100, 100}, {5, 1000}, {1000, 7}};
   for (auto const& [n, m] : sizes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/block/chain.hpp>
 #include <varve/emit/step.hpp>
 #include <varve/kernel/convert.hpp>
 #include <varve/plan/table_steps.hpp>
@@ -30,6 +31,10 @@ public:
     return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)],
                     {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
+  /// That of chains, whatever their links.
+  constexpr int chain(dtype t) {
+    return numbered(chain_[t == dtype::float64], {kernel_key::kind::chain, block_op::add, t, t, nullptr, 0});
+  }
   constexpr int fold(sink_kind kind, dtype t) {
     int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
     if (number < 0) number = static_cast<int>(keys_.folds.size()), keys_.folds.push_back({kind, t});
@@ -58,6 +63,7 @@ private:
   block_keys& keys_;
   list<int> arithmetic_{}, convert_{}, fold_{};
   list<named> ops_{};
+  int chain_[2]{-1, -1};
   constexpr int numbered(int& number, kernel_key const& k) {
     if (number < 0) number = static_cast<int>(keys_.kernels.size()), keys_.kernels.push_back(k);
     return number;
@@ -206,6 +212,7 @@ constexpr kernel::loop linked_kernel() {
     return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert)
     return kernel::detail::conversion<type_of<k.type>, type_of<k.from>>;
+  else if constexpr (k.what == kernel_key::kind::chain) return &detail::run_chain<type_of<k.type>>;
   else if constexpr (k.type == dtype::float32)
     return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else if constexpr (k.type == dtype::int64)

@@ -142,6 +142,10 @@ private:
       if (s->what == block_step::kind::call) {
         void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
         v.kernels[s->kernel](static_cast<std::size_t>(n), at[s->out], in);
+      } else if (s->what == block_step::kind::chain) {
+        v.kernels[s->kernel](static_cast<std::size_t>(n), const_cast<block_step*>(s),
+                             reinterpret_cast<void const* const*>(at));
+        s += s->count;
       } else if (s->once && !first) {
         continue;
       } else if (s->what == block_step::kind::fill) {

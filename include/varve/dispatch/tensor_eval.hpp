@@ -40,6 +40,13 @@ struct pointwise_info {
   bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
   kernel::loop loops[10];
+  /// Kernels of floats and of doubles beside one element.
+  kernel::loops_beside beside[2]{};
+  kernel::loops_beside beside_of(dtype t) const {
+    if (t == dtype::float32) return beside[0];
+    if (t == dtype::float64) return beside[1];
+    return {};
+  }
 };
 
 template <class Tag>
@@ -60,6 +67,14 @@ constexpr kernel::loop pointwise_loop() {
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }
+/// ... of two operands, unless what the operator computes takes longer than to repeat one.
+template <class Tag, class T>
+constexpr kernel::loops_beside pointwise_beside() {
+  using R = rules<Tag>;
+  if constexpr (R::arity == 2 && R::promote != promotion::comparison && !requires { requires R::is_slow; })
+    return {{kernel::beside<T, pointwise_functor<Tag>, 2, 1>(), kernel::beside<T, pointwise_functor<Tag>, 2, 2>()}};
+  else return {};
+}
 template <class Tag>
 inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::arity,
@@ -70,7 +85,8 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
-                                         nullptr, nullptr}};
+                                         nullptr, nullptr},
+                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
@@ -107,7 +123,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     o[k] = operand_of(*in[k], strides[k].numbers());
     o[k].convert = convert[k];
   }
-  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop);
+  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop, f.beside_of(t));
   if (number) out.mark_number();
   return out;
 }

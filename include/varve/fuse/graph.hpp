@@ -162,7 +162,8 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   auto r = std::make_shared<dependent<prepared, Kernels>>();
   r->p = plan_blocks<Kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    if (k.what == kernel_key::kind::chain) r->kernels.push_back(chain_loop<>(k.type));
+    else if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
     else
       r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
                                                                : block_loop<>(k.arithmetic, k.type, k.single));

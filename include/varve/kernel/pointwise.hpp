@@ -118,6 +118,44 @@ __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* c
 }
 
 namespace detail {
+template <class T, class F, unsigned Which, std::size_t... I>
+VARVE_INLINE void run_beside(std::size_t n, T* out, void const* const* in, std::index_sequence<I...>) {
+  constexpr std::size_t L = lanes<T>;
+  F const f{};
+  T const* const x[] = {static_cast<T const*>(in[I])...};
+  batch<T> const one[] = {batch<T>((Which >> I & 1) != 0 ? *x[I] : T())...};
+  std::size_t i = 0;
+  for (; i + L <= n; i += L)
+    kernel::store(out + i, batch<T>(f(((Which >> I & 1) != 0 ? one[I] : kernel::load(x[I] + i))...)));
+  if (i == n) return;
+  std::size_t const left = n - i;
+  kernel::store_first<T>(out + i, left, f(((Which >> I & 1) != 0 ? one[I] : kernel::load_first(x[I] + i, left))...));
+}
+} // namespace detail
+
+/// The kernel of `F` beside inputs that are one element each; none where `F` does not take batches.
+template <class T, class F, int Arity, unsigned Which>
+__attribute__((flatten)) void contiguous_beside(std::size_t n, void* out, void const* const* in) {
+  detail::run_beside<T, F, Which>(n, static_cast<T*>(out), in, std::make_index_sequence<Arity>{});
+}
+template <class T, class F, int Arity, unsigned Which>
+constexpr loop_beside beside() {
+  if constexpr (lanes<T> > 1 && detail::vectorized<T, T, F, Arity>())
+    return {Which, &contiguous_beside<T, F, Arity, Which>};
+  else return {};
+}
+/// Kernels for one function beside one element each: few, as not all are worth their code.
+struct loops_beside {
+  loop_beside of[2]{};
+  /// Where the inputs `which` are one element each; null if there is none.
+  constexpr loop find(unsigned which) const {
+    for (loop_beside const& b : of)
+      if (b.run && b.which == which) return b.run;
+    return nullptr;
+  }
+};
+
+namespace detail {
 inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
 
 /// Elements of an operand as the kernel takes them.
@@ -156,14 +194,48 @@ VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
     f(static_cast<std::size_t>(n - (n - 1) / block * block), p[0], p + 1);
   } while (w.next());
 }
+/// The inputs that rows of the inner dimension repeat.
+inline unsigned repeated_in_rows(walk const& w) {
+  unsigned r = 0;
+  for (int k = 1; k < w.count; ++k)
+    if (w.stride[w.rank - 1][k] == 0) r |= 1u << (k - 1);
+  return r;
+}
+/// Calls a kernel on rows of `n` elements, whose starts are `step` bytes apart. (What it is called with is written as
+/// it is read, one address at a time or several together: otherwise each row would wait for it.)
+VARVE_INLINE void call_on_rows(loop f, index_t n, index_t rows, void* to, void const** in, index_t const* step,
+                               int count) {
+  char* out = static_cast<char*>(to);
+  for (index_t r = 0; r < rows; ++r) {
+    f(static_cast<std::size_t>(n), out, in);
+    out += step[0];
+    for (int k = 1; k < count; ++k) in[k - 1] = static_cast<char const*>(in[k - 1]) + step[k];
+  }
+}
+/// Rows whose operands are adjacent, or one element each that the kernel repeats itself.
+VARVE_NOINLINE inline void pointwise_whole_rows(walk& w, loop f) {
+  index_t const n = w.size[w.rank - 1], none[max_operands]{};
+  int const outer = w.rank - 2;
+  index_t const rows = outer >= 0 ? w.size[outer] : 1, *const step = outer >= 0 ? w.stride[outer] : none;
+  if (outer >= 0) w.size[outer] = 1; // the walk stays on the other dimensions
+  do {
+    void const* in[max_operands];
+    for (int k = 1; k < w.count; ++k) in[k - 1] = w.data[k];
+    detail::call_on_rows(f, n, rows, w.data[0], in, step, w.count);
+  } while (w.next());
+}
 /// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
 /// through blocks.
-VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
+VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f, loops_beside const& beside) {
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
   bool plain = true;
   for (int k = 0; k < w.count; ++k)
     plain = plain && (stride[k] == w.itemsize[k] || (stride[k] == 0 && k > 0)) && !w.convert[k];
+  if (plain) {
+    unsigned const repeated = detail::repeated_in_rows(w);
+    if (loop const whole = repeated ? beside.find(repeated) : f) return detail::pointwise_whole_rows(w, whole);
+  }
   if (plain) return detail::pointwise_plain_rows(w, f);
   alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
@@ -204,41 +276,65 @@ using tile_copy = void (*)(char*, index_t, index_t, char const*, index_t, index_
 inline tile_copy tiles_of(int bytes) {
   return bytes == 4 ? copy_tiles<4> : bytes == 8 ? copy_tiles<8> : bytes == 2 ? copy_tiles<2> : copy_tiles<1>;
 }
+/// Operands that are turned get a place each, of two; those that show the same memory share it.
+struct turned_operands {
+  unsigned char* place[max_operands]{};
+  int same[max_operands]; // the operand whose place it is
+  turned_operands(walk const& w, int across, unsigned char* first, unsigned char* second) {
+    unsigned char* const places[] = {first, second};
+    int turned = 0;
+    for (int k = 0; k < w.count; ++k) {
+      same[k] = k;
+      if (k == 0 || turned_along(w, k) != across) continue;
+      for (int j = k - 1; j > 0; --j)
+        if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
+          bool alike = true;
+          for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
+          if (alike) same[k] = j;
+        }
+      if (same[k] != k) place[k] = place[same[k]];
+      else if (turned < 2) place[k] = places[turned++];
+    }
+  }
+};
 /// Operands stored by columns along one dimension: some rows of them are turned at a time, and stay in the first cache
 /// until the kernel has read them.
-VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, int across) {
+VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, loops_beside const& beside, int across) {
   constexpr index_t rows = 16, width = 1024; // bytes of a row
   alignas(64) unsigned char packed[max_operands][width], converted[max_operands][width * 8];
   alignas(64) unsigned char tile[2][rows * width];
   int const inner = w.rank - 1, count = w.count;
-  index_t const n = w.size[inner], *const step = w.stride[inner], *const row = w.stride[across];
-  index_t const all = w.size[across];
-  unsigned char* place[max_operands]{};                     // of what is turned
-  char const* repeated[max_operands]{};                     // where an element was read that the row repeats
-  int most = w.itemsize[0], turned = 0, same[max_operands]; // the operand whose tile this one shares
-  for (int k = 0; k < count; ++k) {
-    most = most > w.itemsize[k] ? most : w.itemsize[k];
-    same[k] = k;
-    if (k == 0 || turned_along(w, k) != across) continue;
-    for (int j = k - 1; j > 0; --j)
-      if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
-        bool alike = true;
-        for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
-        if (alike) same[k] = j;
-      }
-    if (same[k] != k) place[k] = place[same[k]];
-    else if (turned < 2) place[k] = tile[turned++];
-  }
+  index_t const n = w.size[inner], all = w.size[across], *const step = w.stride[inner], *const row = w.stride[across];
+  turned_operands const turned(w, across, tile[0], tile[1]);
+  unsigned char* const* const place = turned.place;
+  char const* repeated[max_operands]{}; // where an element was read that the row repeats
+  int most = 1;
+  for (int k = 0; k < count; ++k) most = most > w.itemsize[k] ? most : w.itemsize[k];
   index_t const block = width / most;
+  bool quick = true; // is nothing packed or converted?
+  index_t apart[max_operands];
+  for (int k = 0; k < count; ++k) {
+    apart[k] = place[k] ? width : row[k];
+    quick = quick && !w.convert[k] && (place[k] || step[k] == w.itemsize[k] || (step[k] == 0 && k > 0));
+  }
+  unsigned const ones = detail::repeated_in_rows(w);
+  loop const whole = !quick ? nullptr : ones ? beside.find(ones) : f;
   w.size[across] = 1; // the walk stays on the other dimensions
   do
     for (index_t r = 0; r < all; r += rows)
       for (index_t c = 0; c < n; c += block) {
         index_t const h = all - r < rows ? all - r : rows, m = n - c < block ? n - c : block;
         for (int k = 1; k < count; ++k)
-          if (place[k] && same[k] == k)
+          if (place[k] && turned.same[k] == k)
             tiles_of(w.itemsize[k])(reinterpret_cast<char*>(place[k]), width, w.itemsize[k],
                                     w.data[k] + r * row[k] + c * step[k], row[k], step[k], h, m);
+        if (whole) {
+          void const* in[max_operands];
+          for (int k = 1; k < count; ++k)
+            in[k - 1] = place[k] ? static_cast<void const*>(place[k]) : w.data[k] + r * row[k] + c * step[k];
+          detail::call_on_rows(whole, m, h, w.data[0] + r * row[0] + c * step[0], in, apart, count);
+          continue;
+        }
         for (index_t i = 0; i < h; ++i) {
           void* p[max_operands];
           for (int k = 0; k < count; ++k) {
@@ -297,10 +393,11 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 } // namespace detail
 
 /// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
-/// are converted: 0 broadcasts an input, negative ones are
-/// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
-/// memory as an input; it may not overlap one otherwise, nor itself.
-VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
+/// are converted: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an empty shape does nothing. At
+/// most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor
+/// itself. `beside` has kernels of the same function.
+VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                     loops_beside const& beside = {}) {
   index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   bool contiguous = detail::is_contiguous(sizes, out.strides);
@@ -315,8 +412,8 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
   int across = -1;
   if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
     for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
-  if (across >= 0) return detail::pointwise_tiles(w, f, across);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
+  if (across >= 0) return detail::pointwise_tiles(w, f, beside, across);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f, beside);
   else detail::pointwise_short_rows(w, f);
 }
 

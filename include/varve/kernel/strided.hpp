@@ -31,6 +31,11 @@ decltype(auto) on_item(int bytes, F&& f) {
 /// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
 /// inputs.
 using loop = void (*)(std::size_t n, void* out, void const* const* in);
+/// A kernel like one of these, of which some inputs are one element each: bit k of `which` for input k.
+struct loop_beside {
+  unsigned which = 0;
+  loop run = nullptr;
+};
 
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.

@@ -46,7 +46,8 @@ inline constexpr pointwise_info limits_in_one_pass{
     false,
     true,
     {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &kernel::contiguous<float, float, limit_both, 3>,
-     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr}};
+     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr},
+    {{{kernel::beside<float, limit_both, 3, 6>()}}, {{kernel::beside<double, limit_both, 3, 6>()}}}};
 /// A bound that replaces nothing where there is none.
 template <class B>
 tensor bound_of(B const& b, double none) {

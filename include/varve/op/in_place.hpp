@@ -136,7 +136,7 @@ VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop l
     strides[k] = broadcast_strides(in.sizes(), in.strides(), self.sizes());
     o[k] = operand_of(in, strides[k].numbers());
   }
-  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop);
+  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop, f.beside_of(self.dtype()));
   self.bump_version();
   return true;
 }

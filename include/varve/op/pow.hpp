@@ -10,6 +10,7 @@ namespace varve {
 /// negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr bool is_slow = true;
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }

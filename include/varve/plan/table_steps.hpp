@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/plan/chains.hpp>
 #include <varve/plan/tables.hpp>
 
 namespace varve::loop {
@@ -26,6 +27,11 @@ public:
     index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
     block_planner first(p, b, kernels, r, room, rows);
     first.build();
+    if (first.is_all_near() && first.made.block >= room) { // the first cache need not hold the blocks
+      block_planner longer(p, b, kernels, r, several_blocks * room, rows);
+      longer.build();
+      return longer.leave_tables();
+    }
     if (first.is_near(first.made.block) || first.made.block <= least_elements) return first.leave_tables();
     while (room > least_elements && !first.is_near(room)) room /= 2;
     block_planner again(p, b, kernels, r, room, rows);
@@ -34,6 +40,7 @@ public:
   }
 
 private:
+  static constexpr index_t several_blocks = 8;
   static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384,
                            few_constants = 8;
   /// One block of a value while it is not known where it will be.
@@ -44,8 +51,10 @@ private:
     bool constant;
     int last; // step that uses it last, -1: none
     int place;
-    bool single; // one element in memory, for the whole block
-    int spread;  // ... and the value that is a block of it, -1: nobody needed one
+    bool single;       // one element in memory, for the whole block
+    int spread;        // ... and the value that is a block of it, -1: nobody needed one
+    double number = 0; // of a constant
+    int last_link = 0; // of a chain, that has it as an operand
   };
   program const& p;
   body const& b;
@@ -112,6 +121,7 @@ private:
   constexpr dtype type(int v) const { return values[v].type; }
   constexpr int number(dtype t, double x) {
     int const v = value(t, -1, false, true);
+    values[v].number = x;
     steps.push_back({block_step::kind::fill, t, false, -1, v, -1, 0, {}, x});
     return v;
   }
@@ -121,17 +131,33 @@ private:
     steps.push_back({block_step::kind::call, out, false, kernel, v, -1, static_cast<int>(sizeof...(In)), {in...}, 0});
     return v;
   }
+  /// The call just made as what chains know, if its dtype has them.
+  constexpr int chained(int v, chain_op op, int single = 0) {
+    if (type(v) == dtype::float32 || type(v) == dtype::float64)
+      steps.back().op = op, steps.back().single = static_cast<char>(single);
+    return v;
+  }
+  constexpr int chained(int v, block_op op, int single = 0) {
+    return chained(v,
+                   op == block_op::add    ? chain_op::add
+                   : op == block_op::sub  ? chain_op::sub
+                   : op == block_op::mul  ? chain_op::mul
+                   : op == block_op::fma  ? chain_op::fma
+                   : op == block_op::fnma ? chain_op::fnma
+                                          : chain_op::none,
+                   single);
+  }
   constexpr int converted(int v, dtype t) { return type(v) == t ? v : call(kernels.convert(t, type(v)), t, v); }
   constexpr int combined(block_op op, dtype t, int x, int y) {
     int const a = converted(x, t), c = converted(y, t);
-    return call(kernels.arithmetic(op, t), t, a, c);
+    return chained(call(kernels.arithmetic(op, t), t, a, c), op);
   }
   /// c + a b, or c - a b; in one rounding where the dtype has it.
   constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
     if (!is_floating(t))
       return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
-    return call(kernels.arithmetic(op, t), t, a, d, e);
+    return chained(call(kernels.arithmetic(op, t), t, a, d, e), op);
   }
   constexpr int single_or_slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
   constexpr int slot(int s) {
@@ -174,7 +200,7 @@ private:
                         : s.kind == step_kind::fma ? block_op::fma
                                                    : block_op::fnma;
     int const kernel = kernels.arithmetic(op, s.type, single);
-    return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
+    return chained(fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]), op, single);
   }
   constexpr int filled(block_step::kind what, dtype t, int a) {
     bool const once = what == block_step::kind::copy && accesses[a].once;
@@ -189,6 +215,12 @@ private:
     block_step out{block_step::kind::call, o.gives, false, o.kernel, value(o.gives), -1, s.count, {}, 0};
     for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
     steps.push_back(out);
+    if (s.count == 2 && o.computes == o.gives)
+      (void)chained(out.out, s.kind == step_kind::add   ? chain_op::add
+                             : s.kind == step_kind::sub ? chain_op::sub
+                             : s.kind == step_kind::mul ? chain_op::mul
+                             : s.kind == step_kind::div ? chain_op::divide
+                                                        : chain_op::none);
     if (Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_)) return out.out;
     return converted(is_narrow(s.type) ? converted(out.out, dtype::int64) : out.out, s.type); // integers wrap around
   }
@@ -263,6 +295,7 @@ private:
     for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
     for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    join();
     allocate();
   }
   constexpr index_t header() const {
@@ -274,25 +307,64 @@ private:
     return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <=
            most_bytes;
   }
+  /// Is nothing done but by chains, with all that they need in memory or near?
+  constexpr bool is_all_near() const {
+    for (int k = 0; k < static_cast<int>(kept.size()); ++k)
+      if (kept[k].what != block_step::kind::chain && kept[k].what != block_step::kind::link) return false;
+    return sinks.empty() && !kept.empty() && static_cast<int>(places.size()) == made.memory_count;
+  }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
     return static_cast<int>(places.size()) - 1;
   }
-  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  /// Which values are needed by what is left behind.
+  constexpr list<char> needed() const {
+    list<char> r(values.size(), 0);
+    for (block_sink const& s : sinks) r[static_cast<std::size_t>(s.from)] = 1;
+    for (int k = static_cast<int>(steps.size()) - 1; k >= 0; --k) {
+      block_step const& s = steps[k];
+      bool const out = s.out < 0 || r[static_cast<std::size_t>(s.out)] || values[s.out].access >= 0 ||
+                       s.what == block_step::kind::link;
+      if (!out || s.what == block_step::kind::chain) continue;
+      if (s.out >= 0) r[static_cast<std::size_t>(s.out)] = 1;
+      for (int q = 0; q < s.count; ++q)
+        if (s.in[q] >= 0) r[static_cast<std::size_t>(s.in[q])] = 1;
+    }
+    return r;
+  }
+  /// Drops what nobody needs, and joins what it can.
+  constexpr void join() {
+    list<char> need = needed();
+    for (int v = 0; v < static_cast<int>(values.size()); ++v)
+      if (need[static_cast<std::size_t>(v)] && values[v].constant) need[static_cast<std::size_t>(v)] = 2;
+    steps = chain_maker<Kernels>::joined(steps, need, kernels);
+    for (block_step& s : steps)
+      for (int q = 0; q < s.count && s.what == block_step::kind::link; ++q)
+        if (block_value const& v = values[s.in[q] < 0 ? 0 : s.in[q]]; v.constant && (q == 0 || s.in[0] != in_link))
+          s.value = v.number, s.in[q] = in_link;
+    need = needed();
+    list<block_step> left;
+    for (block_step const& s : steps)
+      if (s.what != block_step::kind::fill || need[static_cast<std::size_t>(s.out)]) left.push_back(s);
+    steps = left;
+  }
+  /// The last step that is done together with this one: of a chain, which reads and writes its values until it ends.
+  constexpr int end_of(int k) const { return steps[k].what == block_step::kind::chain ? k + steps[k].count : k; }
+  /// Gives each value scratch memory while it is needed: few blocks, used again and again.
   constexpr void allocate() {
     int const forever = static_cast<int>(steps.size());
     block_value* const all = values.data();
     for (block_sink const& s : sinks) all[s.from].last = forever;
     int constants = 0;
-    for (int k = forever - 1; k >= 0; --k) {
-      block_step const& s = steps[k];
-      if (block_value& v = all[s.out]; v.access >= 0) v.last = forever; // written in place
-      if (all[s.out].last < 0) continue;
-      constants += s.what == block_step::kind::fill;
-      for (int q = 0; q < s.count; ++q)
-        if (int& l = all[s.in[q]].last; l < k) l = k;
-    }
+    for (int k = 0; k < forever; k = end_of(k) + 1)
+      for (int j = k; j <= end_of(k); ++j) {
+        block_step const& s = steps[j];
+        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = forever; // written in place
+        constants += s.what == block_step::kind::fill;
+        for (int q = 0; q < s.count && s.what != block_step::kind::chain; ++q)
+          if (s.in[q] >= 0 && all[s.in[q]].last < end_of(k)) all[s.in[q]].last = end_of(k);
+      }
     for (block_value& v : values)
       if (v.access >= 0 && v.last >= 0) {
         v.place = static_cast<int>(places.size());
@@ -300,27 +372,75 @@ private:
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
-    for (int k = 0; k < forever; ++k) {
-      block_step s = steps[k];
-      block_value& out = all[s.out];
-      if (out.last < 0) continue;
-      if (s.what == block_step::kind::fill && constants <= few_constants) s.once = out.lasts = true;
-      for (int q = 0; q < s.count; ++q) {
-        block_value& v = all[s.in[q]];
-        if (v.access < 0 && v.last == k && !v.lasts)
-          unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
-        s.in[q] = v.place;
+    for (int k = 0; k < forever; k = end_of(k) + 1)
+      if (steps[k].what == block_step::kind::chain) place_chain(k, unused);
+      else {
+        block_step s = steps[k];
+        if (s.what == block_step::kind::fill && constants <= few_constants) s.once = all[s.out].lasts = true;
+        for (int q = 0; q < s.count; ++q) s.in[q] = all[s.in[q]].place;
+        free_operands(steps[k], k, unused);
+        s.out = place_for(all[s.out], unused);
+        kept.push_back(s);
       }
-      if (out.access < 0) {
-        list<int>& free = unused[itemsize(out.type)];
-        if (free.empty() || out.lasts) out.place = scratch_place(out.type);
-        else out.place = free.back(), free.pop_back();
-      }
-      s.out = out.place;
-      kept.push_back(s);
-    }
     for (block_sink& s : sinks) s.from = all[s.from].place;
     made.scratch = bytes_for(made.block);
+  }
+  /// What only a chain needs of its own values stays in registers, or near.
+  constexpr void place_chain(int first, list<int>* unused) {
+    int const end = end_of(first);
+    int near_until[most_near]{}, kept_until[most_kept]{}, kept_value[most_kept]{-1, -1};
+    kept.push_back(steps[first]);
+    for (int k = first + 1; k <= end; ++k)
+      for (int q = 0; q < steps[k].count; ++q)
+        if (steps[k].in[q] >= 0) values[steps[k].in[q]].last_link = k;
+    for (int k = first + 1; k <= end; ++k) {
+      block_step s = steps[k];
+      for (int q = 0; q < s.count; ++q) {
+        if (s.in[q] < 0) continue;
+        s.in[q] = values[steps[k].in[q]].place;
+        for (int r = 0; r < most_kept; ++r)
+          if (kept_value[r] == steps[k].in[q] && kept_until[r] >= k) s.in[q] = ~(most_near + r);
+      }
+      int const held = s.op == chain_op::load ? steps[k].in[0] : s.out;
+      int const until = held < 0 || values[held].last_link < k ? k : values[held].last_link;
+      bool in_registers = until == k;
+      for (int r = 0; r < most_kept && !in_registers; ++r)
+        if (kept_until[r] <= k) {
+          kept_until[r] = until, kept_value[r] = held, s.keep = static_cast<char>(1 + r);
+          in_registers = true;
+        }
+      block_value& v = values[s.out < 0 ? 0 : s.out];
+      if (s.out < 0 || v.last < 0) {
+        s.out = no_place;
+      } else if (v.last == end && v.access < 0) {
+        int near = 0;
+        while (near < most_near && near_until[near] > k) ++near;
+        if (in_registers) v.last = static_cast<int>(steps.size()), s.out = no_place;
+        else if (near < most_near)
+          near_until[near] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~near;
+        else s.out = place_for(v, unused);
+      } else {
+        s.out = place_for(v, unused);
+      }
+      kept.push_back(s);
+    }
+    for (int k = first + 1; k <= end; ++k) free_operands(steps[k], end, unused);
+  }
+  /// After the step that was the last to use them.
+  constexpr void free_operands(block_step const& s, int step, list<int>* unused) {
+    for (int q = 0; q < s.count; ++q) {
+      if (s.in[q] < 0) continue;
+      block_value& v = values[s.in[q]];
+      if (v.access < 0 && v.last == step && !v.lasts)
+        unused[itemsize(v.type)].push_back(v.place), v.last = static_cast<int>(steps.size()); // once
+    }
+  }
+  constexpr int place_for(block_value& v, list<int>* unused) {
+    if (v.access >= 0) return v.place;
+    list<int>& free = unused[itemsize(v.type)];
+    if (free.empty() || v.lasts) v.place = scratch_place(v.type);
+    else v.place = free.back(), free.pop_back();
+    return v.place;
   }
   template <class T>
   static constexpr int append(list<T>& to, list<T> const& from) {

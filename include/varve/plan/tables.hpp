@@ -40,20 +40,49 @@ struct block_place {
   int byte;
 };
 
+/// Arithmetic of a chain, on the value `r` that is in its registers and on operands in memory. Of a call, which has no
+/// registers: `add`, `sub`, `mul`, `divide`, `fma` (x y + z) and `fnma` (z - x y) of its operands in their order.
+enum class chain_op : unsigned char {
+  none,     // a call that no chain knows
+  load,     // a
+  add,      // r + a
+  sub,      // r - a
+  from,     // a - r
+  mul,      // r a
+  divide,   // r / a
+  divides,  // a / r
+  square,   // r r
+  fma,      // r a + b
+  fma_on,   // a b + r
+  fnma,     // b - r a
+  fnma_from // r - a b
+};
+
 /// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of
-/// the loop indices (`index`), or a number (`fill`).
+/// the loop indices (`index`), or a number (`fill`). Or a `chain`: a call whose kernel does the `count` steps behind
+/// it, all of kind `link`, one after the other in registers. A link that only the next one needs has no `out`
+/// (`no_place`).
+inline constexpr int no_place = -1000;
 struct block_step {
-  enum class kind : unsigned char { call, copy, index, fill } what;
+  enum class kind : unsigned char { call, copy, index, fill, chain, link } what;
   dtype type;
   /// The first block is all there is to do.
   bool once;
-  int kernel; // of `call`
+  int kernel; // of `call` and `chain`
   int out;    // places
   int access; // of `copy` and `index`
   int count;
   int in[4];
-  double value; // of `fill`
+  double value;                 // of `fill` and `link`
+  chain_op op = chain_op::none; // of `call` and `link`
+  char single = 0;              // their operands, bit by bit, that are one element for the whole block
+  char keep = 0;                // of a `link`: 1 + the registers that its result is copied to, 0: none
 };
+/// What a chain may have: links; values that nobody else needs, of which some registers at a time are kept near (`~k`
+/// instead of a place is the k-th); values in further registers (`~(most_near + k)`); and operands that are single
+/// elements, or the number that a link says (`in_link`).
+inline constexpr int most_links = 64, most_near = 16, most_kept = 2, most_single = 16,
+                     in_link = ~(most_near + most_kept);
 
 /// What is left behind of a block: written by the step that computes it (`from` is -1), stored, or folded into memory.
 struct block_sink {
@@ -116,11 +145,11 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to
-/// `type`. `single`: operands (bit by bit) of arithmetic that are one element for the whole block, such as the value of
-/// a row.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, of the conversion from `from` to
+/// `type`, or of chains. `single`: operands (bit by bit) of arithmetic that are one element for the whole block, such
+/// as the value of a row.
 struct kernel_key {
-  enum class kind : unsigned char { op, arithmetic, convert } what;
+  enum class kind : unsigned char { op, arithmetic, convert, chain } what;
   block_op arithmetic;
   dtype type, from;
   op_handle const* op;
