@@ -158,7 +158,7 @@ private:
     entries_[name].rows.emplace_back(&r, call_overload::form::row);
     if ((forms & static_cast<unsigned>(call_forms::in_place)) && name.substr(0, 2) != "__")
       entries_[name + "_"].rows.emplace_back(&r, call_overload::form::in_place);
-    if (forms & ~static_cast<unsigned>(call_forms::in_place))
+    if (forms & (static_cast<unsigned>(call_forms::out) | static_cast<unsigned>(call_forms::out_of_its_dtype)))
       entries_[name].rows.emplace_back(&r, call_overload::form::out);
   }
   call_overloads const& read(std::string const& name) {
@@ -226,7 +226,9 @@ public:
   /// `lenient`: a tensor of rank 0 may stand for its number.
   call_binding(call_overload const& o, std::span<argument const> x, std::span<named_argument const> named, bool lenient)
       : values(o.schema.arguments.size()), schema_(o.schema), given_(values.size()), lenient_(lenient) {
-    place(x);
+    if (o.row && o.row->forms == call_forms::variadic && !x.empty() && x[0].is<tensor>())
+      set(0, argument(argument::list(x.begin(), x.end())));
+    else place(x);
     for (named_argument const& n : named)
       if (why.empty()) place(n);
     for (std::size_t k = 0; k < values.size() && why.empty(); ++k)

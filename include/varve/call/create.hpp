@@ -8,17 +8,12 @@ std::span<call_row const> factories();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
+#include <varve/call/adapt.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
 inline call_family const create_family{&factories};
 
-/// `f(number)` of a number that a plain one holds, in its own type.
-template <class F>
-tensor with_number(tensor const& v, F const& f) {
-  if (v.dtype() == dtype::bool_) return f(v.item<bool>());
-  return is_floating(v.dtype()) ? f(v.item<double>()) : f(v.item<index_t>());
-}
 inline tensor filled(dims const& s, tensor const& v, dtype t) {
   return with_number(v, [&](auto n) -> tensor { return full(s, n, t); });
 }

@@ -8,10 +8,29 @@ std::span<call_row const> indexing();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
+#include <varve/call/adapt.hpp>
+#include <varve/composite/index_select.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
 inline call_family const index_family{&indexing};
+
+/// Where an axis has one of several indices, as a mask that broadcasts to `x`.
+inline tensor has_index(tensor const& x, index_t a, tensor const& index) {
+  int const k = wrap_axis(a, x.dim());
+  extent const n = x.dim() ? x.sizes()[k] : extent(1);
+  tensor const at = ravel(to(index, dtype::int64));
+  tensor const from_front = where(lt(at, 0), add(at, index_t(n)), at);
+  tensor const ones_there = scatter_add(zeros(dims{n}, dtype::int64), dims{0}, from_front, ones_like(at));
+  dims thin = x.sizes();
+  for (int d = 0; d < thin.n; ++d)
+    if (d != k) thin[d] = 1;
+  return reshape(ne(ones_there, 0), thin);
+}
+inline tensor filled_at(tensor const& x, index_t a, tensor const& index, tensor const& v) {
+  if (v.dim() != 0) refuse::argument_is_invalid("index_fill", "the value has one element, of rank 0");
+  return where(has_index(x, a, index), to(v, x.dtype()), x);
+}
 
 VARVE_LIBRARY std::span<call_row const> indexing() {
   using enum call_forms;
@@ -24,6 +43,22 @@ VARVE_LIBRARY std::span<call_row const> indexing() {
          return scatter_add(x, dims{a}, i, s);
        },
        both},
+      {"index_select(Tensor self, int dim, Tensor index) -> Tensor",
+       +[](tensor const& x, index_t a, tensor const& i) -> tensor { return index_select(x, dims{a}, i); },
+       out_of_its_dtype},
+      {"take(Tensor self, Tensor index) -> Tensor",
+       +[](tensor const& x, tensor const& i) -> tensor {
+         if (i.dtype() != dtype::int64) refuse::dtype_is_not_supported("take (int64 index):", name(i.dtype()));
+         return take(x, i);
+       },
+       out_of_its_dtype},
+      {"take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+       +[](tensor const& x, tensor const& i, std::optional<index_t> a) -> tensor {
+         return a ? tensor(take_along_dim(x, i, dims{*a})) : tensor(gather(ravel(x), dims{0}, ravel(i)));
+       },
+       out_of_its_dtype},
+      {"index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", filled_at, in_place},
+      {"index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", filled_at, in_place},
       {"one_hot(Tensor self, int num_classes=-1) -> Tensor",
        +[](tensor const& x, index_t n) -> tensor { return one_hot(x, dims{n == -1 ? index_t(item(amax(x))) + 1 : n}); },
        "nn.functional.one_hot"},

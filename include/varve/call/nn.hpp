@@ -8,6 +8,9 @@ std::span<call_row const> networks();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
+#include <varve/call/adapt.hpp>
+#include <varve/nn/activation.hpp>
+#include <varve/nn/loss.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -38,6 +41,26 @@ inline tensor normalized(tensor const& x, dims s, tensor const& w, tensor const&
   return b.defined() ? layer_norm(x, s, none, b, eps) : layer_norm(x, s, none, none, eps);
 }
 
+/// The names that losses have for their reductions.
+inline dims reduced_by(char const* op, std::string const& how) {
+  char const* const names[] = {"none", "mean", "sum", "batchmean"};
+  for (int k = 0; k < 4; ++k)
+    if (how == names[k] && (k < 3 || std::string_view(op) == "kl_div")) return dims{k};
+  refuse::argument_is_invalid(op, "the reduction is 'mean', 'sum' or 'none'");
+}
+/// `f(w)`, or `f(none)` for None.
+template <class F>
+tensor with_optional(tensor const& w, F const& f) {
+  if (w.defined()) return f(w);
+  return f(none);
+}
+/// `size_average` and `reduce`, which PyTorch has given up for `reduction`.
+using none_flag = std::optional<bool>;
+template <class Op>
+tensor lost_as_before(tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how) {
+  return Op{}(x, y, reduced_by(Op::op_name, how));
+}
+
 VARVE_LIBRARY std::span<call_row const> networks() {
   using enum call_forms;
   static call_row const rows[] = {
@@ -52,6 +75,139 @@ VARVE_LIBRARY std::span<call_row const> networks() {
       {"softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
        +[](tensor const& x, double beta, double threshold) -> tensor { return softplus(x, beta, threshold); }, out,
        "nn.functional.softplus"},
+      {"leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+       +[](tensor const& x, double s) -> tensor { return leaky_relu(x, s); }, both, "nn.functional.leaky_relu"},
+      {"prelu(Tensor self, Tensor weight) -> Tensor",
+       +[](tensor const& x, tensor const& w) -> tensor { return prelu(x, w); }, "nn.functional.prelu"},
+      {"elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+       +[](tensor const& x, double a, double s, double i) -> tensor { return elu(x, a, s, i); }, both,
+       "nn.functional.elu"},
+      {"celu(Tensor self, Scalar alpha=1.0) -> Tensor", +[](tensor const& x, double a) -> tensor { return celu(x, a); },
+       in_place, "nn.functional.celu"},
+      {"selu(Tensor self) -> Tensor", of_one<selu_t>, in_place, "nn.functional.selu"},
+      {"hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+       +[](tensor const& x, tensor const& lo, tensor const& hi) -> tensor {
+         return with_number(
+             lo, [&](auto l) { return with_number(hi, [&](auto h) -> tensor { return hardtanh(x, l, h); }); });
+       },
+       both, "nn.functional.hardtanh"},
+      {"relu6(Tensor self) -> Tensor", of_one<relu6_t>, in_place, "nn.functional.relu6"},
+      {"hardsigmoid(Tensor self) -> Tensor", of_one<hardsigmoid_t>, both, "nn.functional.hardsigmoid"},
+      {"hardswish(Tensor self) -> Tensor", of_one<hardswish_t>, both, "nn.functional.hardswish"},
+      {"hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+       +[](tensor const& x, double l) -> tensor { return hardshrink(x, l); }, out, "nn.functional.hardshrink"},
+      {"softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+       +[](tensor const& x, double l) -> tensor { return softshrink(x, l); }, out, "nn.functional.softshrink"},
+      {"nn.functional.softsign(Tensor input) -> Tensor", of_one<softsign_t>},
+      {"nn.functional.tanhshrink(Tensor input) -> Tensor", of_one<tanhshrink_t>},
+      {"threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+       +[](tensor const& x, tensor const& t, tensor const& v) -> tensor {
+         return with_number(
+             t, [&](auto a) { return with_number(v, [&](auto b) -> tensor { return threshold(x, a, b); }); });
+       },
+       both, "nn.functional.threshold"},
+      {"mish(Tensor self) -> Tensor", of_one<mish_t>, both, "nn.functional.mish"},
+      {"log_sigmoid(Tensor self) -> Tensor", of_one<logsigmoid_t>, out, "nn.functional.logsigmoid"},
+      {"glu(Tensor self, int dim=-1) -> Tensor", +[](tensor const& x, index_t a) -> tensor { return glu(x, dims{a}); },
+       out, "nn.functional.glu"},
+      {"nn.functional.softmin(Tensor input, int dim, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+       +[](tensor const& x, index_t a, index_t, std::optional<dtype> t) -> tensor {
+         return softmin(t ? tensor(to(x, *t)) : x, dims{a});
+       }},
+      {"nn.functional.mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean') -> Tensor",
+       lost_as_before<mse_loss_t>},
+      {"nn.functional.l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean') -> Tensor",
+       lost_as_before<l1_loss_t>},
+      {"nn.functional.soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean') -> Tensor",
+       lost_as_before<soft_margin_loss_t>},
+      {"nn.functional.smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean', float beta=1.0) -> Tensor",
+       +[](tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how, double b) -> tensor {
+         return smooth_l1_loss(x, y, reduced_by("smooth_l1_loss", how), b);
+       }},
+      {"nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0) -> Tensor",
+       +[](tensor const& x, tensor const& y, std::string const& how, double d) -> tensor {
+         return huber_loss(x, y, reduced_by("huber_loss", how), d);
+       }},
+      {"nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+       "bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, none_flag, none_flag, std::string const& how) -> tensor {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return binary_cross_entropy(x, y, v, reduced_by("binary_cross_entropy", how));
+         });
+       }},
+      {"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
+       "size_average=None, bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, none_flag, none_flag, std::string const& how,
+           tensor const& p) -> tensor {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return with_optional(p, [&](auto const& q) -> tensor {
+             return binary_cross_entropy_with_logits(x, y, v, reduced_by("binary_cross_entropy_with_logits", how), q);
+           });
+         });
+       }},
+      {"nn.functional.kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean', bool log_target=False) -> Tensor",
+       +[](tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how, bool logs) -> tensor {
+         return kl_div(x, y, reduced_by("kl_div", how), dims{logs});
+       }},
+      {"nn.functional.poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? "
+       "size_average=None, float eps=1e-08, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, bool logs, bool full, none_flag, double eps, none_flag,
+           std::string const& how) -> tensor {
+         return poisson_nll_loss(x, y, logs, full, eps, reduced_by("poisson_nll_loss", how));
+       }},
+      {"nn.functional.gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, "
+       "str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& v, bool full, double eps, std::string const& how) -> tensor {
+         return gaussian_nll_loss(x, y, v, full, eps, reduced_by("gaussian_nll_loss", how));
+       }},
+      {"nn.functional.hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, bool? size_average=None, "
+       "bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, double m, none_flag, none_flag, std::string const& how) -> tensor {
+         return hinge_embedding_loss(x, y, m, reduced_by("hinge_embedding_loss", how));
+       }},
+      {"nn.functional.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
+       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& t, double m, none_flag, none_flag, std::string const& how)
+           -> tensor { return margin_ranking_loss(x, y, t, m, reduced_by("margin_ranking_loss", how)); }},
+      {"nn.functional.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
+       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& t, double m, none_flag, none_flag, std::string const& how)
+           -> tensor { return cosine_embedding_loss(x, y, t, m, reduced_by("cosine_embedding_loss", how)); }},
+      {"nn.functional.multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, bool? "
+       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, none_flag, none_flag, std::string const& how) -> tensor {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return multilabel_soft_margin_loss(x, y, v, reduced_by("multilabel_soft_margin_loss", how));
+         });
+       }},
+      {"nn.functional.multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? weight=None, "
+       "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, index_t p, double m, tensor const& w, none_flag, none_flag,
+           std::string const& how) -> tensor {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return multi_margin_loss(x, y, static_cast<int>(p), m, v, reduced_by("multi_margin_loss", how));
+         });
+       }},
+      {"nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+       "ignore_index=-100, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, none_flag, index_t i, none_flag,
+           std::string const& how) -> tensor {
+         return with_optional(
+             w, [&](auto const& v) -> tensor { return nll_loss(x, y, v, reduced_by("nll_loss", how), i); });
+       }},
+      {"nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+       "ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, none_flag, index_t i, none_flag, std::string const& how,
+           double s) -> tensor {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return cross_entropy(x, y, v, reduced_by("cross_entropy", how), i, s);
+         });
+       }},
       {"layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
        "bool cudnn_enable=True) -> Tensor",
        +[](tensor const& x, dims s, tensor const& w, tensor const& b, double eps, bool) {

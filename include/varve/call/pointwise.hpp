@@ -8,28 +8,13 @@ std::span<call_row const> pointwise();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
+#include <varve/call/adapt.hpp>
+#include <varve/composite/arithmetic.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
 inline call_family const pointwise_family{&pointwise};
 
-/// A function object as a function of tensors.
-template <class Op>
-tensor of_one(tensor const& x) {
-  return Op{}(x);
-}
-template <class Op>
-tensor of_two(tensor const& x, tensor const& y) {
-  return Op{}(x, y);
-}
-template <class Op>
-tensor of_two_turned(tensor const& x, tensor const& y) {
-  return Op{}(y, x);
-}
-template <class Op>
-tensor of_three(tensor const& x, tensor const& y, tensor const& z) {
-  return Op{}(x, y, z);
-}
 template <dtype T>
 tensor converted_to(tensor const& x) {
   return to(x, T);
@@ -49,6 +34,22 @@ inline tensor clamped(tensor const& x, tensor const& low, tensor const& high) {
     refuse::argument_is_invalid("clamp", "at least one of min and max must be given");
   if (!low.defined()) return clamp(x, none, high);
   return high.defined() ? tensor(clamp(x, low, high)) : tensor(clamp(x, low));
+}
+
+/// Truth values of uint8 are uint8, as PyTorch keeps them for old programs' sake.
+inline tensor in_uint8_as(tensor const& x, tensor const& y) {
+  return x.dtype() == dtype::uint8 ? tensor(to(y, dtype::uint8)) : y;
+}
+inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v) {
+  if (mask.dtype() != dtype::bool_) refuse::dtype_is_not_supported("masked_fill (a bool mask):", name(mask.dtype()));
+  if (v.dim() != 0) refuse::argument_is_invalid("masked_fill", "the value has one element, of rank 0");
+  if (is_floating(v.dtype()) && !is_floating(x.dtype()))
+    refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
+  return where(mask, to(v, x.dtype()), x);
+}
+template <class Op>
+tensor with_value(tensor const& x, tensor const& a, tensor const& b, tensor const& v) {
+  return Op{}(x, a, b, v);
 }
 
 VARVE_LIBRARY std::span<call_row const> pointwise() {
@@ -140,6 +141,59 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
        +[](tensor const& x, tensor const& high) -> tensor { return clamp(x, none, high); }, both},
       {"clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
        +[](tensor const& x, tensor const& high) -> tensor { return clamp(x, none, high); }, both},
+
+      {"logical_and(Tensor self, Tensor other) -> Tensor", of_two<logical_and_t>, both},
+      {"logical_or(Tensor self, Tensor other) -> Tensor", of_two<logical_or_t>, both},
+      {"logical_xor(Tensor self, Tensor other) -> Tensor", of_two<logical_xor_t>, both},
+      {"logical_not(Tensor self) -> Tensor", of_one<logical_not_t>, both},
+      {"isfinite(Tensor self) -> Tensor", of_one<isfinite_t>},
+      {"isinf(Tensor self) -> Tensor", of_one<isinf_t>},
+      {"isnan(Tensor self) -> Tensor", of_one<isnan_t>},
+      {"isreal(Tensor self) -> Tensor", +[](tensor const& x) -> tensor { return ones_like(to(x, dtype::bool_)); }},
+      {"real(Tensor(a) self) -> Tensor(a)", +[](tensor const& x) { return x; }},
+      {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+       +[](tensor const& x, tensor const& y, double r, double a, bool nan) -> tensor {
+         return isclose(x, y, r, a, nan);
+       }},
+      {"allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+       +[](tensor const& x, tensor const& y, double r, double a, bool nan) {
+         return tensor(all(isclose(x, y, r, a, nan))).item<bool>();
+       }},
+      {"equal(Tensor self, Tensor other) -> bool",
+       +[](tensor const& x, tensor const& y) { return x.sizes() == y.sizes() && tensor(all(eq(x, y))).item<bool>(); }},
+      {"addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", with_value<addcmul_t>,
+       both},
+      {"addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", with_value<addcdiv_t>,
+       both},
+      {"lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", of_three<lerp_t>, both},
+      {"lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", of_three<lerp_t>, both},
+      {"fmax(Tensor self, Tensor other) -> Tensor", of_two<fmax_t>, out},
+      {"fmin(Tensor self, Tensor other) -> Tensor", of_two<fmin_t>, out},
+      {"sinc(Tensor self) -> Tensor", of_one<sinc_t>, both, "special_sinc special.sinc"},
+      {"cosh(Tensor self) -> Tensor", of_one<cosh_t>, both},
+      {"acosh(Tensor self) -> Tensor", of_one<acosh_t>, both, "arccosh"},
+      {"exp2(Tensor self) -> Tensor", of_one<exp2_t>, both, "special_exp2 special.exp2"},
+      {"log2(Tensor self) -> Tensor", of_one<log2_t>, both},
+      {"log10(Tensor self) -> Tensor", of_one<log10_t>, both},
+      {"logaddexp(Tensor self, Tensor other) -> Tensor", of_two<logaddexp_t>, out},
+      {"logaddexp2(Tensor self, Tensor other) -> Tensor", of_two<logaddexp2_t>, out},
+      {"hypot(Tensor self, Tensor other) -> Tensor", of_two<hypot_t>, both},
+      {"ldexp.Tensor(Tensor self, Tensor other) -> Tensor", of_two<ldexp_t>, both},
+      {"float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", of_two<float_power_t>, out},
+      {"float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", of_two<float_power_t>, out},
+      {"float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", of_two<float_power_t>, out},
+      {"xlogy.Tensor(Tensor self, Tensor other) -> Tensor", of_two<xlogy_t>, both, "special_xlogy special.xlogy"},
+      {"xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", of_two<xlogy_t>, out, "special_xlogy special.xlogy"},
+      {"xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", of_two<xlogy_t>, both, "special_xlogy special.xlogy"},
+      {"special_xlog1py(Tensor self, Tensor other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
+      {"special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
+      {"special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
+      {"special_entr(Tensor self) -> Tensor", of_one<entr_t>, out, "special.entr"},
+      {"special_ndtr(Tensor self) -> Tensor", of_one<ndtr_t>, out, "special.ndtr"},
+      {"fill.Scalar(Tensor self, Scalar value) -> Tensor",
+       +[](tensor const& x, tensor const& v) -> tensor { return add(zeros_like(x), to(v, x.dtype())); }},
+      {"masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", filled_where, in_place},
+      {"masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", filled_where, in_place},
 
       {"copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
        +[](tensor const& x, tensor const& y, bool) { return copy_(x, y); }},

@@ -12,8 +12,16 @@
 namespace varve {
 
 /// Forms that follow from a row: `name_`, which writes the result into the first argument, and `out=`, which writes it
-/// into a tensor, converted or only of the very dtype.
-enum class call_forms : unsigned char { plain = 0, in_place = 1, out = 2, both = 3, out_of_its_dtype = 4 };
+/// into a tensor, converted or only of the very dtype; and `variadic`, whose only argument by place is a list of
+/// tensors that may be written one by one.
+enum class call_forms : unsigned char {
+  plain = 0,
+  in_place = 1,
+  out = 2,
+  both = 3,
+  out_of_its_dtype = 4,
+  variadic = 8
+};
 
 namespace detail {
 /// How an argument is handed to a parameter of type `T`: `code` says which types of schemas it serves.
