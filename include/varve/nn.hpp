@@ -3,4 +3,7 @@
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations.
 #include <varve/nn/activation.hpp>
+#include <varve/nn/interpolate.hpp>
 #include <varve/nn/loss.hpp>
+#include <varve/nn/normalization.hpp>
+#include <varve/nn/pooling.hpp>

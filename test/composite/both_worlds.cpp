@@ -3,6 +3,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/composite/all.hpp>
+#include <varve/masked.hpp>
 #include <varve/nn.hpp>
 #include <varve/transform/grad.hpp>
 
@@ -138,6 +139,61 @@ TEST_CASE("composites: arithmetic and products in both worlds", "[composite]") {
   agree(OF_TWO(vv::addmv(vv::mv(a, b), a, b, 0, 2)), x, v);
   agree(OF_TWO(vv::baddbmm(a, a, b)), m, m);
   agree(OF_TWO(vv::addbmm(vv::sum(a, vv::axis<0>), a, b)), m, m);
+}
+TEST_CASE("composites: sums, pools and masks in both worlds", "[composite]") {
+  vv::array<bool, 2, 4> const some{{true, false, true, true, false, true, false, true}};
+  agree(OF_ONE(vv::prod(a, vv::axis<1>)), m);
+  agree(OF_ONE(vv::prod(a)), v);
+  agree(OF_ONE(vv::diff(a)), x);
+  agree(OF_ONE(vv::trapezoid(a, vv::axis<0>, 2.0)), x);
+  agree(OF_TWO(vv::cross(a, b, vv::axis<1>)), m, m);
+  agree(OF_TWO(vv::tensordot(a, b, vv::axis<0, 2>, vv::axis<0, 1>)), m, m);
+  agree(OF_ONE(vv::cov(a)), x);
+  agree(OF_ONE(vv::corrcoef(a)), x);
+  agree(OF_ONE(vv::vander(a, vv::ints<5>{})), v);
+  agree(OF_TWO(vv::copysign(a, b)), x, y);
+  agree(OF_TWO(vv::searchsorted(a, b)), vv::array<double, 3>{{0.5, 1, 2}}, x);
+  agree(OF_TWO(vv::isin(a, b)), x, y);
+  agree(OF_TWO(vv::masked::amax(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::amin(a, b)), x, some);
+  agree(OF_TWO(vv::masked::argmin(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::argmax(a, b)), x, some);
+  agree(OF_TWO(vv::masked::sum(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::mean(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::var(a, b)), x, some);
+  agree(OF_TWO(vv::masked::logsumexp(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::softmax(a, vv::axis<1>, b)), x, some);
+  agree(OF_TWO(vv::masked::softmin(a, vv::axis<1>, b)), x, some);
+  agree(OF_TWO(vv::masked::log_softmax(a, vv::axis<1>, b)), x, some);
+  agree(OF_TWO(vv::masked::logaddexp(a, b)), x, y);
+  agree(OF_ONE(vv::max_pool1d(a, vv::ints<3>{}, vv::ints<1>{}, vv::ints<1>{}).first), x);
+  agree(OF_ONE(vv::max_pool2d(a, vv::ints<2>{}).second), m);
+  agree(OF_ONE(vv::max_pool3d(vv::unsqueeze(a, vv::axis<0>), vv::ints<2>{}).first), m);
+  agree(OF_ONE(vv::avg_pool1d(a, vv::ints<2>{})), x);
+  agree(OF_ONE(vv::avg_pool2d(a, vv::ints<2>{}, vv::ints<1>{}, vv::ints<1>{}, vv::ints<1>{}, false)), m);
+  agree(OF_ONE(vv::avg_pool3d(vv::unsqueeze(a, vv::axis<0>), vv::ints<2>{})), m);
+  agree(OF_ONE(vv::adaptive_avg_pool1d(a, vv::ints<3>{})), x);
+  agree(OF_ONE(vv::adaptive_avg_pool2d(a, vv::ints<2, -1>{})), m);
+  agree(OF_ONE(vv::adaptive_avg_pool3d(vv::unsqueeze(a, vv::axis<0>), vv::ints<1, 2, 2>{})), m);
+  agree(OF_ONE(vv::interpolate(a, vv::ints<2, 5>{}, vv::interpolation::nearest)), vv::unsqueeze(m, vv::axis<0>));
+  agree(OF_ONE(vv::interpolate(a, vv::ints<5, 2>{}, vv::interpolation::linear)), vv::unsqueeze(m, vv::axis<0>));
+  agree(OF_ONE(vv::interpolate(a, vv::ints<4>{}, vv::interpolation::cubic, true)), m);
+  agree(OF_ONE(vv::interpolate(a, vv::ints<2>{}, vv::interpolation::area)), m);
+  agree(OF_ONE(vv::adaptive_max_pool1d(a, vv::ints<3>{}).second), x);
+  agree(OF_ONE(vv::adaptive_max_pool2d(a, vv::ints<2>{}).first), m);
+  agree(OF_ONE(vv::adaptive_max_pool3d(vv::unsqueeze(a, vv::axis<0>), vv::ints<1, 2, 2>{}).first), m);
+}
+TEST_CASE("composites: normalizations in both worlds", "[composite][nn]") {
+  agree(OF_TWO(vv::linear(a, b, 1.5)), x, y);
+  agree(OF_TWO(vv::bilinear(b, b, a)), m, vv::array<double, 4, 3>{{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}});
+  agree(OF_TWO(vv::rms_norm(a, vv::shape<4>, b, 0.1)), x, v);
+  agree(OF_TWO(vv::group_norm(a, vv::ints<2>{}, b)), x, v);
+  agree(OF_ONE(vv::instance_norm(a)), m);
+  agree(OF_TWO(vv::batch_norm(a, vv::none, vv::none, b, b)), x, v);
+  agree(OF_TWO(vv::batch_norm(a, b, vv::square(b))), x, v);
+  agree(OF_ONE(vv::local_response_norm(a, vv::ints<2>{})), m);
+  agree(OF_TWO(vv::scaled_dot_product_attention(a, b, b, vv::none, true)), m, m);
+  agree(OF_TWO(vv::triplet_margin_loss(a, b, vv::mul(b, 2))), x, y);
 }
 TEST_CASE("composites: activations and losses in both worlds", "[composite][nn]") {
   agree(OF_ONE(vv::leaky_relu(a)), x);

@@ -128,11 +128,18 @@ inline std::string wrong_jvp(recorded const& c) {
     values tangents;
     for (argument const& d : c.jvp.directions) tangents.push_back(d.as<tensor>());
     auto const d = varve::jvp(f, std::tuple(tensors_at(c, c.jvp.inputs)), std::tuple(tangents)).second;
-    std::vector<argument> theirs;
+    std::vector<argument> mine, theirs;
     auto const all = flat(c.outputs);
-    for (std::size_t k = 0; k < all.size(); ++k) // PyTorch has zeros for those that are not floating
-      if (varve::is_floating(all[k].as<tensor>().dtype())) theirs.push_back(c.jvp.results.at(k));
-    return differ(std::vector<argument>(d.begin(), d.end()), theirs, tolerance_of(c));
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) { // PyTorch has zeros for those that are not floating
+      if (!varve::is_floating(all[k].as<tensor>().dtype())) continue;
+      argument const own = next < d.size() ? argument(d[next]) : argument();
+      ++next;
+      if (c.jvp.results.at(k).is_none()) continue; // and None where it has no tangent
+      mine.push_back(own);
+      theirs.push_back(c.jvp.results[k]);
+    }
+    return differ(mine, theirs, tolerance_of(c));
   });
 }
 /// A refusal must be a `varve::error` that leaves all as it was.

@@ -4,8 +4,10 @@
 /// Every family of calls by name.
 #include <varve/call/create.hpp>
 #include <varve/call/index.hpp>
+#include <varve/call/masked.hpp>
 #include <varve/call/matrix.hpp>
 #include <varve/call/nn.hpp>
 #include <varve/call/pointwise.hpp>
+#include <varve/call/pool.hpp>
 #include <varve/call/reduction.hpp>
 #include <varve/call/view.hpp>

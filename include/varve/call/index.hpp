@@ -9,6 +9,7 @@ std::span<call_row const> indexing();
 
 #if VARVE_DEFINES
 #include <varve/call/adapt.hpp>
+#include <varve/composite/calculus.hpp>
 #include <varve/composite/index_select.hpp>
 #include <varve/op/all.hpp>
 
@@ -30,6 +31,27 @@ inline tensor has_index(tensor const& x, index_t a, tensor const& index) {
 inline tensor filled_at(tensor const& x, index_t a, tensor const& index, tensor const& v) {
   if (v.dim() != 0) refuse::argument_is_invalid("index_fill", "the value has one element, of rank 0");
   return where(has_index(x, a, index), to(v, x.dtype()), x);
+}
+
+/// Places in ascending values, which `sorter` may bring into their order.
+inline tensor placed(tensor const& sorted, tensor const& v, bool int32, bool right,
+                     std::optional<std::string> const& side, tensor const& sorter) {
+  if (side && *side != "left" && *side != "right")
+    refuse::argument_is_invalid("searchsorted", "the side is 'left' or 'right'");
+  if (side && *side == "left" && right)
+    refuse::argument_is_invalid("searchsorted", "side and right contradict each other");
+  tensor const in_order = sorter.defined() ? tensor(gather(sorted, dims{-1}, sorter)) : sorted;
+  tensor const at = searchsorted(in_order, v, dims{right || (side && *side == "right")});
+  return int32 ? tensor(to(at, dtype::int32)) : at;
+}
+inline tensor counted_values(tensor const& x, tensor const& weights, index_t least) {
+  if (x.dim() != 1 || is_floating(x.dtype()) || least < 0)
+    refuse::argument_is_invalid("bincount", "a vector of integers, and a length that is not negative, are expected");
+  if (x.numel() == 0) return zeros(dims{least}, dtype::int64);
+  if (item(amin(x)) < 0) refuse::argument_is_invalid("bincount", "integers must not be negative");
+  index_t const n = std::max(index_t(item(amax(x))) + 1, least);
+  tensor const each = weights.defined() ? weights : ones(x.sizes(), dtype::int64);
+  return scatter_add(zeros(dims{n}, each.dtype()), dims{0}, to(x, dtype::int64), each);
 }
 
 VARVE_LIBRARY std::span<call_row const> indexing() {
@@ -59,6 +81,17 @@ VARVE_LIBRARY std::span<call_row const> indexing() {
        out_of_its_dtype},
       {"index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", filled_at, in_place},
       {"index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", filled_at, in_place},
+      {"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
+       "side=None, Tensor? sorter=None) -> Tensor",
+       placed},
+      {"bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+       +[](tensor const& v, tensor const& b, bool int32, bool right) { return placed(b, v, int32, right, {}, {}); }},
+      {"isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+       "Tensor",
+       +[](tensor const& x, tensor const& t, bool, bool invert) -> tensor {
+         return invert ? tensor(logical_not(isin(x, t))) : tensor(isin(x, t));
+       }},
+      {"bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", counted_values},
       {"one_hot(Tensor self, int num_classes=-1) -> Tensor",
        +[](tensor const& x, index_t n) -> tensor { return one_hot(x, dims{n == -1 ? index_t(item(amax(x))) + 1 : n}); },
        "nn.functional.one_hot"},

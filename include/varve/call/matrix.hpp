@@ -9,6 +9,10 @@ std::span<call_row const> matrices();
 
 #if VARVE_DEFINES
 #include <varve/call/adapt.hpp>
+#include <varve/composite/calculus.hpp>
+#include <varve/composite/einsum.hpp>
+#include <varve/composite/norms.hpp>
+#include <varve/composite/prod.hpp>
 #include <varve/composite/products.hpp>
 #include <varve/op/all.hpp>
 
@@ -19,6 +23,68 @@ template <class Op>
 tensor added(tensor const& x, tensor const& a, tensor const& b, tensor const& beta, tensor const& alpha) {
   return with_number(beta,
                      [&](auto u) { return with_number(alpha, [&](auto v) -> tensor { return Op{}(x, a, b, u, v); }); });
+}
+
+/// The product of factors that are the last axes of one and the first of the other, or of axes that are given.
+inline tensor dotted(tensor const& x, tensor const& y, argument const& axes) {
+  dims a, b;
+  if (axes.is<extent>()) {
+    index_t const n = axes.as<extent>();
+    if (n < 0 || n > x.dim() || n > y.dim())
+      refuse::argument_is_invalid("tensordot", "there are not so many dimensions");
+    for (index_t k = 0; k < n; ++k) a.push_back(x.dim() - n + k), b.push_back(k);
+  } else {
+    argument::list const two = axes.is<argument::list>() ? axes.as<argument::list>() : argument::list();
+    if (two.size() != 2 || !two[0].is<argument::list>() || !two[1].is<argument::list>())
+      refuse::argument_is_invalid("tensordot", "the axes are a number, or two lists");
+    a = detail::parameter<dims>::of(two[0]), b = detail::parameter<dims>::of(two[1]);
+  }
+  return tensordot(x, y, a, b);
+}
+/// The axis that is given, or the first of size 3.
+inline tensor crossed(tensor const& x, tensor const& y, std::optional<index_t> a) {
+  index_t first = 0;
+  while (!a && first < x.dim() && !(x.sizes()[static_cast<int>(first)] == 3)) ++first;
+  return cross(x, y, dims{a.value_or(first)});
+}
+inline tensor covariances(tensor const& x, index_t correction, tensor const& counts, tensor const& weights) {
+  auto const fits = [&](tensor const& w) {
+    if (!w.defined()) return;
+    if (w.dim() > 1 || w.numel() != (x.dim() == 2 ? x.sizes()[1] : extent(x.numel())))
+      refuse::argument_is_invalid("cov", "weights are a vector with a number for each observation");
+    if (tensor(any(lt(w, 0))).item<bool>()) refuse::argument_is_invalid("cov", "weights must not be negative");
+  };
+  fits(counts), fits(weights);
+  if (counts.defined() && is_floating(counts.dtype()))
+    refuse::dtype_is_not_supported("cov (counts of integers):", name(counts.dtype()));
+  if (weights.defined() && !is_floating(weights.dtype()))
+    refuse::dtype_is_not_supported("cov (floating weights):", name(weights.dtype()));
+  double const c = static_cast<double>(correction);
+  if (counts.defined()) return weights.defined() ? cov(x, c, counts, weights) : cov(x, c, counts);
+  return weights.defined() ? tensor(cov(x, c, none, weights)) : tensor(cov(x, c));
+}
+/// The greatest or least sum of absolute values of columns (1) or rows (infinity), or the root of the sum of squares.
+inline tensor matrix_norm(tensor const& x, double p, extent a, extent b, bool k) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  int const r = wrap_axis(a, x.dim()), c = wrap_axis(b, x.dim());
+  if (r == c) refuse::argument_is_invalid("matrix_norm", "two different axes are needed");
+  double const size = std::abs(p);
+  if (size != 1 && size != infinity)
+    refuse::argument_is_invalid("matrix_norm", "of matrices there are the norms 1, -1, inf, -inf and 'fro'; those of "
+                                               "singular values want a factorization");
+  int const first = size == 1 ? r : c, second = size == 1 ? c : r;
+  tensor const sums = sum(abs(x), dims{first}, keepdim);
+  tensor const y = p > 0 ? tensor(amax(sums, dims{second}, keepdim)) : tensor(amin(sums, dims{second}, keepdim));
+  return k ? y : tensor(squeeze(y, dims{r, c}));
+}
+/// Norms of vectors, or of matrices where two axes are meant.
+inline tensor norm_of(tensor const& in, std::optional<double> p, std::optional<dims> a, bool k,
+                      std::optional<dtype> t) {
+  tensor const x = t ? tensor(to(in, *t)) : in;
+  int const n = a ? a->n : x.dim();
+  if (!p || n == 1 || (!a && n != 2)) return vector_norm(x, p.value_or(2), a.value_or(dims{}), dims{k});
+  if (n != 2) refuse::argument_is_invalid("norm", "one or two axes are expected");
+  return matrix_norm(x, *p, a ? (*a)[0] : extent(-2), a ? (*a)[1] : extent(-1), k);
 }
 
 VARVE_LIBRARY std::span<call_row const> matrices() {
@@ -41,6 +107,68 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
          return dot(a, b);
        },
        out_of_its_dtype, "vdot"},
+      {"tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor", dotted},
+      {"einsum(str equation, Tensor[] tensors) -> Tensor",
+       +[](std::string const& e, std::vector<tensor> const& x) { return einsum(e, x); }},
+      {"einsum.operands_first(Tensor[] tensors, str equation) -> Tensor",
+       +[](std::vector<tensor> const& x, std::string const& e) { return einsum(e, x); }},
+      {"linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+       +[](tensor const& x, tensor const& y, index_t a) -> tensor { return cross(x, y, dims{a}); }, out,
+       "linalg.cross"},
+      {"cross(Tensor self, Tensor other, int? dim=None) -> Tensor", crossed, out},
+      {"cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", covariances},
+      {"corrcoef(Tensor self) -> Tensor", of_one<corrcoef_t>},
+      {"linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+       +[](tensor const& x, std::optional<extent> n) -> tensor {
+         if (x.dim() == 0 && !n) refuse::argument_is_invalid("linalg_vander", "at least one dimension is expected");
+         extent const powers = n ? *n : x.sizes()[x.dim() - 1];
+         return vander(is_floating(x.dtype()) ? x : tensor(to(x, dtype::int64)), dims{powers});
+       },
+       "linalg.vander"},
+      {"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+       "Tensor",
+       norm_of, out, "linalg.norm"},
+      {"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) "
+       "-> Tensor",
+       +[](tensor const& x, double p, dims a, bool k, std::optional<dtype> t) { return norm_of(x, p, a, k, t); }, out,
+       "linalg.matrix_norm"},
+      {"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
+       "dtype=None) -> Tensor",
+       +[](tensor const& x, std::string const& p, dims a, bool k, std::optional<dtype> t) -> tensor {
+         if (p != "fro") refuse::argument_is_invalid("matrix_norm", "of the named norms there is 'fro'");
+         return vector_norm(t ? tensor(to(x, *t)) : x, 2, a, dims{k});
+       },
+       out, "linalg.matrix_norm"},
+      {"prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+       +[](tensor const& x, std::optional<dtype> t) -> tensor { return prod(t ? tensor(to(x, *t)) : x); }},
+      {"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+       +[](tensor const& x, index_t a, bool k, std::optional<dtype> t) -> tensor {
+         return prod(t ? tensor(to(x, *t)) : x, dims{a}, dims{k});
+       },
+       out},
+      {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+       +[](tensor const& x, index_t n, index_t a, tensor const& before, tensor const& after) -> tensor {
+         std::vector<tensor> parts;
+         for (tensor const& t : {before, x, after})
+           if (t.defined()) parts.push_back(t);
+         tensor y = parts.size() > 1 ? tensor(cat(parts, dims{a})) : x;
+         if (n < 0) refuse::argument_is_invalid("diff", "the order must not be negative");
+         for (index_t k = 0; k < n; ++k) y = diff(y, dims{a});
+         return y;
+       },
+       out},
+      {"trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+       +[](tensor const& y, tensor const& x, index_t a) -> tensor {
+         if (x.dim() != 1) return trapezoid(y, dims{a}, diff(x, dims{a}));
+         dims column{-1};
+         for (int d = wrap_axis(a, y.dim()) + 1; d < y.dim(); ++d) column.push_back(1);
+         return trapezoid(y, dims{a}, reshape(diff(x), column));
+       },
+       "trapz"},
+      {"trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+       +[](tensor const& y, double dx, index_t a) -> tensor { return trapezoid(y, dims{a}, dx); }, "trapz"},
+      {"copysign.Tensor(Tensor self, Tensor other) -> Tensor", of_two<copysign_t>, both},
+      {"copysign.Scalar(Tensor self, Scalar other) -> Tensor", of_two<copysign_t>, both},
       {"outer(Tensor self, Tensor vec2) -> Tensor", of_two<outer_t>, out, "ger"},
       {"mv(Tensor self, Tensor vec) -> Tensor", of_two<mv_t>, out_of_its_dtype},
       {"bmm(Tensor self, Tensor mat2) -> Tensor", of_two<bmm_t>, out_of_its_dtype},

@@ -11,6 +11,7 @@ std::span<call_row const> networks();
 #include <varve/call/adapt.hpp>
 #include <varve/nn/activation.hpp>
 #include <varve/nn/loss.hpp>
+#include <varve/nn/normalization.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -59,6 +60,68 @@ using none_flag = std::optional<bool>;
 template <class Op>
 tensor lost_as_before(tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how) {
   return Op{}(x, y, reduced_by(Op::op_name, how));
+}
+
+/// `f(w, b)` where either may be None.
+template <class F>
+tensor with_two_optional(tensor const& w, tensor const& b, F const& f) {
+  return with_optional(w, [&](auto const& v) { return with_optional(b, [&](auto const& u) { return f(v, u); }); });
+}
+/// What running statistics become.
+inline void keep_running(tensor const& x, tensor const& mean_, tensor const& var_, double momentum) {
+  dims const axes = detail::all_but_channels(x.sizes());
+  if (mean_.defined())
+    copy_(mean_, add(mul(mean_, 1 - momentum), mul(tensor(mean(detach(x), axes, dims{0})), momentum)));
+  if (var_.defined()) copy_(var_, add(mul(var_, 1 - momentum), mul(tensor(var(detach(x), axes, 1)), momentum)));
+}
+inline tensor batch_normalized(tensor const& x, tensor const& w, tensor const& b, tensor const& m, tensor const& v,
+                               bool training, double momentum, double eps) {
+  if (training) {
+    if (x.dim() < 2 || x.numel() == index_t(x.sizes()[1]))
+      refuse::argument_is_invalid("batch_norm", "more than one value for each channel is expected when training");
+    keep_running(x, m, v, momentum);
+    return with_two_optional(
+        w, b, [&](auto const& p, auto const& q) -> tensor { return batch_norm(x, none, none, p, q, eps); });
+  }
+  if (!m.defined() || !v.defined())
+    refuse::argument_is_invalid("batch_norm", "outside of training running_mean and running_var are needed");
+  return with_two_optional(w, b,
+                           [&](auto const& p, auto const& q) -> tensor { return batch_norm(x, m, v, p, q, eps); });
+}
+inline tensor instance_normalized(tensor const& x, tensor const& w, tensor const& b, tensor const& m, tensor const& v,
+                                  bool use_input, double momentum, double eps) {
+  if (!use_input) return batch_normalized(x, w, b, m, v, false, momentum, eps);
+  if (m.defined() || v.defined()) {
+    dims axes;
+    for (int k = 2; k < x.dim(); ++k) axes.push_back(k);
+    auto const kept = [&](tensor const& old, tensor const& now) {
+      if (old.defined()) copy_(old, add(mul(old, 1 - momentum), mul(tensor(mean(now, dims{0})), momentum)));
+    };
+    kept(m, mean(detach(x), axes, dims{0}));
+    kept(v, var(detach(x), axes, 1));
+  }
+  return with_two_optional(w, b, [&](auto const& p, auto const& q) -> tensor { return instance_norm(x, p, q, eps); });
+}
+/// A normalization with what its gradient would keep.
+inline std::tuple<tensor, tensor, tensor> batch_normalized_and_saved(tensor const& x, tensor const& w, tensor const& b,
+                                                                     tensor const& m, tensor const& v, bool training,
+                                                                     double momentum, double eps) {
+  dims const axes = detail::all_but_channels(x.sizes());
+  tensor const none_kept = zeros(dims{0}, x.dtype());
+  tensor const mean_ = training ? tensor(mean(x, axes, dims{0})) : none_kept;
+  tensor const inverse = training ? tensor(rsqrt(add(tensor(var(x, axes, 0)), eps))) : none_kept;
+  return {batch_normalized(x, w, b, m, v, training, momentum, eps), mean_, inverse};
+}
+inline tensor attended(tensor const& q, tensor const& k, tensor const& v, tensor const& mask, double dropout,
+                       bool causal, std::optional<double> scale, bool gqa) {
+  if (dropout != 0 || gqa)
+    refuse::argument_is_invalid("scaled_dot_product_attention", "there is neither dropout nor grouping here");
+  if (causal && mask.defined())
+    refuse::argument_is_invalid("scaled_dot_product_attention", "is_causal and a mask exclude each other");
+  return with_optional(mask, [&](auto const& m) -> tensor {
+    if (scale) return scaled_dot_product_attention(q, k, v, m, causal, *scale);
+    return scaled_dot_product_attention(q, k, v, m, causal);
+  });
 }
 
 VARVE_LIBRARY std::span<call_row const> networks() {
@@ -214,6 +277,64 @@ VARVE_LIBRARY std::span<call_row const> networks() {
          return normalized(x, s, w, b, eps);
        },
        "nn.functional.layer_norm"},
+      {"linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+       +[](tensor const& x, tensor const& w, tensor const& b) {
+         return with_optional(b, [&](auto const& c) -> tensor { return linear(x, w, c); });
+       },
+       out, "nn.functional.linear"},
+      {"bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+       +[](tensor const& x, tensor const& y, tensor const& w, tensor const& b) {
+         return with_optional(b, [&](auto const& c) -> tensor { return bilinear(x, y, w, c); });
+       },
+       "nn.functional.bilinear"},
+      {"rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+       +[](tensor const& x, dims s, tensor const& w, std::optional<double> eps) {
+         return with_optional(w, [&](auto const& v) -> tensor {
+           return eps ? tensor(rms_norm(x, s, v, *eps)) : tensor(rms_norm(x, s, v));
+         });
+       },
+       "nn.functional.rms_norm"},
+      {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
+       "cudnn_enabled=True) -> Tensor",
+       +[](tensor const& x, index_t g, tensor const& w, tensor const& b, double eps, bool) {
+         return with_two_optional(
+             w, b, [&](auto const& p, auto const& q) -> tensor { return group_norm(x, dims{g}, p, q, eps); });
+       },
+       "nn.functional.group_norm"},
+      {"nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+       "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+       +[](tensor const& x, tensor const& m, tensor const& v, tensor const& w, tensor const& b, bool t, double mo,
+           double eps) { return batch_normalized(x, w, b, m, v, t, mo, eps); }},
+      {"nn.functional.instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
+       "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+       +[](tensor const& x, tensor const& m, tensor const& v, tensor const& w, tensor const& b, bool t, double mo,
+           double eps) { return instance_normalized(x, w, b, m, v, t, mo, eps); }},
+      {"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+       "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+       batch_normalized_and_saved},
+      {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
+       "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+       batch_normalized_and_saved},
+      {"_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
+       "float eps) -> (Tensor, Tensor, Tensor)",
+       +[](tensor const& x, tensor const& w, tensor const& b, bool t, double mo, double eps) {
+         return batch_normalized_and_saved(x, w, b, {}, {}, t, mo, eps);
+       }},
+      {"nn.functional.local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> "
+       "Tensor",
+       +[](tensor const& x, index_t n, double a, double b, double k) -> tensor {
+         return local_response_norm(x, dims{n}, a, b, k);
+       }},
+      {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+       "dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+       attended, "nn.functional.scaled_dot_product_attention"},
+      {"nn.functional.triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float "
+       "p=2, "
+       "float eps=1e-06, bool swap=False, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       +[](tensor const& a, tensor const& p, tensor const& n, double m, double o, double eps, bool swap, none_flag,
+           none_flag, std::string const& how) -> tensor {
+         return triplet_margin_loss(a, p, n, m, o, eps, swap, reduced_by("triplet_margin_loss", how));
+       }},
       {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
        "dilation=1, SymInt groups=1) -> Tensor",
        convolved<conv1d_t>, "nn.functional.conv1d"},

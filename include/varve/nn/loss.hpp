@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/composite/norms.hpp>
 #include <varve/composite/xlogy.hpp>
 #include <varve/dispatch/composite.hpp>
 #include <varve/op/abs.hpp>
@@ -368,5 +369,22 @@ inline constexpr struct multi_margin_loss_t : composite_operator<multi_margin_lo
     return detail::reduced_loss(reshape(y, shape), how);
   }
 } multi_margin_loss{};
+
+/// max(0, margin + distance to the positive - distance to the negative), distances by `pairwise_distance`; with `swap`
+/// the negative's is that to the positive where it is less. The three have as many dimensions.
+inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margin_loss_t> {
+  static constexpr auto op_name = "triplet_margin_loss";
+  template <value A, value P, value N, class R = ints<1>>
+  static constexpr auto body(A const& anchor, P const& positive, N const& negative, double margin = 1, double p = 2,
+                             double eps = 1e-6, bool swap = false, R const& how = {}) {
+    if (!(margin > 0)) refuse::argument_is_invalid(op_name, "the margin must be positive");
+    if (rank_of(anchor) != rank_of(positive) || rank_of(anchor) != rank_of(negative))
+      refuse::shapes_do_not_match(op_name, to_dims(shape_of(anchor)), to_dims(shape_of(positive)));
+    auto const near = pairwise_distance(anchor, positive, p, eps);
+    auto const far = pairwise_distance(anchor, negative, p, eps);
+    auto const least = swap ? minimum(far, pairwise_distance(positive, negative, p, eps)) : far;
+    return detail::reduced_loss(clamp(add(sub(near, least), margin), 0), how);
+  }
+} triplet_margin_loss{};
 
 } // namespace varve
