@@ -115,3 +115,51 @@ TEST_CASE("call: every schema can be read, and fits its function", "[call]") {
   CHECK(ops::schemas("neg") == std::vector<std::string>{"neg(Tensor self) -> Tensor",
                                                         "neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"});
 }
+TEST_CASE("call: whatever the arguments are, what is not done is refused by an error of varve's", "[call]") {
+  numbers draw(7);
+  auto const below = [&](int n) { return static_cast<int>(draw() * n); };
+  std::vector<tensor> const tensors{x,
+                                    from({1, 0, 2}, dims{3}, dtype::int64),
+                                    from({1, 0, 1}, dims{3}, dtype::bool_),
+                                    from({2.5}, dims{}),
+                                    tensor::empty(dims{0, 3}, dtype::float32),
+                                    from({1, 2, 3, 4, 5, 6, 7, 8}, dims{2, 2, 2}, dtype::float32),
+                                    vv::expand(from({1, 2}, dims{2, 1}), dims{2, 3})};
+  auto const any = [&](auto const& self, int depth) -> argument {
+    switch (below(depth ? 9 : 11)) {
+    case 0:
+      return below(6) - 2;
+    case 1:
+      return draw() * 4 - 1;
+    case 2:
+      return below(2) == 1;
+    case 3:
+      return below(2) ? "mean" : "ij->j";
+    case 4:
+      return below(2) ? dtype::float64 : dtype::int64;
+    case 5:
+      return vv::none;
+    default:
+      if (depth == 0 && below(4) == 0) {
+        argument::list r;
+        for (int n = below(4); n > 0; --n) r.push_back(self(self, 1));
+        return r;
+      }
+      tensor const t = tensors[static_cast<std::size_t>(below(7))];
+      return below(8) ? argument(vv::clone(t)) : argument(dims{below(4) - 1, below(4) - 1});
+    }
+  };
+  int done = 0, refused = 0;
+  for (auto const& name : ops::names())
+    for (int k = 0; k < 40; ++k) {
+      std::vector<argument> in;
+      for (int n = below(5); n > 0; --n) in.push_back(any(any, 0));
+      INFO(name);
+      try {
+        (void)ops::call(name, std::span<argument const>(in), {});
+        ++done;
+      } catch (vv::error const&) { ++refused; }
+    }
+  CHECK(done > 500);
+  CHECK(refused > 1000);
+}

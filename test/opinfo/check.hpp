@@ -5,8 +5,12 @@
 #include "reader.hpp"
 
 #include <varve/call/call.hpp>
+#include <varve/graph/interpret.hpp>
+#include <varve/op/cat.hpp>
+#include <varve/trace/make_fx.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
+#include <varve/transform/vmap.hpp>
 
 namespace opinfo {
 /// Calls `f(tensor&)` for the tensors of an argument, in order.
@@ -141,6 +145,65 @@ inline std::string wrong_jvp(recorded const& c) {
     }
     return differ(mine, theirs, tolerance_of(c));
   });
+}
+/// The same elements in another order: in the domain of the operator, and other values.
+inline tensor turned(tensor const& x) {
+  tensor r = tensor::empty(x.sizes(), x.dtype());
+  index_t const n = x.numel();
+  for (index_t k = 0; k < n; ++k) set(r, k, element(x, (k + 1) % n));
+  return r;
+}
+inline values turned(values const& x) {
+  values r;
+  for (tensor const& t : x) r.push_back(turned(t));
+  return r;
+}
+inline std::vector<argument> as_arguments(values const& x) { return std::vector<argument>(x.begin(), x.end()); }
+/// `vmap` over two lanes is the loop over them, for all floating operands together and each alone.
+inline std::string wrong_vmap(recorded const& c) {
+  return wrong(c, [&]() -> std::string {
+    std::vector<std::vector<std::size_t>> choices{c.vjp.inputs};
+    if (c.vjp.inputs.size() > 1)
+      for (std::size_t k : c.vjp.inputs) choices.push_back({k});
+    for (auto const& inputs : choices) {
+      of_places const f{c, inputs, &c.vjp.outputs};
+      values const lanes[2] = {tensors_at(c, inputs), turned(tensors_at(c, inputs))};
+      values wide, loop[2];
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        wide.push_back(varve::stack(values{lanes[0][k], lanes[1][k]}, dims{0}));
+      for (int l = 0; l < 2; ++l) loop[l] = f(lanes[l]);
+      values const y = varve::vmap(f)(wide);
+      for (int l = 0; l < 2; ++l) {
+        values mine;
+        for (tensor const& t : y) mine.push_back(varve::select(t, dims{0}, dims{l}));
+        if (auto const d = differ(as_arguments(mine), as_arguments(loop[l]), tolerance_of(c)); !d.empty())
+          return (inputs.size() == 1 ? "operand " + std::to_string(inputs[0]) + " alone, " : "") + "lane " +
+                 std::to_string(l) + ": " + d;
+      }
+    }
+    return "";
+  });
+}
+/// The graph that a run on some values leaves gives for others what the function gives. All tensors are arguments;
+/// indices and masks stay what they are.
+inline std::string wrong_trace_unguarded(recorded const& c) {
+  std::vector<std::size_t> all;
+  recorded copy = c;
+  for_tensors(copy, [&](tensor const&) { all.push_back(all.size()); });
+  of_places const f{c, all, &c.vjp.outputs};
+  values const x = tensors_at(c, all);
+  values other = x;
+  for (tensor& t : other)
+    if (varve::is_floating(t.dtype())) t = turned(t);
+  varve::graph const g = varve::make_fx(f)(x);
+  varve::boxed_args in;
+  for (tensor const& t : other) in.push_back(t);
+  values y;
+  for (tensor const& t : varve::interpret(g, in)) y.push_back(t);
+  return differ(as_arguments(y), as_arguments(f(other)), tolerance_of(c));
+}
+inline std::string wrong_trace(recorded const& c) {
+  return wrong(c, [&] { return wrong_trace_unguarded(c); });
 }
 /// A refusal must be a `varve::error` that leaves all as it was.
 inline std::string wrong_refusal(recorded const& c) {

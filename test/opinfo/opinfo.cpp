@@ -52,6 +52,25 @@ TEST_CASE("recorded cases: what PyTorch refuses is refused by name", "[opinfo]")
   all_are_right([](recorded const& c) { return c.refused; }, wrong_refusal, 30);
 }
 
+TEST_CASE("recorded cases: vmap is the loop over two lanes, of all floating operands and of each", "[opinfo]") {
+  all_are_right([](recorded const& c) { return !c.vjp.inputs.empty(); }, wrong_vmap, 1000);
+}
+TEST_CASE("recorded cases: graphs give for other values what the function gives", "[opinfo]") {
+  int refused = 0;
+  auto const wrong_or_refused = [&](recorded const& c) -> std::string { // of results whose shape depends on data
+    for (char const* op : {"masked_select", "narrow", "repeat_interleave", "tensor_split"})
+      if (c.op == op) try {
+          return wrong_trace_unguarded(c);
+        } catch (vv::transform_error const&) {
+          ++refused;
+          return "";
+        }
+    return wrong_trace(c);
+  };
+  all_are_right([](recorded const& c) { return !c.vjp.inputs.empty(); }, wrong_or_refused, 1000);
+  CHECK(refused < 20);
+}
+
 namespace {
 void alike(vv::fake_mode const& mode, tensor const& fake, tensor const& real, std::string& wrong) {
   if (!mode.owns(fake)) wrong = "no fake tensor";
@@ -138,5 +157,6 @@ TEST_CASE("recorded cases: what passes", "[.results]") {
     tell("forward", wrong_forward(c));
     if (!c.vjp.inputs.empty()) tell("vjp", wrong_vjp(c));
     if (!c.jvp.inputs.empty()) tell("jvp", wrong_jvp(c));
+    if (!c.vjp.inputs.empty() && wrong_forward(c).empty()) tell("vmap", wrong_vmap(c)), tell("traced", wrong_trace(c));
   });
 }

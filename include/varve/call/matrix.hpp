@@ -52,7 +52,9 @@ inline tensor covariances(tensor const& x, index_t correction, tensor const& cou
     if (!w.defined()) return;
     if (w.dim() > 1 || w.numel() != (x.dim() == 2 ? x.sizes()[1] : extent(x.numel())))
       refuse::argument_is_invalid("cov", "weights are a vector with a number for each observation");
-    if (tensor(any(lt(w, 0))).item<bool>()) refuse::argument_is_invalid("cov", "weights must not be negative");
+    // where data are there to be read
+    if (detail::are_unwatched(&w, 1) && tensor(any(lt(w, 0))).item<bool>())
+      refuse::argument_is_invalid("cov", "weights must not be negative");
   };
   fits(counts), fits(weights);
   if (counts.defined() && is_floating(counts.dtype()))

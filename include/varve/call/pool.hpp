@@ -51,6 +51,7 @@ inline std::vector<double> numbers_of(argument const& a, int n) {
 inline tensor interpolated(tensor const& x, argument const& size, argument const& factor, std::string const& mode,
                            std::optional<bool> corners, std::optional<bool> recompute, bool antialias) {
   int const n = x.dim() - 2;
+  if (n < 1 || n > 3) refuse::argument_is_invalid("interpolate", "one to three spatial dimensions are expected");
   if (antialias) refuse::argument_is_invalid("interpolate", "there is no antialias");
   if (size.is_none() == factor.is_none())
     refuse::argument_is_invalid("interpolate", "either the size or the scale_factor is needed");

@@ -24,6 +24,13 @@ enum class call_forms : unsigned char {
 };
 
 namespace detail {
+/// What an argument holds, which a schema of `Any` has not made sure of.
+template <class T>
+T const& held(argument const& a, char const* kind) {
+  if (!a.is<T>())
+    throw value_error(("varve: a call by name: an argument wants " + std::string(kind) + ", not " + a.kind()).c_str());
+  return a.as<T>();
+}
 /// How an argument is handed to a parameter of type `T`: `code` says which types of schemas it serves.
 template <class T>
 struct parameter;
@@ -52,14 +59,14 @@ struct parameter<dims> { // empty for None
   static dims of(argument const& a) {
     dims r;
     if (!a.is_none())
-      for (argument const& e : a.as<argument::list>()) r.push_back(e.as<extent>());
+      for (argument const& e : held<argument::list>(a, "int[]")) r.push_back(held<extent>(e, "int"));
     return r;
   }
 };
 template <>
 struct parameter<extent> {
   static constexpr char code = 'i';
-  static extent of(argument const& a) { return a.as<extent>(); }
+  static extent of(argument const& a) { return held<extent>(a, "int"); }
 };
 template <>
 struct parameter<index_t> {
@@ -70,7 +77,8 @@ template <>
 struct parameter<double> {
   static constexpr char code = 'f';
   static double of(argument const& a) {
-    return a.is<double>() ? a.as<double>() : static_cast<double>(static_cast<index_t>(a.as<extent>()));
+    if (a.is<bool>()) return a.as<bool>();
+    return a.is<double>() ? a.as<double>() : static_cast<double>(static_cast<index_t>(held<extent>(a, "float")));
   }
 };
 template <>

@@ -109,12 +109,37 @@ constexpr auto pool_windows(X const& padded, S const& before, K const& k, T cons
   return reshape(w, on_dims(joined_windows<N>, shape_of(w)));
 }
 
+/// Samples and channels as one dimension, so that windows do not run out of dimensions; and as they were.
+template <int N>
+inline constexpr auto lead_as_one = [](dims const& s) {
+  require_pooled(std::integral_constant<int, N>{}, s);
+  dims r{1};
+  for (int k = 0; k + N < s.n; ++k) r[0] = r[0] * s[k];
+  for (int k = s.n - N; k < s.n; ++k) r.push_back(s[k]);
+  return r;
+};
+template <int N>
+inline constexpr auto lead_as_before = [](dims const& y, dims const& s) {
+  dims r = s.sub(0, s.n - N);
+  for (int k = 1; k < y.n; ++k) r.push_back(y[k]);
+  return r;
+};
+template <int N, value Y, class S>
+constexpr auto with_lead_of(Y const& y, S const& sizes) {
+  return reshape(y, on_dims(lead_as_before<N>, shape_of(y), sizes));
+}
+template <int N, value X>
+constexpr auto with_one_lead(X const& x) {
+  return reshape(x, on_dims(lead_as_one<N>, shape_of(x)));
+}
+
 /// Greatest elements and where they lie among the spatial ones.
 template <int N>
 struct max_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class D = ints<1>, class C = ints<0>>
-  constexpr auto operator()(X const& x, K const& size, T const& step = {}, P const& margin = {}, D const& dilation = {},
-                            C const& ceil = {}) const {
+  constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {},
+                            D const& dilation = {}, C const& ceil = {}) const {
+    auto const x = with_one_lead<N>(in);
     auto const k = as_fact(size);
     auto const t = as_fact(step);
     auto const p = as_fact(margin);
@@ -134,7 +159,8 @@ struct max_pool_of {
     auto const [values, first] = max_along(windows, axis<-1>, keepdim);
     auto const index = gather(expand(at, shape_of(windows)), axis<-1>, first);
     auto const shape = on_dims([](dims const& z) { return z.sub(0, z.n - 1); }, shape_of(windows));
-    return std::pair(reshape(values, shape), reshape(index, shape));
+    auto const all = shape_of(in);
+    return std::pair(with_lead_of<N>(reshape(values, shape), all), with_lead_of<N>(reshape(index, shape), all));
   }
 
 private:
@@ -144,8 +170,9 @@ private:
 template <int N>
 struct avg_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class C = ints<0>>
-  constexpr auto operator()(X const& x, K const& size, T const& step = {}, P const& margin = {}, C const& ceil = {},
+  constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {}, C const& ceil = {},
                             bool count_margin = true, index_t divisor = 0) const {
+    auto const x = with_one_lead<N>(in);
     auto const k = as_fact(size);
     auto const t = as_fact(step);
     auto const p = as_fact(margin);
@@ -155,7 +182,7 @@ struct avg_pool_of {
     auto const pad = on_dims(pool_margins<N>, s, k, t, p, d, up);
     auto const sums = sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
     auto const over = [&](auto const& counts) { // of integers what is behind the point is cut off
-      return to(div(sums, expand(counts, shape_of(sums))), type_fact(x));
+      return with_lead_of<N>(to(div(sums, expand(counts, shape_of(sums))), type_fact(x)), shape_of(in));
     };
     if (divisor != 0) return over(new_full(detach(sums), ints<>{}, divisor));
     auto const spatial = on_dims([](dims const& z) { return z.sub(z.n - N, z.n); }, s);
@@ -227,7 +254,8 @@ private:
 template <int N>
 struct adaptive_max_pool_of {
   template <value X, class S>
-  constexpr auto operator()(X const& x, S const& sizes) const {
+  constexpr auto operator()(X const& in, S const& sizes) const {
+    auto const x = with_one_lead<N>(in);
     auto const want = on_dims(adaptive_sizes<N>, shape_of(x), as_fact(sizes));
     auto const spatial = on_dims([](dims const& z) { return z.sub(z.n - N, z.n); }, shape_of(x));
     auto const n = on_dims([](dims const& z) { return dims{numel(z)}; }, spatial);
@@ -237,7 +265,8 @@ struct adaptive_max_pool_of {
     auto const [values, first] = max_along(windows, axis<-1>, keepdim);
     auto const index = gather(expand(at, shape_of(windows)), axis<-1>, first);
     auto const shape = on_dims([](dims const& z) { return z.sub(0, z.n - 1); }, shape_of(windows));
-    return std::pair(reshape(values, shape), reshape(index, shape));
+    auto const all = shape_of(in);
+    return std::pair(with_lead_of<N>(reshape(values, shape), all), with_lead_of<N>(reshape(index, shape), all));
   }
 
 private:
