@@ -145,6 +145,8 @@ TEST_CASE("composites: sums, pools and masks in both worlds", "[composite]") {
   agree(OF_ONE(vv::prod(a, vv::axis<1>)), m);
   agree(OF_ONE(vv::prod(a)), v);
   agree(OF_ONE(vv::diff(a)), x);
+  agree(OF_ONE(vv::gradient_along(a, vv::axis<1>, 0.5, 2)), m);
+  agree(OF_ONE(vv::im2col(a, vv::ints<2>{}, vv::ints<1>{}, vv::ints<1>{})), m);
   agree(OF_ONE(vv::trapezoid(a, vv::axis<0>, 2.0)), x);
   agree(OF_TWO(vv::cross(a, b, vv::axis<1>)), m, m);
   agree(OF_TWO(vv::tensordot(a, b, vv::axis<0, 2>, vv::axis<0, 1>)), m, m);
@@ -232,6 +234,7 @@ TEST_CASE("composites: activations and losses in both worlds", "[composite][nn]"
   agree(OF_TWO(vv::nll_loss(a, b)), x, i);
   agree(OF_TWO(vv::cross_entropy(a, b, vv::none, vv::reduction::sum, -100, 0.1)), x, i);
   agree(OF_TWO(vv::cross_entropy(a, b)), x, y);
+  agree(OF_TWO(vv::multilabel_margin_loss(a, b)), x, vv::array<std::int64_t, 2, 4>{{1, 3, -1, 0, -1, 2, 0, 0}});
   agree(OF_TWO(vv::multi_margin_loss(a, b)), x, i);
   auto const f = [](auto const& a) { return vv::cross_entropy(a, vv::array<std::int64_t, 2>{{1, 0}}); };
   CHECK(vv::grad(f)(x).data[0] > 0);

@@ -89,6 +89,29 @@ inline tensor norm_of(tensor const& in, std::optional<double> p, std::optional<d
   return matrix_norm(x, *p, a ? (*a)[0] : extent(-2), a ? (*a)[1] : extent(-1), k);
 }
 
+/// Differences along axes, all of them for None; a distance for each axis, or one for all.
+inline std::vector<tensor> gradients(tensor const& x, argument const& spacing, argument const& axes, index_t edge) {
+  dims a;
+  if (axes.is<extent>()) a.push_back(axes.as<extent>());
+  else if (axes.is_none())
+    for (int k = 0; k < x.dim(); ++k) a.push_back(k);
+  else a = detail::parameter<dims>::of(axes);
+  for (int i = 0; i < a.n; ++i)
+    for (int j = 0; j < i; ++j)
+      if (wrap_axis(a[i], x.dim()) == wrap_axis(a[j], x.dim()))
+        refuse::argument_is_invalid("gradient", "an axis is named twice");
+  std::vector<double> h(static_cast<std::size_t>(a.n), 1.0);
+  if (spacing.is<argument::list>()) {
+    argument::list const& all = spacing.as<argument::list>();
+    if (all.size() != h.size()) refuse::argument_is_invalid("gradient", "there must be a distance for each axis");
+    for (std::size_t k = 0; k < h.size(); ++k) h[k] = detail::parameter<double>::of(all[k]);
+  } else if (!spacing.is_none()) h.assign(h.size(), detail::parameter<double>::of(spacing));
+  std::vector<tensor> r;
+  for (int k = 0; k < a.n; ++k)
+    r.push_back(gradient_along(x, dims{a[k]}, h[static_cast<std::size_t>(k)], static_cast<int>(edge)));
+  return r;
+}
+
 VARVE_LIBRARY std::span<call_row const> matrices() {
   using enum call_forms;
   static call_row const rows[] = {
@@ -159,6 +182,7 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
          return y;
        },
        out},
+      {"gradient(Tensor self, *, Any spacing=None, Any dim=None, int edge_order=1) -> Tensor[]", gradients},
       {"trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
        +[](tensor const& y, tensor const& x, index_t a) -> tensor {
          if (x.dim() != 1) return trapezoid(y, dims{a}, diff(x, dims{a}));

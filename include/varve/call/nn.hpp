@@ -186,6 +186,15 @@ VARVE_LIBRARY std::span<call_row const> networks() {
       {"nn.functional.soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
        "reduction='mean') -> Tensor",
        lost_as_before<soft_margin_loss_t>},
+      {"nn.functional.multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+       "str "
+       "reduction='mean') -> Tensor",
+       lost_as_before<multilabel_margin_loss_t>},
+      {"_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+       +[](tensor const& g, tensor const& y, index_t a, dtype t) -> tensor {
+         return to(sub(mul(g, y), mul(y, sum(mul(g, y), dims{a}, keepdim))), t);
+       },
+       out},
       {"nn.functional.smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
        "reduction='mean', float beta=1.0) -> Tensor",
        +[](tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how, double b) -> tensor {

@@ -115,6 +115,9 @@ VARVE_LIBRARY std::span<call_row const> pools() {
       {"nn.functional.interpolate(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? "
        "align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor",
        interpolated},
+      {"im2col(Tensor self, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+       +[](tensor const& x, dims k, dims d, dims p, dims s) -> tensor { return im2col(x, k, d, p, s); },
+       call_forms::out, "nn.functional.unfold"},
       {"nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None) -> Tensor",
        +[](tensor const& x, argument const& s, argument const& f) {
          return interpolated(x, s, f, "nearest", {}, {}, false);

@@ -124,6 +124,50 @@ inline tensor select_scattered(tensor const& x, tensor const& y, index_t a, exte
   return where(at, to(reshape(y, thin), x.dtype()), x);
 }
 
+/// Axes padded to whole chunks, which become an axis of their own, and joined behind it.
+inline tensor chunks_joined(tensors x, index_t a, index_t n) {
+  if (x.empty() || n < 1)
+    refuse::argument_is_invalid("_chunk_cat", "tensors, and a positive number of chunks, are expected");
+  int const k = wrap_axis(a, x[0].dim());
+  for (tensor& t : x) {
+    if (t.dim() <= k || t.dtype() != x[0].dtype() || t.numel() == 0)
+      refuse::argument_is_invalid("_chunk_cat", "tensors of one dtype, with elements, that have the axis are expected");
+    for (int d = 0; d < k; ++d)
+      if (!(t.sizes()[d] == x[0].sizes()[d])) refuse::shapes_do_not_match("_chunk_cat", x[0].sizes(), t.sizes());
+    dims pad, whole = t.sizes().sub(0, k);
+    for (int d = t.dim() - 1; d > k; --d) pad.push_back(0).push_back(0);
+    pad.push_back(0).push_back((n - t.sizes()[k] % n) % n);
+    whole.push_back(n), whole.push_back(-1);
+    if (pad.n > 8) { // as many axes as margins are for
+      dims flat = t.sizes().sub(0, k + 1);
+      t = reshape(t, flat.push_back(-1));
+      pad = dims{0, 0, 0, (n - t.sizes()[k] % n) % n};
+    }
+    t = reshape(constant_pad_nd(t, pad), whole);
+  }
+  return cat(x, dims{k + 1});
+}
+/// All choices of r elements of a vector, in order.
+inline tensor chosen(tensor const& x, index_t r, bool again) {
+  if (x.dim() != 1 || r < 0)
+    refuse::argument_is_invalid("combinations", "a vector, and a count that is not negative, are expected");
+  if (r == 0) return zeros(dims{0}, x.dtype());
+  index_t const n = x.numel();
+  dims all;
+  for (index_t k = 0; k < r; ++k) all.push_back(n);
+  tensor rising = ones(all, dtype::bool_); // where places rise from one to the next
+  for (int k = 0; k + 1 < all.n; ++k) {
+    dims first = all, second = all;
+    for (int d = 0; d < all.n; ++d) first[d] = d == k ? n : 1, second[d] = d == k + 1 ? n : 1;
+    tensor const u = reshape(arange(n), first), v = reshape(arange(n), second);
+    rising = mul(rising, again ? tensor(le(u, v)) : tensor(lt(u, v)));
+  }
+  index_t count = 1; // n over r, where a place may be taken again of n + r - 1
+  for (index_t k = 0; k < r; ++k) count = count * (again ? n + k : n - k) / (k + 1);
+  tensor const at = nonzero_static(rising, count < 0 ? index_t{0} : count);
+  return reshape(index_select(x, dims{0}, reshape(at, dims{-1})), at.sizes());
+}
+
 VARVE_LIBRARY std::span<call_row const> views() {
   using enum call_forms;
   static call_row const rows[] = {
@@ -321,6 +365,8 @@ VARVE_LIBRARY std::span<call_row const> views() {
          return stack(rows, dims{1});
        },
        variadic},
+      {"_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunks_joined, out},
+      {"combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", chosen},
       {"select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", select_scattered, out},
       {"alias_copy(Tensor self) -> Tensor", copied, out},
       {"expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",

@@ -32,6 +32,40 @@ inline constexpr struct diff_t : composite_operator<diff_t> {
   }
 } diff{};
 
+/// Derivatives along an axis by differences of elements `h` apart: of both neighbours, and at the ends of the nearest
+/// one or, for `edge` 2, two (`torch.gradient` of one axis).
+inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> {
+  static constexpr auto op_name = "gradient";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis, double h = 1, int edge = 1) {
+    if (edge != 1 && edge != 2) refuse::argument_is_invalid(op_name, "the order at the edges is 1 or 2");
+    auto const a = detail::as_fact(axis);
+    auto const v = detail::as_floating(x);
+    auto const inner = [](dims const& s, dims const& at) {
+      extent const n = s.n ? s[wrap_axis(at[0], s.n)] : extent(0);
+      if (n < 2) refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+      return dims{n - 2};
+    };
+    auto const n = on_dims(inner, shape_of(v), a);
+    if (edge == 2 && to_dims(n)[0] < 1)
+      refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+    auto const from_end = [](dims const& m, dims const& k) { return dims{m[0] + 2 - k[0]}; };
+    auto const at = [&](auto const& k) { return narrow(v, a, k, ints<1>{}); };
+    auto const back = [&](auto const& k) { return at(on_dims(from_end, n, k)); };
+    auto const middle = mul(sub(narrow(v, a, ints<2>{}, n), narrow(v, a, ints<0>{}, n)), 0.5 / h);
+    auto const near = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
+    auto const ends = [&](auto const& first, auto const& last) { return cat(std::make_tuple(first, middle, last), a); };
+    if (edge == 1) return ends(near(at(ints<0>{}), at(ints<1>{})), near(back(ints<2>{}), back(ints<1>{})));
+    auto const far = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
+      return mul(sub(mul(f1, 2), add(mul(f0, 1.5), mul(f2, 0.5))), sign / h);
+    };
+    auto const third = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(1) : extent(2)}; }, n);
+    auto const third_back = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(0) : m[0] - 1}; }, n);
+    return ends(far(at(ints<0>{}), at(ints<1>{}), at(third), 1),
+                far(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
+  }
+} gradient_along{};
+
 /// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
 inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
   static constexpr auto op_name = "trapezoid";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/composite/diagonals.hpp>
 #include <varve/composite/norms.hpp>
 #include <varve/composite/xlogy.hpp>
 #include <varve/dispatch/composite.hpp>
@@ -386,5 +387,33 @@ inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margi
     return detail::reduced_loss(clamp(add(sub(near, least), margin), 0), how);
   }
 } triplet_margin_loss{};
+
+/// Over pairs of a class that is a target and one that is not: max(0, 1 - (x[y] - x[i])), summed and over the number of
+/// classes. Targets, of the shape of the input [n, classes] or [classes], end at the first -1.
+inline constexpr struct multilabel_margin_loss_t : composite_operator<multilabel_margin_loss_t> {
+  static constexpr auto op_name = "multilabel_margin_loss";
+  template <value X, value Y, class R = ints<1>>
+  static constexpr auto body(X const& input, Y const& target, R const& how = {}) {
+    auto const rows = [](dims const& s, dims const& t) {
+      if (!(s == t) || s.n > 2 || numel(s) == 0) refuse::shapes_do_not_match(op_name, s, t);
+      return dims{s.n == 2 ? s[0] : extent(1), s.n ? s[s.n - 1] : extent(1)};
+    };
+    auto const sizes = on_dims(rows, shape_of(input), shape_of(target));
+    auto const x = reshape(input, sizes);
+    auto const y = reshape(target, sizes);
+    auto const ended = to(lt(y, 0), type_fact(x));
+    auto const side = on_dims([](dims const& s) { return dims{s[1], s[1]}; }, sizes);
+    auto const valid = eq(mm(ended, triu(new_full(detach(x), side, 1))), 0); // none at or before it has ended
+    auto const at = where(valid, y, 0);
+    auto const targets = scatter_add(new_full(detach(x), sizes, 0), ints<1>{}, at, to(valid, type_fact(x)));
+    auto const column = on_dims([](dims const& s) { return dims{s[0], s[1], 1}; }, sizes);
+    auto const row = on_dims([](dims const& s) { return dims{s[0], 1, s[1]}; }, sizes);
+    auto const d = clamp(sub(add(reshape(x, row), 1), reshape(gather(x, ints<1>{}, at), column)), 0);
+    auto const counts = mul(reshape(valid, column), reshape(eq(targets, 0), row));
+    auto const all = div(sum(where(counts, d, 0), axis<1, 2>), index_t(to_dims(sizes)[1]));
+    auto const shape = on_dims([](dims const& s) { return s.n == 2 ? dims{s[0]} : dims{}; }, shape_of(input));
+    return detail::reduced_loss(reshape(all, shape), how);
+  }
+} multilabel_margin_loss{};
 
 } // namespace varve

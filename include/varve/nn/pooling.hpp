@@ -345,4 +345,64 @@ inline constexpr detail::adaptive_max_pool_of<2> adaptive_max_pool2d{};
 /// ... of three spatial dimensions.
 inline constexpr detail::adaptive_max_pool_of<3> adaptive_max_pool3d{};
 
+/// `im2col(x, size, dilation = 1, margin = 0, step = 1)`: each window of an image [n, channels, height, width], or
+/// without n, as a column: [n, channels * elements of a window, windows] (`torch.nn.functional.unfold`).
+inline constexpr struct im2col_t : composite_operator<im2col_t> {
+  static constexpr auto op_name = "im2col";
+  template <value X, class K, class D = ints<1>, class P = ints<0>, class S = ints<1>>
+  static constexpr auto body(X const& x, K const& size, D const& dilation = {}, P const& margin = {},
+                             S const& step = {}) {
+    auto const k = detail::as_fact(size);
+    auto const d = detail::as_fact(dilation);
+    auto const p = detail::as_fact(margin);
+    auto const t = detail::as_fact(step);
+    auto const s = shape_of(x);
+    auto const padded = constant_pad_nd(x, on_dims(margins, s, k, t, p, d));
+    auto const w = as_strided(contiguous(padded), on_dims(window_sizes, s, k, t, p, d),
+                              on_dims(window_strides, shape_of(padded), k, t, p, d), ints<0>{});
+    return reshape(w, on_dims(columns, s, k, t, p, d));
+  }
+
+private:
+  struct facts {
+    dims size, step, margin, dilation, count;
+    constexpr facts(dims const& s, dims const& k, dims const& t, dims const& p, dims const& d)
+        : size(wide(k)), step(wide(t)), margin(wide(p)), dilation(wide(d)) {
+      if (s.n != 3 && s.n != 4) refuse::argument_is_invalid(op_name, "images have channels, height and width");
+      for (int a = 0; a < 2; ++a) {
+        if (size[a] < 1 || step[a] < 1 || dilation[a] < 1 || margin[a] < 0)
+          refuse::argument_is_invalid(op_name, "sizes, steps and dilations must be positive");
+        extent const room = s[s.n - 2 + a] + margin[a] * 2 - (dilation[a] * (size[a] - 1) + 1);
+        if (room < 0) refuse::argument_is_invalid(op_name, "a window is larger than the image");
+        count.push_back(room / step[a] + 1);
+      }
+    }
+    static constexpr dims wide(dims const& v) { return v.n == 1 ? dims{v[0], v[0]} : v; }
+  };
+  static constexpr auto margins = [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d) {
+    facts const f(s, k, t, p, d);
+    return dims{f.margin[1], f.margin[1], f.margin[0], f.margin[0]};
+  };
+  static constexpr auto window_sizes = [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d) {
+    facts const f(s, k, t, p, d);
+    dims r = s.sub(0, s.n - 2);
+    return r.push_back(f.size[0]).push_back(f.size[1]).push_back(f.count[0]).push_back(f.count[1]);
+  };
+  static constexpr auto window_strides = [](dims const& padded, dims const& k, dims const& t, dims const&,
+                                            dims const& d) {
+    dims const step = facts::wide(t), dilation = facts::wide(d), all = contiguous_strides(padded);
+    (void)k;
+    dims r = all.sub(0, all.n - 2);
+    extent const row = all[all.n - 2], column = all[all.n - 1];
+    r.push_back(row * dilation[0]).push_back(column * dilation[1]);
+    return r.push_back(row * step[0]).push_back(column * step[1]);
+  };
+  static constexpr auto columns = [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d) {
+    facts const f(s, k, t, p, d);
+    dims r = s.sub(0, s.n - 2);
+    r[r.n - 1] = r[r.n - 1] * f.size[0] * f.size[1];
+    return r.push_back(f.count[0] * f.count[1]);
+  };
+} im2col{};
+
 } // namespace varve
