@@ -145,9 +145,8 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
       {"corrcoef(Tensor self) -> Tensor", of_one<corrcoef_t>},
       {"linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
        +[](tensor const& x, std::optional<extent> n) -> tensor {
-         if (x.dim() == 0 && !n) refuse::argument_is_invalid("linalg_vander", "at least one dimension is expected");
-         extent const powers = n ? *n : x.sizes()[x.dim() - 1];
-         return vander(is_floating(x.dtype()) ? x : tensor(to(x, dtype::int64)), dims{powers});
+         tensor const v = atleast_1d(is_floating(x.dtype()) ? x : tensor(to(x, dtype::int64)));
+         return vander(v, dims{n ? *n : v.sizes()[v.dim() - 1]});
        },
        "linalg.vander"},
       {"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
