@@ -62,7 +62,8 @@ places; include one of them"
 #define VARVE_COMPILED 0
 #endif
 /// 0 where what the compiled library has is only declared: in units of programs that link it. 1 where it is defined: in
-/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator.
+/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator, 3 in
+/// that of calls by name.
 #ifndef VARVE_DEFINES
 #define VARVE_DEFINES !VARVE_COMPILED
 #endif

@@ -14,6 +14,7 @@
 #include <varve/autograd/selective_checkpoint.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/compile/compile.hpp>
+#include <varve/composite/all.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>

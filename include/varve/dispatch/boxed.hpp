@@ -4,6 +4,11 @@
 #include <varve/value/tensor.hpp>
 
 #include <atomic>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace varve {
 
@@ -158,6 +163,9 @@ struct boxed_op {
   tensor operator()(boxed_args const& x) const;
 };
 
+class argument;
+struct named_argument;
+
 /// Operators by name. An operator is known once the program contains a call of it on tensors.
 struct ops {
   /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library`
@@ -166,7 +174,21 @@ struct ops {
   /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
   /// are `dispatch_error`; attributes are checked as by the public function.
   template <class... X>
+    requires((value<X> || std::is_same_v<X, dims>) && ...)
   static tensor call(char const* name, X const&... x);
+  /// Calls a public function by PyTorch's name of it, or one of its overloads (`add.Tensor`), with arguments known at
+  /// run time, by place and by name; what is left out has the schema's default. Composites, aliases, `name_` and `out=`
+  /// included; operators of a `library` as `library::name`. A schema's result each: a list is one. All checks are those
+  /// of the function. Errors: `dispatch_error` for an unknown name, `value_error` when the arguments fit no schema,
+  /// which it shows. (`call/call.hpp`)
+  static std::vector<argument> call(std::string_view name, std::span<argument const> x,
+                                    std::span<named_argument const> named);
+  static std::vector<argument> call(std::string_view name, std::initializer_list<argument> x,
+                                    std::initializer_list<named_argument> named = {});
+  /// The schemas that a name stands for, in the order in which they are tried; none of an unknown one.
+  static std::vector<std::string> schemas(std::string_view name);
+  /// All names that `call` knows, but those of libraries.
+  static std::vector<std::string> names();
 };
 
 } // namespace varve

@@ -186,6 +186,7 @@ private:
 };
 
 template <class... X>
+  requires((value<X> || std::is_same_v<X, dims>) && ...)
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
   if (!t)

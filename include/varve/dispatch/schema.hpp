@@ -135,8 +135,18 @@ private:
     if (accept("?")) a.type += "?";
     if (named) a.name = word("the argument's name");
     else if (skip(); at_ < text_.size() && letter(text_[at_], "")) a.name = word("a name");
-    if (named && accept("=")) a.default_value = word("a default", "-.[]");
+    if (named && accept("=")) a.default_value = default_value();
     return a;
+  }
+  /// A word, a list of numbers, or a text in quotation marks.
+  std::string default_value() {
+    skip();
+    std::size_t const from = at_;
+    char const open = at_ < text_.size() ? text_[at_] : ' ', close = open == '[' ? ']' : open;
+    if (open != '[' && open != '\'' && open != '"') return word("a default", "-.+");
+    while (++at_ < text_.size() && text_[at_] != close) {}
+    if (at_ == text_.size()) fail("the end of the default");
+    return std::string(text_.substr(from, ++at_ - from));
   }
   std::string_view text_;
   std::size_t at_ = 0;

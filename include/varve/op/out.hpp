@@ -28,28 +28,32 @@ public:
   explicit out_argument(tensor const& t) : out_(t) {}
   template <class Op, class... X>
   tensor operator()(Op const& op, X const&... x) const {
-    using T = dependent<tensor, Op>;
-    constexpr char const* name = Op::op_name;
-    auto const tracked = [](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
-      else return false;
+    std::vector<dependent<tensor, Op>> operands;
+    auto const keep = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) operands.push_back(v);
     };
-    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
-    T const y = op(x...);
+    (keep(x), ...);
+    return give(Op::op_name, keeps_dtype_of_out<Op>(), operands, [&] { return dependent<tensor, Op>(op(x...)); });
+  }
+  /// Writes what `run()` gives of the operands.
+  template <class T, class F>
+  T give(char const* name, bool keeps_dtype, std::vector<T> const& operands, F const& run) const {
+    bool tracked = out_.requires_grad();
+    for (T const& x : operands) tracked = tracked || (x.defined() && x.requires_grad());
+    if (this_thread_state.grad_mode && !this_thread_inference && tracked) refuse_out(name);
+    T const y = run();
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
-    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype_of_out<Op>() && y.dtype() != to.dtype()))
+    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype && y.dtype() != to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
                          " cannot be written into " + varve::name(to.dtype()))
                             .c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());
-      auto const shares = [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
-        else return false;
-      };
-      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+      bool shares = false; // a view of an operand is not what is asked for
+      for (T const& x : operands) shares = shares || (x.defined() && memory.shares_storage(x));
+      set_(to, shares ? T(clone(memory)) : memory);
     }
     return to;
   }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Every family of calls by name.
+#include <varve/call/create.hpp>
+#include <varve/call/index.hpp>
+#include <varve/call/masked.hpp>
+#include <varve/call/matrix.hpp>
+#include <varve/call/nn.hpp>
+#include <varve/call/pointwise.hpp>
+#include <varve/call/pool.hpp>
+#include <varve/call/reduction.hpp>
+#include <varve/call/view.hpp>

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/logical.hpp>
+#include <varve/composite/xlogy.hpp>
+#include <varve/op/clamp.hpp>
+#include <varve/op/detach.hpp>
+#include <varve/op/erf.hpp>
+#include <varve/op/gelu.hpp>
+#include <varve/op/matmul.hpp>
+#include <varve/op/pow.hpp>
+#include <varve/op/reciprocal.hpp>
+#include <varve/op/sin.hpp>
+#include <varve/op/sqrt.hpp>
+
+/// @file
+/// Elementwise functions that are made of others.
+namespace varve {
+
+namespace detail {
+/// A value as a floating one, integers in the default dtype: for functions whose steps are not of truth values.
+template <value X>
+constexpr auto as_floating(X const& x) {
+  return choose(
+      is_floating_fact(x), identity, [](auto const& v) { return to(v, ints<static_cast<index_t>(default_dtype)>{}); },
+      x);
+}
+} // namespace detail
+
+/// x + value * a * b.
+inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
+  static constexpr auto op_name = "addcmul";
+  template <value X, value A, value B, value V = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
+    return add(x, mul(mul(a, b), value));
+  }
+} addcmul{};
+/// x + value * a / b; integers are refused.
+inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
+  static constexpr auto op_name = "addcdiv";
+  template <value X, value A, value B, value V = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
+    if (!is_floating(dtype_of(a)) && !is_floating(dtype_of(b)))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(b)));
+    return add(x, mul(div(a, b), value));
+  }
+} addcdiv{};
+/// x + weight * (y - x), computed from the nearer end.
+inline constexpr struct lerp_t : composite_operator<lerp_t> {
+  static constexpr auto op_name = "lerp";
+  template <value X, value Y, value W>
+  static constexpr auto body(X const& x, Y const& y, W const& weight) {
+    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("lerp of two dtypes:", name(dtype_of(y)));
+    auto const d = sub(y, x);
+    return where(lt(abs(weight), 0.5), add(x, mul(weight, d)), sub(y, mul(d, sub(1, weight))));
+  }
+} lerp{};
+
+namespace detail {
+/// The extremum of two values, or the one that is no NaN.
+template <value X, value Y, class F>
+constexpr auto unless_nan(X const& x, Y const& y, F const& f) {
+  return where(ne(x, x), y, where(ne(y, y), x, f(x, y)));
+}
+} // namespace detail
+/// The greater of two values; NaN only where both are.
+inline constexpr struct fmax_t : composite_operator<fmax_t> {
+  static constexpr auto op_name = "fmax";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::unless_nan(x, y, [](auto const& u, auto const& v) { return where(ge(u, v), u, v); });
+  }
+} fmax{};
+/// The smaller of two values; NaN only where both are.
+inline constexpr struct fmin_t : composite_operator<fmin_t> {
+  static constexpr auto op_name = "fmin";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::unless_nan(x, y, [](auto const& u, auto const& v) { return where(le(u, v), u, v); });
+  }
+} fmin{};
+
+/// sin(pi x) / (pi x), which is 1 at 0.
+inline constexpr struct sinc_t : composite_operator<sinc_t> {
+  static constexpr auto op_name = "sinc";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = mul(x, 3.1415926535897932384626433832795);
+    auto const zero = eq(x, 0);
+    auto const known = where(zero, 1, z);
+    return where(zero, add(mul(z, 0), 1), div(sin(known), known));
+  }
+} sinc{};
+/// (e^x + e^-x) / 2.
+inline constexpr struct cosh_t : composite_operator<cosh_t> {
+  static constexpr auto op_name = "cosh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    return add(mul(exp(z), 0.5), mul(exp(neg(z)), 0.5));
+  }
+} cosh{};
+/// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
+inline constexpr struct acosh_t : composite_operator<acosh_t> {
+  static constexpr auto op_name = "acosh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    auto const d = sub(z, 1);
+    return log1p(add(d, sqrt(mul(d, add(z, 1)))));
+  }
+} acosh{};
+/// 2^x.
+inline constexpr struct exp2_t : composite_operator<exp2_t> {
+  static constexpr auto op_name = "exp2";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return pow(2.0, x);
+  }
+} exp2{};
+/// Logarithm to base 2.
+inline constexpr struct log2_t : composite_operator<log2_t> {
+  static constexpr auto op_name = "log2";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(log(x), 1.4426950408889634073599246810019);
+  }
+} log2{};
+/// Logarithm to base 10.
+inline constexpr struct log10_t : composite_operator<log10_t> {
+  static constexpr auto op_name = "log10";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(log(x), 0.43429448190325182765112891891661);
+  }
+} log10{};
+
+namespace detail {
+/// log(e^x + e^y) with logarithms whose unit is 1 / `scale`; infinities meet as they should.
+template <value X, value Y>
+constexpr auto log_of_sum(X const& x, Y const& y, double scale) {
+  auto const same = mul(eq(x, y), isinf(x));
+  auto const high = where(ge(x, y), x, y), low = where(ge(x, y), y, x);
+  auto const d = where(same, 0, sub(low, high));
+  auto const r = add(high, div(log1p(exp(mul(d, scale))), scale));
+  return where(same, x, where(ne(x, x), x, where(ne(y, y), y, r)));
+}
+} // namespace detail
+/// log(e^x + e^y) without overflow.
+inline constexpr struct logaddexp_t : composite_operator<logaddexp_t> {
+  static constexpr auto op_name = "logaddexp";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::log_of_sum(x, y, 1.0);
+  }
+} logaddexp{};
+/// log2(2^x + 2^y) without overflow.
+inline constexpr struct logaddexp2_t : composite_operator<logaddexp2_t> {
+  static constexpr auto op_name = "logaddexp2";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::log_of_sum(x, y, 0.69314718055994530941723212145818);
+  }
+} logaddexp2{};
+
+/// sqrt(x^2 + y^2) without overflow; integers are refused.
+inline constexpr struct hypot_t : composite_operator<hypot_t> {
+  static constexpr auto op_name = "hypot";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const u = abs(x), v = abs(y);
+    auto const high = detach(maximum(u, v)); // a scale, whatever it is
+    auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
+    return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+  }
+} hypot{};
+/// x * 2^y.
+inline constexpr struct ldexp_t : composite_operator<ldexp_t> {
+  static constexpr auto op_name = "ldexp";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return mul(x, pow(2.0, y));
+  }
+} ldexp{};
+/// x^y of float64.
+inline constexpr struct float_power_t : composite_operator<float_power_t> {
+  static constexpr auto op_name = "float_power";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    using wide = ints<static_cast<index_t>(dtype::float64)>;
+    return pow(to(x, wide{}), to(y, wide{}));
+  }
+} float_power{};
+/// -x log(x), 0 at 0, minus infinity below.
+inline constexpr struct entr_t : composite_operator<entr_t> {
+  static constexpr auto op_name = "special_entr";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const positive = gt(x, 0);
+    auto const known = where(positive, x, 1);
+    auto const rest = where(eq(x, 0), 0, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
+    return where(positive, neg(mul(known, log(known))), rest);
+  }
+} entr{};
+/// The normal distribution function.
+inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
+  static constexpr auto op_name = "special_ndtr";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(add(erf(mul(x, 0.70710678118654752440084436210485)), 1), 0.5);
+  }
+} ndtr{};
+
+} // namespace varve

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/arithmetic.hpp>
+#include <varve/composite/diagonals.hpp>
+#include <varve/composite/index_select.hpp>
+#include <varve/composite/narrow.hpp>
+#include <varve/composite/products.hpp>
+#include <varve/composite/statistics.hpp>
+#include <varve/op/cat.hpp>
+
+/// @file
+/// Differences, sums of trapezia, and what is made of products of coordinates.
+namespace varve {
+
+/// Differences of neighbours along an axis, `n` times (`torch.diff`).
+inline constexpr struct diff_t : composite_operator<diff_t> {
+  static constexpr auto op_name = "diff";
+  template <value X, class A = ints<-1>>
+  static constexpr auto body(X const& x, A const& axis = {}) {
+    auto const a = detail::as_fact(axis);
+    auto const less = [](dims const& s, dims const& at) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis");
+      extent const n = s[wrap_axis(at[0], s.n)];
+      return dims{n < 1 ? extent(0) : n - 1};
+    };
+    auto const n = on_dims(less, shape_of(x), a);
+    auto const first =
+        on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] > 0}; }, shape_of(x), a);
+    auto const later = narrow(x, a, first, n), earlier = narrow(x, a, ints<0>{}, n);
+    auto const of_truth = [](auto const& u, auto const& v) { return ne(u, v); };
+    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_truth, sub, later, earlier);
+  }
+} diff{};
+
+/// Derivatives along an axis by differences of elements `h` apart: of both neighbours, and at the ends of the nearest
+/// one or, for `edge` 2, two (`torch.gradient` of one axis).
+inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> {
+  static constexpr auto op_name = "gradient";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis, double h = 1, int edge = 1) {
+    if (edge != 1 && edge != 2) refuse::argument_is_invalid(op_name, "the order at the edges is 1 or 2");
+    auto const a = detail::as_fact(axis);
+    auto const v = detail::as_floating(x);
+    auto const inner = [](dims const& s, dims const& at) {
+      extent const n = s.n ? s[wrap_axis(at[0], s.n)] : extent(0);
+      if (n < 2) refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+      return dims{n - 2};
+    };
+    auto const n = on_dims(inner, shape_of(v), a);
+    if (edge == 2 && to_dims(n)[0] < 1)
+      refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+    auto const from_end = [](dims const& m, dims const& k) { return dims{m[0] + 2 - k[0]}; };
+    auto const at = [&](auto const& k) { return narrow(v, a, k, ints<1>{}); };
+    auto const back = [&](auto const& k) { return at(on_dims(from_end, n, k)); };
+    auto const middle = mul(sub(narrow(v, a, ints<2>{}, n), narrow(v, a, ints<0>{}, n)), 0.5 / h);
+    auto const near = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
+    auto const ends = [&](auto const& first, auto const& last) { return cat(std::make_tuple(first, middle, last), a); };
+    if (edge == 1) return ends(near(at(ints<0>{}), at(ints<1>{})), near(back(ints<2>{}), back(ints<1>{})));
+    auto const far = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
+      return mul(sub(mul(f1, 2), add(mul(f0, 1.5), mul(f2, 0.5))), sign / h);
+    };
+    auto const third = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(1) : extent(2)}; }, n);
+    auto const third_back = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(0) : m[0] - 1}; }, n);
+    return ends(far(at(ints<0>{}), at(ints<1>{}), at(third), 1),
+                far(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
+  }
+} gradient_along{};
+
+/// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
+inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
+  static constexpr auto op_name = "trapezoid";
+  template <value Y, class A = ints<-1>, value X = double>
+  static constexpr auto body(Y const& y, A const& axis = {}, X const& dx = 1.0) {
+    auto const a = detail::as_fact(axis);
+    auto const less = [](dims const& s, dims const& at) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis");
+      extent const n = s[wrap_axis(at[0], s.n)];
+      return dims{n < 1 ? extent(0) : n - 1};
+    };
+    auto const n = on_dims(less, shape_of(y), a);
+    auto const first =
+        on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] > 0}; }, shape_of(y), a);
+    return mul(sum(mul(add(narrow(y, a, first, n), narrow(y, a, ints<0>{}, n)), dx), a), 0.5);
+  }
+} trapezoid{};
+
+/// The products across of vectors of three numbers along an axis, which broadcast (`torch.linalg.cross`).
+inline constexpr struct cross_t : composite_operator<cross_t> {
+  static constexpr auto op_name = "linalg_cross";
+  template <value X, value Y, class A = ints<-1>>
+  static constexpr auto body(X const& x, Y const& y, A const& axis = {}) {
+    auto const a = detail::as_fact(axis);
+    auto const check = [](dims const& s, dims const& t, dims const& at) {
+      if (s.n != t.n || s.n == 0 || s[wrap_axis(at[0], s.n)] != 3 || t[wrap_axis(at[0], s.n)] != 3)
+        refuse::shapes_do_not_match(op_name, s, t);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(x), shape_of(y), a);
+    auto const turned = [&](auto const& v, auto const& first) { // the components from one on, around
+      return cat(std::make_tuple(narrow(v, a, first, on_dims([](dims const& k) { return dims{3 - k[0]}; }, first)),
+                                 narrow(v, a, ints<0>{}, first)),
+                 a);
+    };
+    return sub(mul(turned(x, ints<1>{}), turned(y, ints<2>{})), mul(turned(x, ints<2>{}), turned(y, ints<1>{})));
+  }
+} cross{};
+
+/// Sums of products over pairs of axes: those of the first in the order given, those of the second likewise
+/// (`torch.tensordot`).
+inline constexpr struct tensordot_t : composite_operator<tensordot_t> {
+  static constexpr auto op_name = "tensordot";
+  template <value X, value Y, class A, class B>
+  static constexpr auto body(X const& x, Y const& y, A const& x_axes, B const& y_axes) {
+    auto const a = detail::as_fact(x_axes);
+    auto const b = detail::as_fact(y_axes);
+    auto const check = [](dims const& s, dims const& t, dims const& i, dims const& j) {
+      bool fits = i.n == j.n;
+      for (int k = 0; fits && k < i.n; ++k) fits = s[wrap_axis(i[k], s.n)] == t[wrap_axis(j[k], t.n)];
+      if (!fits) refuse::shapes_do_not_match(op_name, s, t);
+      dims r;
+      for (int k = 0; k < s.n; ++k)
+        if (!is_named(i, k, s.n)) r.push_back(s[k]);
+      for (int k = 0; k < t.n; ++k)
+        if (!is_named(j, k, t.n)) r.push_back(t[k]);
+      return r;
+    };
+    auto const shape = on_dims(check, shape_of(x), shape_of(y), a, b);
+    auto const left = reshape(permute(x, on_dims(named_last, shape_of(x), a)), on_dims(rows_of, shape_of(x), a));
+    auto const right = reshape(permute(y, on_dims(named_last, shape_of(y), b)), on_dims(rows_of, shape_of(y), b));
+    return reshape(mm(left, right, ints<0, 1>{}), shape);
+  }
+
+private:
+  static constexpr bool is_named(dims const& axes, int k, int rank) {
+    for (extent e : axes)
+      if (wrap_axis(e, rank) == k) return true;
+    return false;
+  }
+  static constexpr auto named_last = [](dims const& s, dims const& axes) {
+    dims r;
+    for (int k = 0; k < s.n; ++k)
+      if (!is_named(axes, k, s.n)) r.push_back(k);
+    for (extent e : axes) r.push_back(wrap_axis(e, s.n));
+    return r;
+  };
+  static constexpr auto rows_of = [](dims const& s, dims const& axes) {
+    extent rows = 1, columns = 1;
+    for (int k = 0; k < s.n; ++k) (is_named(axes, k, s.n) ? columns : rows) *= s[k];
+    return dims{rows, columns};
+  };
+} tensordot{};
+
+/// The covariances of variables, which are rows, over observations, which are columns; weights of observations are
+/// `counts` (how often each was made) and `weights`, or `none`; of one variable it is a number (`torch.cov`).
+inline constexpr struct cov_t : composite_operator<cov_t> {
+  static constexpr auto op_name = "cov";
+  template <value X, class F = none_t, class W = none_t>
+  static constexpr auto body(X const& x, double correction = 1, F const& counts = {}, W const& weights = {}) {
+    auto const rows = [](dims const& s) {
+      if (s.n > 2) refuse::argument_is_invalid(op_name, "at most two dimensions are expected");
+      return s.n == 2 ? s : s.n == 1 ? dims{1, s[0]} : dims{1, 1};
+    };
+    auto const v = detail::as_floating(reshape(x, on_dims(rows, shape_of(x))));
+    auto const shape =
+        on_dims([](dims const& s) { return s.n == 2 && s[0] != 1 ? dims{s[0], s[0]} : dims{}; }, shape_of(x));
+    auto const w = [&] {
+      if constexpr (is_none<F> && is_none<W>) return ones_like(select(detach(v), ints<0>{}, ints<0>{}));
+      else if constexpr (is_none<W>) return to(counts, type_fact(v));
+      else if constexpr (is_none<F>) return to(weights, type_fact(v));
+      else return mul(to(counts, type_fact(v)), to(weights, type_fact(v)));
+    }();
+    auto const total = sum(w);
+    auto const d = sub(v, div(sum(mul(v, w), axis<1>, keepdim), total));
+    auto const less = [&] { // by how much the total is corrected
+      if constexpr (is_none<W>) return mul(new_full(detach(total), ints<>{}, 1), correction);
+      else return mul(div(sum(mul(w, to(weights, type_fact(v)))), total), correction);
+    }();
+    auto const n = maximum(sub(total, less), 0.0);
+    return reshape(div(mm(mul(d, w), d, ints<0, 1>{}), n), shape);
+  }
+} cov{};
+/// The covariances over the standard deviations, in [-1, 1] (`torch.corrcoef`).
+inline constexpr struct corrcoef_t : composite_operator<corrcoef_t> {
+  static constexpr auto op_name = "corrcoef";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const c = cov(x);
+    auto const matrix = [](auto const& v) {
+      auto const deviation = sqrt(diagonal(v));
+      auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(deviation));
+      return clamp(div(div(v, reshape(deviation, column)), deviation), -1, 1);
+    };
+    auto const number = on_dims([](dims const& s) { return dims{s.n == 0}; }, shape_of(c));
+    return choose(same_fact(number, ints<1>{}), [](auto const& v) { return div(v, v); }, matrix, c);
+  }
+} corrcoef{};
+
+/// Powers 0 to n - 1 of the elements along a new last axis (`torch.linalg.vander`).
+inline constexpr struct vander_t : composite_operator<vander_t> {
+  static constexpr auto op_name = "linalg_vander";
+  template <value X, class N>
+  static constexpr auto body(X const& x, N const& n) {
+    auto const count = detail::as_fact(n);
+    if (to_dims(count)[0] < 2) refuse::argument_is_invalid(op_name, "at least two powers are expected");
+    auto const column = unsqueeze(x, ints<-1>{});
+    return more<1>(cat(std::make_tuple(new_full(detach(column), shape_of(column), 1), column), ints<-1>{}), column,
+                   count);
+  }
+
+private:
+  /// Twice as many powers at each step: those there are, times the next one.
+  template <int Step, class Y, class X, class N>
+  static constexpr auto more(Y const& y, X const& x, N const& n) {
+    auto const have = on_dims([](dims const& s) { return dims{s[s.n - 1]}; }, shape_of(y));
+    auto const grow = [&](auto const& v) {
+      if constexpr (Step > 20) return v;
+      else {
+        auto const last = on_dims([](dims const& h) { return dims{h[0] - 1}; }, have);
+        auto const next = mul(narrow(v, ints<-1>{}, last, ints<1>{}), x);
+        auto const take = on_dims(
+            [](dims const& h, dims const& m) { return dims{m[0] - h[0] < h[0] ? m[0] - h[0] : h[0]}; }, have, n);
+        return more<Step + 1>(cat(std::make_tuple(v, mul(narrow(v, ints<-1>{}, ints<0>{}, take), next)), ints<-1>{}), x,
+                              n);
+      }
+    };
+    return choose(
+        same_fact(on_dims([](dims const& h, dims const& m) { return dims{h[0] < m[0]}; }, have, n), ints<1>{}), grow,
+        detail::identity, y);
+  }
+} vander{};
+
+/// The absolute value of x with the sign of y, that of -0 included (`torch.copysign`).
+inline constexpr struct copysign_t : composite_operator<copysign_t> {
+  static constexpr auto op_name = "copysign";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    auto const size = detail::as_floating(x);
+    auto const sign = detail::as_floating(y);
+    auto const negative = maximum(lt(sign, 0), lt(reciprocal(sign), 0));
+    return where(maximum(lt(size, 0), lt(reciprocal(size), 0)), where(negative, size, neg(size)),
+                 where(negative, neg(size), size));
+  }
+} copysign{};
+
+/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them
+/// (`torch.searchsorted`). Compares all pairs.
+inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
+  static constexpr auto op_name = "searchsorted";
+  template <value S, value V, class R = ints<0>>
+  static constexpr auto body(S const& sorted, V const& values, R const& right = {}) {
+    auto const rows = [](dims const& s, dims const& v) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "the boundaries have at least one dimension");
+      if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
+        refuse::shapes_do_not_match(op_name, s, v);
+      dims r = s;
+      if (s.n == 1) return r;
+      return r.insert(s.n - 1, 1);
+    };
+    auto const columns = [](dims const& v) {
+      dims r = v;
+      return r.push_back(1);
+    };
+    auto const a = reshape(sorted, on_dims(rows, shape_of(sorted), shape_of(values)));
+    auto const b = reshape(values, on_dims(columns, shape_of(values)));
+    auto const before = choose(same_fact(detail::as_fact(right), ints<1>{}), le, lt, a, b);
+    return sum(before, axis<-1>);
+  }
+} searchsorted{};
+
+/// Which elements are among some others (`torch.isin`). Compares all pairs.
+inline constexpr struct isin_t : composite_operator<isin_t> {
+  static constexpr auto op_name = "isin";
+  template <value X, value T>
+  static constexpr auto body(X const& elements, T const& others) {
+    auto const column = on_dims(
+        [](dims const& s) {
+          dims r = s;
+          return r.push_back(1);
+        },
+        shape_of(elements));
+    return any(eq(reshape(elements, column), ravel(others)), axis<-1>);
+  }
+} isin{};
+
+} // namespace varve

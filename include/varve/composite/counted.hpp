@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/create.hpp>
+#include <varve/op/factory.hpp>
+
+namespace varve::detail {
+/// 0, 1, ..., n - 1 as a value of int64 that may meet `x`, in whatever world that is.
+template <fact N, value X>
+constexpr auto counted(N const& n, X const& x) {
+  if constexpr (is_ints<N> && !dynamic_value<X> && is_ints<std::remove_cvref_t<decltype(type_fact(x))>>)
+    return arange<std::int64_t, N::to_dims()[0].number()>();
+  else return backend<typename decltype(base_tag<X>())::type>::arange(base_value(x), to_dims(n));
+}
+} // namespace varve::detail

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/composite.hpp>
+#include <varve/op/abs.hpp>
+#include <varve/op/amax.hpp>
+#include <varve/op/compare.hpp>
+#include <varve/op/maximum.hpp>
+#include <varve/op/mul.hpp>
+#include <varve/op/sum.hpp>
+
+#include <limits>
+
+/// @file
+/// Truth values: of values, which are true where they are not 0, and of comparisons. All give bool, and are constant to
+/// derivatives.
+namespace varve {
+
+namespace detail {
+inline constexpr auto truth_of = [](auto const& x) { return ne(x, 0); };
+} // namespace detail
+
+/// x and y.
+inline constexpr struct logical_and_t : composite_operator<logical_and_t> {
+  static constexpr auto op_name = "logical_and";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return mul(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_and{};
+/// x or y.
+inline constexpr struct logical_or_t : composite_operator<logical_or_t> {
+  static constexpr auto op_name = "logical_or";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return maximum(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_or{};
+/// One of x and y, but not both.
+inline constexpr struct logical_xor_t : composite_operator<logical_xor_t> {
+  static constexpr auto op_name = "logical_xor";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return ne(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_xor{};
+/// Not x.
+inline constexpr struct logical_not_t : composite_operator<logical_not_t> {
+  static constexpr auto op_name = "logical_not";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return eq(x, 0);
+  }
+} logical_not{};
+
+/// Is any element along axes true? Of none, no. (Of uint8 PyTorch gives uint8; here it is bool.)
+inline constexpr struct any_t : composite_operator<any_t> {
+  static constexpr auto op_name = "any";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return ne(sum(detail::truth_of(x), at...), 0);
+  }
+} any{};
+/// Are all elements along axes true? Of none, yes.
+inline constexpr struct all_t : composite_operator<all_t> {
+  static constexpr auto op_name = "all";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return eq(sum(eq(x, 0), at...), 0);
+  }
+} all{};
+/// How many elements along axes are not 0, as int64 (`torch.count_nonzero`).
+inline constexpr struct count_nonzero_t : composite_operator<count_nonzero_t> {
+  static constexpr auto op_name = "count_nonzero";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return sum(detail::truth_of(x), at...);
+  }
+} count_nonzero{};
+
+/// Neither infinite nor NaN; all integers are finite.
+inline constexpr struct isfinite_t : composite_operator<isfinite_t> {
+  static constexpr auto op_name = "isfinite";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return choose(
+        detail::is_floating_fact(x), [](auto const& v) { return lt(abs(v), std::numeric_limits<double>::infinity()); },
+        [](auto const& v) { return eq(v, v); }, x);
+  }
+} isfinite{};
+/// Infinite, of either sign.
+inline constexpr struct isinf_t : composite_operator<isinf_t> {
+  static constexpr auto op_name = "isinf";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return choose(
+        detail::is_floating_fact(x), [](auto const& v) { return eq(abs(v), std::numeric_limits<double>::infinity()); },
+        [](auto const& v) { return ne(v, v); }, x);
+  }
+} isinf{};
+/// NaN.
+inline constexpr struct isnan_t : composite_operator<isnan_t> {
+  static constexpr auto op_name = "isnan";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return ne(x, x);
+  }
+} isnan{};
+
+/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same.
+inline constexpr struct isclose_t : composite_operator<isclose_t> {
+  static constexpr auto op_name = "isclose";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
+    if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
+    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    auto const near = [&](auto const& u, auto const& v) {
+      auto const within = mul(isfinite(u), mul(isfinite(v), le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
+      auto const same = maximum(eq(u, v), within);
+      return equal_nan ? maximum(same, mul(isnan(u), isnan(v))) : same;
+    };
+    auto const of_numbers = [&](auto const& u, auto const& v) {
+      using wide = ints<static_cast<index_t>(dtype::float64)>;
+      return near(to(u, wide{}), to(v, wide{}));
+    };
+    return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
+  }
+} isclose{};
+
+} // namespace varve

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/logical.hpp>
+#include <varve/composite/statistics.hpp>
+#include <varve/op/pow.hpp>
+#include <varve/op/reciprocal.hpp>
+#include <varve/op/sqrt.hpp>
+
+/// @file
+/// Norms of vectors, and distances by them.
+namespace varve {
+
+namespace detail {
+/// The root of a sum of squares along axes, whose derivative is 0 where it is 0.
+template <value X, class A, class K>
+constexpr auto euclidean(X const& x, A const& axes, K const& keep) {
+  auto const s = sum(square(x), axes, keep);
+  auto const zero = eq(s, 0);
+  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+}
+} // namespace detail
+
+/// The p-norm along axes (all without): the number of elements that are not 0 for 0, the greatest absolute value for
+/// infinity, the least for minus infinity (`torch.linalg.vector_norm`). Integers are refused.
+inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
+  static constexpr auto op_name = "linalg_vector_norm";
+  template <value X, class A = ints<>, class K = ints<0>>
+  static constexpr auto body(X const& x, double p = 2, A const& axes = {}, K const& keep = {}) {
+    detail::needs_floating<vector_norm_t>(x);
+    if (p == 2) return detail::euclidean(x, axes, keep);
+    if (p == 0) return to(count_nonzero(x, axes, keep), type_fact(x));
+    if (p == 1) return sum(abs(x), axes, keep);
+    if (p == std::numeric_limits<double>::infinity()) return amax(abs(x), axes, keep);
+    if (p == -std::numeric_limits<double>::infinity()) return amin(abs(x), axes, keep);
+    auto const size = abs(x);
+    auto const zero = eq(size, 0);
+    auto const powers =
+        where(zero, p < 0 ? std::numeric_limits<double>::infinity() : 0.0, pow(where(zero, 1, size), p));
+    auto const s = sum(powers, axes, keep);
+    auto const none_there = eq(s, 0);
+    return where(none_there, mul(s, 0), pow(where(none_there, 1, s), 1 / p));
+  }
+} vector_norm{};
+
+/// The p-norm of the difference of two values (`torch.dist`).
+inline constexpr struct dist_t : composite_operator<dist_t> {
+  static constexpr auto op_name = "dist";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double p = 2) {
+    return vector_norm(sub(x, y), p);
+  }
+} dist{};
+
+/// Slices of an axis scaled down to a p-norm of `maxnorm` at most (`torch.renorm`).
+inline constexpr struct renorm_t : composite_operator<renorm_t> {
+  static constexpr auto op_name = "renorm";
+  template <value X, class A>
+  static constexpr auto body(X const& x, double p, A const& axis, double maxnorm) {
+    if (!(p > 0)) refuse::argument_is_invalid(op_name, "the norm must be positive");
+    if (!(maxnorm >= 0)) refuse::argument_is_invalid(op_name, "the greatest norm must not be negative");
+    auto const others = on_dims(
+        [](dims const& s, dims const& a) {
+          if (s.n < 2) refuse::argument_is_invalid(op_name, "at least two dimensions are expected");
+          dims r;
+          for (int k = 0; k < s.n; ++k)
+            if (k != wrap_axis(a[0], s.n)) r.push_back(k);
+          return r;
+        },
+        shape_of(x), detail::as_fact(axis));
+    auto const n = vector_norm(x, p, others, keepdim);
+    return mul(x, where(gt(n, maxnorm), div(maxnorm, add(n, 1e-7)), 1));
+  }
+} renorm{};
+
+/// The p-norm along the last axis of x - y + eps (`torch.nn.functional.pairwise_distance`).
+inline constexpr struct pairwise_distance_t : composite_operator<pairwise_distance_t> {
+  static constexpr auto op_name = "pairwise_distance";
+  template <value X, value Y, class K = ints<0>>
+  static constexpr auto body(X const& x, Y const& y, double p = 2, double eps = 1e-6, K const& keep = {}) {
+    return vector_norm(add(sub(x, y), eps), p, axis<-1>, keep);
+  }
+} pairwise_distance{};
+
+/// The p-norms of the differences of all rows of x and all rows of y: [.., n, d] and [.., m, d] give [.., n, m]
+/// (`torch.cdist`).
+inline constexpr struct cdist_t : composite_operator<cdist_t> {
+  static constexpr auto op_name = "cdist";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double p = 2) {
+    auto const rows = [](dims const& s) {
+      if (s.n < 2) refuse::argument_is_invalid(op_name, "matrices are expected");
+      dims r = s;
+      return r.insert(s.n - 1, 1);
+    };
+    auto const columns = [](dims const& s) {
+      if (s.n < 2) refuse::argument_is_invalid(op_name, "matrices are expected");
+      dims r = s;
+      return r.insert(s.n - 2, 1);
+    };
+    auto const d = sub(reshape(x, on_dims(rows, shape_of(x))), reshape(y, on_dims(columns, shape_of(y))));
+    return of_differences(d, p);
+  }
+
+private:
+  template <value D>
+  static constexpr auto of_differences(D const& d, double p) {
+    auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
+    return choose(
+        same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
+        [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+  }
+} cdist{};
+
+} // namespace varve

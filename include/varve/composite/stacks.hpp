@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/flatten.hpp>
+#include <varve/op/cat.hpp>
+#include <varve/op/unbind.hpp>
+
+/// @file
+/// Joins and splits along the axes that their names say, as NumPy has them. Values come as those of `cat`: in a tuple,
+/// or a `std::vector`; parts of static values are a tuple.
+namespace varve {
+
+namespace detail {
+/// `f` of each value of a tuple or sequence.
+template <class V, class F>
+constexpr auto each(V const& values, F const& f) {
+  if constexpr (tuple_like<V>) {
+    return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, values);
+  } else {
+    if (values.size() == 0) refuse::argument_is_invalid("stack", "at least one value is needed");
+    std::vector<std::remove_cvref_t<decltype(f(values[0]))>> r;
+    for (auto const& v : values) r.push_back(f(v));
+    return r;
+  }
+}
+template <class V>
+constexpr int rank_of_first(V const& values) {
+  if constexpr (tuple_like<V>) return rank_of(std::get<0>(values));
+  else return values.size() == 0 ? 0 : rank_of(values[0]);
+}
+} // namespace detail
+
+/// Side by side: along axis 1, vectors along 0 (`torch.hstack`).
+inline constexpr struct hstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    auto const rows = detail::each(values, atleast_1d);
+    if constexpr (detail::tuple_like<V>) {
+      if constexpr (is_ints<std::remove_cvref_t<decltype(shape_of(std::get<0>(rows)))>>)
+        return cat(rows, ints<(decltype(shape_of(std::get<0>(rows)))::to_dims().n > 1)>{});
+      else return cat(rows, dims{detail::rank_of_first(rows) > 1});
+    } else return cat(rows, dims{detail::rank_of_first(rows) > 1});
+  }
+} hstack{};
+/// One upon the other: along axis 0, vectors as rows (`torch.vstack`).
+inline constexpr struct vstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    return cat(detail::each(values, atleast_2d), axis<0>);
+  }
+} vstack{};
+/// One behind the other: along axis 2 (`torch.dstack`).
+inline constexpr struct dstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    return cat(detail::each(values, atleast_3d), axis<2>);
+  }
+} dstack{};
+/// Vectors as columns, matrices side by side (`torch.column_stack`).
+inline constexpr struct column_stack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    auto const column = [](auto const& v) {
+      auto const as_column = [](dims const& s) { return s.n < 2 ? dims{numel(s), 1} : s; };
+      return detail::reshape_to(v, on_dims(as_column, shape_of(v)));
+    };
+    return cat(detail::each(values, column), axis<1>);
+  }
+} column_stack{};
+
+namespace detail {
+/// Parts [b[k], b[k + 1]) of an axis; `b` are all bounds.
+template <class X, class A, class B>
+constexpr auto parts_between(X const& x, A const& axis, B const& bounds) {
+  auto const range = [](dims const& s, dims const& a, dims const& b, dims const& k) {
+    int const i = static_cast<int>(k[0]);
+    return dims{wrap_axis(a[0], s.n), b[i], b[i + 1] < b[i] ? b[i] : b[i + 1], 1};
+  };
+  if constexpr (parts_are_types<X, A, B>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::make_tuple(bind<slice_t>(on_dims(range, shape_of(x), axis, bounds, ints<index_t(K)>{}))(x)...);
+    }(std::make_index_sequence<std::size_t(B::to_dims().n - 1)>{});
+  } else {
+    std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
+    for (index_t k = 0; k + 1 < to_dims(bounds).n; ++k)
+      r.push_back(
+          one_of_several(bind<slice_t>(range(to_dims(shape_of(x)), to_dims(axis), to_dims(bounds), dims{k}))(x)));
+    return r;
+  }
+}
+inline constexpr auto bounds_of_sizes = [](dims const& s, dims const& a, dims const& sizes) {
+  if (s.n == 0) refuse::argument_is_invalid("split_with_sizes", "a rank-0 value has no axis");
+  dims r{0};
+  for (extent n : sizes) {
+    if (n < 0) refuse::argument_is_invalid("split_with_sizes", "sizes must not be negative");
+    r.push_back(r.back() + n);
+  }
+  if (r.back() != s[wrap_axis(a[0], s.n)]) refuse::shapes_do_not_match("split_with_sizes", s, sizes);
+  return r;
+};
+inline constexpr auto bounds_of_sections = [](dims const& s, dims const& a, dims const& n) {
+  if (s.n == 0) refuse::argument_is_invalid("tensor_split", "a rank-0 value has no axis");
+  if (n[0] < 1) refuse::argument_is_invalid("tensor_split", "the number of parts must be positive");
+  extent const all = s[wrap_axis(a[0], s.n)], least = all / n[0], more = all % n[0];
+  dims r{0};
+  for (index_t k = 0; k < n[0]; ++k) r.push_back(r.back() + least + (more > k ? 1 : 0));
+  return r;
+};
+inline constexpr auto bounds_of_indices = [](dims const& s, dims const& a, dims const& at) {
+  if (s.n == 0) refuse::argument_is_invalid("tensor_split", "a rank-0 value has no axis");
+  extent const n = s[wrap_axis(a[0], s.n)];
+  dims r{0};
+  for (extent i : at) {
+    extent const from = i < 0 ? (i + n < 0 ? extent(0) : i + n) : i;
+    r.push_back(from > n ? n : from);
+  }
+  return r.push_back(n);
+};
+} // namespace detail
+
+/// Parts of the given sizes, which add up to that of the axis: views (`torch.split_with_sizes`). At most 7.
+inline constexpr struct split_with_sizes_t {
+  template <value X, class S, class A = ints<0>>
+  constexpr auto operator()(X const& x, S const& sizes, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_sizes, shape_of(x), a, detail::as_fact(sizes)));
+  }
+} split_with_sizes{};
+/// So many parts, as equal as may be: the first ones are greater by one (`torch.tensor_split`). At most 7.
+inline constexpr struct tensor_split_t {
+  template <value X, class N, class A = ints<0>>
+  constexpr auto operator()(X const& x, N const& sections, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_sections, shape_of(x), a, detail::as_fact(sections)));
+  }
+} tensor_split{};
+/// Parts between indices, which may count from the end (`torch.tensor_split` of a list).
+inline constexpr struct split_at_t {
+  template <value X, class I, class A = ints<0>>
+  constexpr auto operator()(X const& x, I const& indices, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_indices, shape_of(x), a, detail::as_fact(indices)));
+  }
+} split_at{};
+
+} // namespace varve

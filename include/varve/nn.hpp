@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations.
+#include <varve/nn/activation.hpp>
+#include <varve/nn/interpolate.hpp>
+#include <varve/nn/loss.hpp>
+#include <varve/nn/normalization.hpp>
+#include <varve/nn/pooling.hpp>

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/index_select.hpp>
+#include <varve/nn/pooling.hpp>
+#include <varve/op/abs.hpp>
+#include <varve/op/clamp.hpp>
+#include <varve/op/matmul.hpp>
+
+#include <vector>
+
+/// @file
+/// Images of other sizes (`torch.nn.functional.interpolate`): axis by axis, each a product with a matrix of weights, or
+/// a selection.
+namespace varve {
+
+/// How elements between others are found.
+enum class interpolation : unsigned char { nearest, nearest_exact, linear, cubic, area };
+
+namespace detail {
+/// Where the elements of a new axis lie on the old one of `size` elements.
+struct resampling {
+  index_t size;
+  double scale;
+  bool corners;
+  constexpr resampling(index_t n, index_t m, bool align_corners, double factor)
+      : size(n), scale(factor > 0 ? 1 / factor : static_cast<double>(n) / static_cast<double>(m)),
+        corners(align_corners) {
+    if (corners) scale = m > 1 ? static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0;
+  }
+  template <value K>
+  constexpr auto place(K const& k) const {
+    auto const at = to(k, ints<static_cast<index_t>(dtype::float64)>{});
+    double const shift = corners ? 0 : 0.5 * scale - 0.5;
+    return add(mul(at, scale), shift);
+  }
+  /// In float32, as PyTorch has it, whatever the dtype.
+  template <value K>
+  constexpr auto nearest(K const& k, bool exact) const {
+    auto const at = to(k, ints<static_cast<index_t>(dtype::float32)>{});
+    auto const place = mul(add(at, exact ? 0.5f : 0.0f), static_cast<float>(scale));
+    return minimum(to(place, ints<static_cast<index_t>(dtype::int64)>{}), size - 1);
+  }
+};
+/// The cubic of Keys with a = -3/4, of distances.
+template <value D>
+constexpr auto cubic_weight(D const& distance) {
+  constexpr double a = -0.75;
+  auto const d = abs(distance);
+  auto const near = add(mul(mul(sub(mul(d, a + 2), a + 3), d), d), 1);
+  auto const far = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
+  return where(le(d, 1), near, where(lt(d, 2), far, 0));
+}
+/// The weights [old, new] of an axis: `l` are the old elements as a column, `at` the places of the new ones.
+template <value L, value P>
+constexpr auto linear_weights(L const& l, P const& at, index_t size) {
+  return clamp(sub(1, abs(sub(l, clamp(at, 0, size - 1)))), 0);
+}
+template <value L, value P>
+constexpr auto cubic_weights(L const& l, P const& at, index_t size) {
+  using whole = ints<static_cast<index_t>(dtype::int64)>;
+  auto const first = sub(to(add(at, size), whole{}), size); // the floor of what exceeds -size
+  auto const rest = sub(at, first);
+  auto const share = [&](index_t j) { // of a neighbour; those outside are the outer elements
+    auto const own = eq(l, clamp(add(first, j), 0, size - 1));
+    return mul(own, cubic_weight(sub(rest, j)));
+  };
+  return add(add(share(-1), share(0)), add(share(1), share(2)));
+}
+inline constexpr auto resampled_axis = [](dims const& s, dims const& k) { return dims{s[static_cast<int>(k[0]) + 2]}; };
+template <int A, value X, class S>
+constexpr auto resampled(X const& x, S const& sizes, interpolation how, bool corners, double const* factors) {
+  constexpr ints<A> k{};
+  auto const more = [&](auto const& v) {
+    auto const have = on_dims(resampled_axis, shape_of(v), k);
+    auto const want = on_dims([](dims const& s, dims const& a) { return dims{s[static_cast<int>(a[0])]}; }, sizes, k);
+    index_t const n = to_dims(have)[0], m = to_dims(want)[0];
+    resampling const r(n, m, corners, factors ? factors[A] : 0);
+    auto const next = [&] {
+      auto const l = reshape(counted(have, v), on_dims([](dims const& s) { return dims{s[0], 1}; }, have));
+      auto const at = r.place(counted(want, v));
+      auto const w = how == interpolation::linear ? linear_weights(l, at, n) : cubic_weights(l, at, n);
+      return transpose(matmul(transpose(v, ints<A + 2>{}, axis<-1>), to(w, type_fact(v))), ints<A + 2>{}, axis<-1>);
+    };
+    auto const chosen = [&] {
+      return index_select(v, ints<A + 2>{}, r.nearest(counted(want, v), how == interpolation::nearest_exact));
+    };
+    bool const selects = how == interpolation::nearest || how == interpolation::nearest_exact;
+    auto const y = selects ? contiguous(chosen()) : contiguous(next());
+    return resampled<A + 1>(y, sizes, how, corners, factors);
+  };
+  if constexpr (A == 3) return x;
+  else
+    return choose(
+        same_fact(on_dims([](dims const& s, dims const& a) { return dims{a[0] < s.n}; }, sizes, k), ints<1>{}), more,
+        identity, x);
+}
+inline constexpr auto require_image = [](dims const& s, dims const& sizes) {
+  if (s.n < 3 || s.n > 5 || sizes.n != s.n - 2)
+    refuse::argument_is_invalid("interpolate", "a size for each of one to three spatial dimensions is expected");
+  for (int a = 0; a < sizes.n; ++a)
+    if (sizes[a] < 1 || s[a + 2] < 1) refuse::argument_is_invalid("interpolate", "sizes must be positive");
+  return dims{sizes.n};
+};
+} // namespace detail
+
+/// `interpolate(x, sizes, how, align_corners = false, factors = {})`: `x` [n, channels, ...] with other spatial sizes.
+/// `factors` are those that the sizes came from, if they shall say where elements lie; `align_corners` lays the outer
+/// elements upon each other (linear and cubic).
+inline constexpr struct interpolate_t : composite_operator<interpolate_t> {
+  static constexpr auto op_name = "interpolate";
+  template <value X, class S>
+  static constexpr auto body(X const& x, S const& sizes, interpolation how, bool align_corners = false,
+                             std::vector<double> const& factors = {}) {
+    auto const s = detail::as_fact(sizes);
+    auto const n = on_dims(detail::require_image, shape_of(x), s);
+    if (how != interpolation::area)
+      return contiguous(detail::resampled<0>(x, s, how, align_corners, factors.empty() ? nullptr : factors.data()));
+    auto const of_three = [&](auto const& v) { return contiguous(adaptive_avg_pool3d(v, s)); };
+    auto const of_two = [&](auto const& v) { return contiguous(adaptive_avg_pool2d(v, s)); };
+    auto const of_one = [&](auto const& v) { return contiguous(adaptive_avg_pool1d(v, s)); };
+    auto const several = [&](auto const& v) { return choose(same_fact(n, ints<2>{}), of_two, of_three, v); };
+    return choose(same_fact(n, ints<1>{}), of_one, several, x);
+  }
+} interpolate{};
+
+} // namespace varve

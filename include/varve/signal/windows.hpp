@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/ranges.hpp>
+#include <varve/op/abs.hpp>
+#include <varve/op/exp.hpp>
+#include <varve/op/reciprocal.hpp>
+#include <varve/op/sin.hpp>
+#include <varve/op/sum.hpp>
+
+#include <initializer_list>
+
+/// @file
+/// Windows (`torch.signal.windows`): `m` numbers that fall towards both ends. Symmetric ones are for filters; the
+/// others are periods, as if the one for m + 1 had lost its last number. Integer dtypes are refused.
+namespace varve::windows {
+
+namespace detail {
+/// `f(numbers)` of m numbers from `start` by `step`; one number is 1.
+template <class T, class F>
+T window(char const* op, index_t m, double start, double step, dtype type, F const& f) {
+  if (m < 0) refuse::argument_is_invalid(op, "the length must not be negative");
+  if (!is_floating(type)) refuse::dtype_is_not_supported(op, name(type));
+  if (m <= 1) return ones(dims{m}, type);
+  return to(T(f(varve::detail::stepped<T>(m, start, step, dtype::float64))), type);
+}
+inline double count(index_t m, bool symmetric) { return static_cast<double>(symmetric ? m - 1 : m); }
+constexpr double pi = 3.1415926535897932384626433832795;
+} // namespace detail
+
+/// The sum of a[i] cos(2 pi i k / m) with signs that alternate.
+template <class T = tensor>
+T general_cosine(index_t m, std::vector<double> const& a, bool symmetric = true, dtype type = get_default_dtype()) {
+  if (a.empty()) refuse::argument_is_invalid("general_cosine", "there must be a coefficient");
+  return detail::window<T>("general_cosine", m, 0, 2 * detail::pi / detail::count(m, symmetric), type, [&](T const& k) {
+    T w = varve::full_like(k, a[0]);
+    double sign = -1;
+    for (std::size_t i = 1; i < a.size(); ++i, sign = -sign)
+      w = add(w, T(mul(T(cos(T(mul(k, static_cast<double>(i))))), sign * a[i])));
+    return w;
+  });
+}
+/// alpha - (1 - alpha) cos(2 pi k / m).
+template <class T = tensor>
+T general_hamming(index_t m, double alpha = 0.54, bool symmetric = true, dtype type = get_default_dtype()) {
+  return general_cosine<T>(m, {alpha, 1 - alpha}, symmetric, type);
+}
+template <class T = tensor>
+T hamming(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  return general_hamming<T>(m, 0.54, symmetric, type);
+}
+template <class T = tensor>
+T hann(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  return general_hamming<T>(m, 0.5, symmetric, type);
+}
+template <class T = tensor>
+T blackman(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  return general_cosine<T>(m, {0.42, 0.5, 0.08}, symmetric, type);
+}
+template <class T = tensor>
+T nuttall(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  return general_cosine<T>(m, {0.3635819, 0.4891775, 0.1365995, 0.0106411}, symmetric, type);
+}
+/// A triangle.
+template <class T = tensor>
+T bartlett(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  return detail::window<T>("bartlett", m, -1, 2 / detail::count(m, symmetric), type,
+                           [](T const& k) { return sub(1, T(abs(k))); });
+}
+/// Half a period of a sine.
+template <class T = tensor>
+T cosine(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
+  double const step = detail::pi / static_cast<double>(symmetric ? m : m + 1);
+  return detail::window<T>("cosine", m, step / 2, step, type, [](T const& k) { return sin(k); });
+}
+/// A bell of the given standard deviation.
+template <class T = tensor>
+T gaussian(index_t m, double deviation = 1, bool symmetric = true, dtype type = get_default_dtype()) {
+  if (!(deviation > 0)) refuse::argument_is_invalid("gaussian", "the standard deviation must be positive");
+  double const unit = 1 / (deviation * std::sqrt(2.0));
+  return detail::window<T>("gaussian", m, -detail::count(m, symmetric) / 2 * unit, unit, type,
+                           [](T const& k) { return exp(T(neg(T(square(k))))); });
+}
+/// e^(-|k - center| / tau).
+template <class T = tensor>
+T exponential(index_t m, double tau = 1, bool symmetric = true, dtype type = get_default_dtype()) {
+  if (!(tau > 0)) refuse::argument_is_invalid("exponential", "tau must be positive");
+  return detail::window<T>("exponential", m, -detail::count(m, symmetric) / 2 / tau, 1 / tau, type,
+                           [](T const& k) { return exp(T(neg(T(abs(k))))); });
+}
+
+} // namespace varve::windows
