@@ -157,6 +157,62 @@ TEST_CASE("aot: arguments that are written", "[aot][AO-S28]") {
       two);
 }
 
+TEST_CASE("aot: what is in a call and not in its program", "[aot][exception]") {
+  tensor const w = leaf({1, 2, 3}), x = data({1, 1, 2});
+  int hooks = 0;
+  w.register_hook([&](tensor g) {
+    ++hooks;
+    return g * 2.0;
+  });
+  auto const product = vv::aot_function([&](tensor a) { return vv::sum(a * w); });
+  product(x).backward(); // hooks of captured leaves are called once, by this
+  CHECK(hooks == 1);
+  CHECK(elements(w.grad()) == std::vector<double>{2, 2, 4});
+  auto const refuses = [](auto const& f, tensor const& a, char const* why) {
+    CHECK_THROWS_WITH(vv::aot_function(f)(a), Catch::Contains(why));
+  };
+  auto const inside = [&](tensor a) {
+    tensor const y = vv::sum(a * w);
+    y.backward();
+    return y.detach();
+  };
+  refuses(inside, x, "return the gradient");
+  CHECK(elements(w.grad()) == std::vector<double>{2, 2, 4});
+  refuses([](tensor a) { return vv::sum(a).backward(), a * 2.0; }, leaf({1, 2}), "return the gradient");
+  refuses([](tensor a) { return a.requires_grad_() * 2.0; }, x, "before the call");
+  refuses([](tensor a) { return a.requires_grad_(false) * 2.0; }, leaf({1, 2}), "before the call");
+  refuses([](tensor a) { return tensor((a * 2.0).requires_grad_()); }, x, "made a leaf");
+  auto const kept = [](tensor a) {
+    tensor const y = a * 2.0;
+    y.retain_grad();
+    return y;
+  };
+  refuses(kept, leaf({1, 2}), "retain_grad");
+  { // gradients are switched on inside
+    vv::no_grad const off;
+    tensor const a = leaf({1, 2});
+    auto const f = [](tensor v) {
+      vv::enable_grad const on;
+      tensor const y = v * 3.0;
+      return std::pair{y, vv::slice(y, 0, 0, 1)};
+    };
+    auto const [y, part] = vv::aot_function(f)(a);
+    CHECK((y.requires_grad() && part.requires_grad()));
+    part.backward();
+    CHECK(elements(a.grad()) == std::vector<double>{3, 0});
+  }
+  // One whose shape is changed, given twice.
+  auto const turned = [](tensor a, tensor b) {
+    vv::t_(a);
+    return a + b * 2.0;
+  };
+  auto const compiled = vv::aot_function(turned);
+  for (int round = 0; round < 2; ++round) {
+    tensor const m = vv::reshape(data({1, 2, 3, 4}), vv::dims{2, 2});
+    CHECK(elements(compiled(m, m)) == std::vector<double>{3, 9, 6, 12});
+  }
+}
+
 TEST_CASE("aot: writes that autograd does not see", "[aot][AO-S04][AO-S05]") {
   tensor const one = leaf({1});
   auto const in_no_grad = [](tensor a) {
@@ -428,6 +484,15 @@ TEST_CASE("aot: random numbers are those of the function", "[aot]") {
   CHECK(run(vv::aot_function(f, {.partition_fn = [](vv::graph const& g, vv::joint_shape s) {
                                return vv::min_cut_partition(g, s);
                              }})) == plain);
+  // What a checkpoint draws again it draws from the state that the forward pass had, at each budget.
+  auto const g = [](tensor a) {
+    return vv::sum(vv::checkpoint([](tensor v) { return vv::exp(v * vv::randn(vv::dims{3})); }, a));
+  };
+  auto const again = run(g);
+  for (double budget : {1.0, 0.0})
+    CHECK(run(vv::aot_function(g, {.partition_fn = [=](vv::graph const& whole, vv::joint_shape s) {
+                                 return vv::min_cut_partition(whole, s, {budget});
+                               }})) == again);
   vv::manual_seed(7);
   tensor const before = vv::randn(vv::dims{1});
   vv::manual_seed(7);

@@ -208,6 +208,15 @@ TEST_CASE("in-place views in traces", "[graph][in_place]") {
   is_right(vv::make_fx(f, vv::tracing::fake)(x));
   auto const [y, whole] = vv::compile(f)(x);
   CHECK((difference(y, want.first) == "" && difference(whole, want.second) == ""));
+  // Seen through levels above the trace.
+  auto const squares = [&](tensor v) {
+    auto const [a, b] = f(v);
+    return vv::sum(a * a) + vv::sum(b * b);
+  };
+  auto const per_sample = vv::vmap(vv::grad(squares));
+  tensor const xs = data({4, 2, 3});
+  for (vv::graph const& g : {vv::make_fx(per_sample)(xs), vv::make_fx(per_sample, vv::tracing::fake)(xs)})
+    CHECK(difference(vv::interpret(g, vv::boxed_args(xs))[0], per_sample(xs), 1e-14) == "");
   auto const of_argument = [](tensor v) { return vv::t_(v) * 2.0; };
   CHECK_THROWS_WITH(vv::make_fx(of_argument)(x), Catch::Contains("changes the shape"));
   CHECK_THROWS_WITH(vv::make_fx(of_argument, vv::tracing::fake)(x), Catch::Contains("changes the shape"));

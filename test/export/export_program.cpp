@@ -199,6 +199,44 @@ TEST_CASE("export: buffers and arguments that are written", "[export][EX-S10]") 
                     Catch::Contains("pass it as an argument"));
 }
 
+TEST_CASE("export: what was there before a write", "[export][exception]") {
+  tensor buf = vv::ones({2});
+  auto const f = [&](tensor x, tensor y) {
+    tensor const was = vv::clone(x), old = buf;
+    vv::copy_(x, y);
+    vv::copy_(y, was);
+    buf = buf + 1.0;
+    return std::pair{was, old};
+  };
+  auto const p = export_program(f, {.state = {vv::buffer("buf", buf)}})(data({2}), data({2}));
+  tensor const x = data({2}, 1), y = data({2}, 5);
+  auto const r = p(x, y);
+  CHECK(difference(x, data({2}, 5)) == "");
+  CHECK(difference(y, data({2}, 1)) == "");
+  CHECK(difference(r[0], data({2}, 1)) == "");
+  CHECK(elements(r[1]) == std::vector<double>{1, 1});
+  CHECK(elements(p.state_of("buf")) == std::vector<double>{2, 2});
+  CHECK_THROWS_WITH(p(x, x), Catch::Contains("x0 is written into and shares memory with x1"));
+  CHECK(difference(x, data({2}, 5)) == "");
+  auto const longer = [&](tensor v) {
+    buf = vv::cat(std::vector{buf, v}, 0);
+    return v * 1.0;
+  };
+  CHECK_THROWS_WITH(export_program(longer, {.state = {vv::buffer("buf", buf)}})(vv::ones({2})),
+                    Catch::Contains("another shape or dtype"));
+  CHECK(buf.sizes() == dims{2});
+  tensor part = vv::slice(buf, 0, 0, 1);
+  auto const both = [&](tensor v) {
+    vv::add_(buf, v);
+    return part * 1.0;
+  };
+  CHECK_THROWS_WITH(export_program(both, {.state = {vv::buffer("buf", buf), vv::buffer("part", part)}})(vv::ones({2})),
+                    Catch::Contains("buf is written into and shares memory with part"));
+  CHECK_THROWS_WITH(
+      export_program([](tensor v) { return v * 2.0; }, {.dynamic_shapes = {{2 * dynamic_dim("n")}}})(data({4})),
+      Catch::Contains("2*n alone"));
+}
+
 TEST_CASE("export: what data decide", "[export][exception][EX-S11]") {
   auto const f = [](tensor x) {
     if (vv::nonzero(x).sizes()[0] > 2) return vv::cos(x);

@@ -3,6 +3,7 @@
 #include <varve/aot/joint_graph.hpp>
 #include <varve/interpreter/become_view.hpp>
 #include <varve/interpreter/function_node.hpp>
+#include <varve/value/share_elements.hpp>
 
 /// @file
 /// The two compiled parts of a function as one node of eager autograd, and what is done around them: new values are
@@ -87,19 +88,24 @@ struct compiled_pair {
   boxed_function forward, backward;
   int saved_values = 0;
 
-  /// Do arguments that are written share memory with others? Then what each step of the function sees is not what a
-  /// graph of apart ones computes.
+  /// Do arguments that are written share memory with others, or are those that become other views given twice? Then
+  /// what each step of the function sees is not what a graph of apart ones computes.
   bool writes_into_others(boxed_args const& in) const {
-    for (std::size_t k = 0; k < of.inputs.size(); ++k)
-      if (of.inputs[k].is_written)
-        for (int j = 0; j < in.size(); ++j)
-          if (j != static_cast<int>(k) && overlap(in[static_cast<int>(k)], in[j])) return true;
+    for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      aot_input const& i = of.inputs[k];
+      tensor const& x = in[static_cast<int>(k)];
+      bool const moves = i.reshaped || i.set_to_input >= 0 || i.set_to_result >= 0;
+      for (int j = 0; j < in.size(); ++j)
+        if (j != static_cast<int>(k) &&
+            (((i.is_written || i.is_written_backward) && share_elements(x, in[j])) || (moves && x.is(in[j]))))
+          return true;
+    }
     return false;
   }
 
   /// Arguments, then captured tensors, to what the function returned.
   boxed_args operator()(boxed_args const& in) const {
-    bool const differentiated = of.has_backward() && is_grad_enabled();
+    bool const differentiated = of.has_backward();
     boxed_args y = run_forward(in), saved;
     int const own = of.shape.forward_results;
     boxed_args results;
@@ -157,15 +163,15 @@ private:
       tensor const& x = in[static_cast<int>(k)];
       if (of.inputs[k].reshaped) reshape<tensor>(x, of.inputs[k].reshaped);
       if (!of.inputs[k].is_written) continue;
-      set_grad_enabled const seen(is_grad_enabled() && !of.inputs[k].is_written_unseen);
-      write<tensor>(x, results[next++]);
+      tensor const& now = results[next++];
+      set_grad_enabled const seen((is_grad_enabled() || now.requires_grad()) && !of.inputs[k].is_written_unseen);
+      write<tensor>(x, now);
     }
     no_grad const off;
     for (std::size_t k = 0; k < of.inputs.size(); ++k) {
       aot_input const& i = of.inputs[k];
       if (i.set_to_input >= 0)
-        set_(in[static_cast<int>(k)],
-             functional_memory<tensor>::shown(in[i.set_to_input].detach(), i.set_views.get()));
+        set_(in[static_cast<int>(k)], functional_memory<tensor>::shown(in[i.set_to_input].detach(), i.set_views.get()));
       else if (i.set_to_result >= 0) set_(in[static_cast<int>(k)], results[i.set_to_result]);
     }
   }
@@ -188,27 +194,12 @@ private:
       return in[o.from];
     default: {
       tensor const base = o.what == kind::view_of_input ? in[o.from] : results[o.from];
-      set_grad_enabled const as_there(is_grad_enabled() && (o.requires_grad || !base.requires_grad()));
+      set_grad_enabled const as_there(o.requires_grad || (is_grad_enabled() && !base.requires_grad()));
       tensor const v = functional_memory<tensor>::shown(base, o.views.get());
       if (o.origin != view_origin::usual && v.base().defined()) v.set_origin(o.origin);
       return v;
     }
     }
-  }
-  /// Do two tensors share elements, or may they?
-  static bool overlap(tensor const& a, tensor const& b) {
-    if (!a.shares_storage(b)) return false;
-    auto const span = [](tensor const& t) {
-      index_t last = 0;
-      for (int k = 0; k < t.dim(); ++k) {
-        if (t.sizes()[k] == 0) return index_t{0};
-        last += (t.sizes()[k] - 1) * t.strides()[k];
-      }
-      return (last + 1) * static_cast<index_t>(itemsize(t.dtype()));
-    };
-    auto const from = [](tensor const& t) { return reinterpret_cast<std::uintptr_t>(t.raw()); };
-    return from(a) < from(b) + static_cast<std::uintptr_t>(span(b)) &&
-           from(b) < from(a) + static_cast<std::uintptr_t>(span(a));
   }
 };
 

@@ -77,7 +77,9 @@ public:
   exported_joint operator()(X const&... x) const {
     set_grad_enabled const needed(loss_ >= 0);
     using fakes = detail::on_fake_values<dependent<fake_mode, F>>;
-    joint_graph g = detail::trace_ahead_of_time<fakes>(f_, {}, {}, [](auto const&...) {}, x...);
+    aot_state state;
+    state.differentiated = loss_ >= 0;
+    joint_graph g = detail::trace_ahead_of_time<fakes>(f_, {}, state, [](auto const&...) {}, x...);
     detail::require_exportable(g, detail::tensors_among(x...), loss_);
     exported_joint r;
     r.captured = g.captured;

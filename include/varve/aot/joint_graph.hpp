@@ -70,12 +70,14 @@ struct aot_state {
   std::vector<tensor> lifted{};
   /// Results are values of the graph, also where they are arguments, or views.
   bool results_are_values = false;
+  /// Are gradients of what requires one asked for?
+  bool differentiated = true;
 };
 
 namespace detail {
 /// Runs a function on functional fakes under a tracer, with eager autograd above.
 template <class T = tensor>
-struct ahead_of_time final : functional_captures {
+struct ahead_of_time final : functional_captures, leaves_of_program {
   joint_graph& to;
   trace_layer& tracer;
   functional_mode mode;
@@ -93,12 +95,14 @@ struct ahead_of_time final : functional_captures {
     mode.run_->derived_above = true;
     mode.captures_ = this;
     records_captures = true;
+    program_leaves = this;
   }
 
   ahead_of_time(ahead_of_time const&) = delete;
   ahead_of_time& operator=(ahead_of_time const&) = delete;
   ~ahead_of_time() {
     records_captures = recorded_before_;
+    program_leaves = leaves_before_;
     for (std::size_t k = 0; k < handles.size(); ++k) *state.handles[k] = handles[k];
   }
 
@@ -146,6 +150,9 @@ struct ahead_of_time final : functional_captures {
   void took(boxed_args const& y) {
     for (std::size_t k = 0; k < given.size(); ++k) {
       aot_input& in = to.inputs[k];
+      if (in.requires_grad ? !given[k].requires_grad() : given[k].requires_grad() && given[k].is_leaf())
+        throw autograd_error("varve: aot: the function changes whether an argument requires a gradient "
+                             "(requires_grad_), which the program would not; do so before the call");
       in.is_written = memories[k]->generation > 0;
       if (memory_of(given[k]) != memories[k]) {
         if (in.is_written || (in.requires_grad && !(eager_history(given[k]) == histories[k])))
@@ -181,7 +188,7 @@ struct ahead_of_time final : functional_captures {
       bool const unseen = k < written_count() && to.inputs[written(k)].is_written_unseen;
       if (results[k].defined() && results[k].requires_grad() && !unseen) to.tangents.push_back(static_cast<int>(k));
     }
-    if (to.tangents.empty() || !is_grad_enabled()) return to.tangents.clear();
+    if (to.tangents.empty() || !state.differentiated) return to.tangents.clear();
     for (std::size_t k = 0; k < leaves.size(); ++k)
       if (leaves[k].defined()) wanted.push_back(leaves[k]), of.push_back(static_cast<int>(k));
     std::vector<T> tangents;
@@ -196,6 +203,7 @@ struct ahead_of_time final : functional_captures {
       if (to.captured[k].requires_grad())
         wanted.push_back(T(to.captured[k])), of.push_back(static_cast<int>(leaves.size()) + k);
     std::vector<std::uint64_t> const before = writes_of(given);
+    in_backward_ = true;
     auto const g = autograd::grad<T>(roots, wanted, tangents, {}, autograd::unused::undefined);
     for (T const& t : tangents)
       if (mutations_of(t).any())
@@ -221,7 +229,24 @@ struct ahead_of_time final : functional_captures {
   }
 
 private:
-  bool recorded_before_ = records_captures;
+  bool recorded_before_ = records_captures, in_backward_ = false;
+  leaves_of_program const* leaves_before_ = program_leaves;
+  bool leaves_hooks(grad_node const& leaf) const override {
+    bool captured = false;
+    for (int k = 0; in_backward_ && k < to.captured.size(); ++k)
+      captured = captured || eager_history(to.captured[k]).to() == &leaf;
+    return captured;
+  }
+  void adding(grad_node const& leaf) const override {
+    bool known = false;
+    for (T const& t : leaves) known = known || (t.defined() && eager_history(t).to() == &leaf);
+    for (int k = 0; k < to.captured.size(); ++k) known = known || eager_history(to.captured[k]).to() == &leaf;
+    if (known)
+      throw autograd_error(
+          "varve: aot: the function adds to the gradient of an argument or of a tensor that it captures "
+          "(backward), which the program would not; return the gradient (autograd::grad), or call "
+          "backward outside");
+  }
   static T value_of(T const& t) { return is_functional_tensor(t) ? functional_object<T>::of(t).current() : t; }
   static std::vector<std::uint64_t> writes_of(std::vector<T> const& of) {
     std::vector<std::uint64_t> r;
@@ -290,6 +315,12 @@ private:
         r.what = t.is(all[i]) ? kind::input : kind::view_of_input, r.from = static_cast<int>(i);
         return r;
       }
+    if (t.requires_grad() && t.is_leaf())
+      throw autograd_error("varve: aot: a result was made a leaf in the function (requires_grad_), which that of a "
+                           "program would not be; do so after the call");
+    if (edge const h = eager_history(t); h && h.to()->extra && h.to()->extra->retained_at(h.nr()))
+      throw autograd_error("varve: aot: the function asks for the gradient of a result to be kept (retain_grad), which "
+                           "the program would not; do so after the call");
     T base = t;
     bool shared = false;
     for (int j = 0; m && j < y.size(); ++j) shared = shared || (j != k && memory_of(y[j]) == m);

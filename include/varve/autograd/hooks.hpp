@@ -69,6 +69,17 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
                              .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
+/// Leaves of which a program is made on this thread: they are met again when it runs.
+struct leaves_of_program {
+  /// Its hooks are left to that.
+  virtual bool leaves_hooks(grad_node const& leaf) const = 0;
+  /// Its gradient is about to be added to: refuses.
+  virtual void adding(grad_node const& leaf) const = 0;
+
+protected:
+  ~leaves_of_program() = default;
+};
+inline constinit thread_local leaves_of_program const* program_leaves = nullptr;
 /// What is attached to a node on need.
 template <class T = tensor>
 struct node_extra : grad_node_extra {
@@ -82,7 +93,9 @@ struct node_extra : grad_node_extra {
     if (!n.extra) n.extra = new node_extra;
     return static_cast<node_extra&>(*n.extra);
   }
-  void arrived(grad_node&, boxed_args& g) override {
+  void arrived(grad_node& n, boxed_args& g) override {
+    if (program_leaves && n.type->is_leaf && program_leaves->leaves_hooks(n)) [[unlikely]]
+      return;
     auto const list = hooks->tensors; // a hook may remove itself
     for (auto const& h : list) {
       tensor& at = g[static_cast<int>(h.nr)];

@@ -39,6 +39,8 @@ struct accumulate_grad : grad_node {
   static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
     if (!g[0].defined()) return {};
     auto& self = static_cast<accumulate_grad&>(n);
+    if (program_leaves) [[unlikely]]
+      program_leaves->adding(n);
     // Modes may see the addition, and run what they like: it may ask for this gradient, or add to it.
     owner_lock::held const on(self.busy);
     tensor before;

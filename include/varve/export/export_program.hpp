@@ -168,8 +168,23 @@ private:
       if (d.size.is == dim_spec::kind::dynamic && known_as(d.symbol).is_number())
         why += "; " + place(d.input, d.axis) + " must be " + std::to_string(known_as(d.symbol).number()),
             fixes += "; dim_static or dim_auto for it";
-    if (why.empty()) return;
+    if (why.empty()) return require_told();
     refuse("constraints violated: " + why.substr(2) + (fixes.empty() ? "" : ". Suggested fixes: " + fixes.substr(2)));
+  }
+  /// Does an argument have each named size by itself?
+  void require_told() const {
+    for (auto const& known : names_) {
+      dim_spec const& n = known.first;
+      bool told = false;
+      std::string as;
+      for (dimension const& d : dimensions_)
+        if (d.size.is == dim_spec::kind::named && d.size.name == n.name)
+          told = told || !d.size.is_derived(), as = d.size.text();
+      if (!told)
+        refuse("the size " + n.name + " is in the arguments as " + as +
+               " alone, which does not tell it to a program; name that size itself: what the program needs of it is "
+               "checked in each run");
+    }
   }
   /// What a name is in terms of another: the one that was named later, by the first.
   std::string relation(dim_spec const& d, extent symbol, extent now) const {
@@ -272,6 +287,7 @@ public:
     boxed_args const in = detail::tensors_among(x...);
     std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
     aot_state state;
+    state.differentiated = false;
     state.results_are_values = true;
     for (auto const& s : how_.state) {
       if (s.is == module_state::kind::buffer) state.writable.push_back(*s.at);
@@ -281,6 +297,7 @@ public:
     joint_graph g =
         detail::trace_ahead_of_time<fakes>(f_, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
     require_no_attributes(g);
+    require_own_memory(g);
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
       if (g.inputs[k].reshaped || g.inputs[k].set_to_input >= 0 || g.inputs[k].set_to_result >= 0)
         throw value_error(("varve: export: " + name_of(static_cast<int>(k)) +
@@ -302,6 +319,20 @@ private:
       throw value_error(
           ("varve: export: the function assigns to " + names + ", which no program keeps; register it as a buffer")
               .c_str());
+  }
+  /// State that is written shares no elements with other state: the graph takes them for apart.
+  void require_own_memory(joint_graph const& g) const {
+    std::vector<tensor> written;
+    for (int k : g.written_captures) written.push_back(g.captured[k]);
+    for (int k : g.reassigned) written.push_back(*how_.state[static_cast<std::size_t>(k)].at);
+    for (tensor const& t : written)
+      for (int k = 0; k < g.captured.size(); ++k)
+        if (!g.captured[k].is(t) && detail::share_elements(g.captured[k], t)) {
+          auto const name = [&](tensor const& of) { return state_of(of) ? state_of(of)->name : "a captured tensor"; };
+          throw value_error(("varve: export: " + name(t) + " is written into and shares memory with " +
+                             name(g.captured[k]) + "; make the view in the function")
+                                .c_str());
+        }
   }
   std::string name_of(int argument) const {
     return argument < static_cast<int>(how_.names.size()) ? how_.names[static_cast<std::size_t>(argument)]
@@ -351,6 +382,13 @@ private:
       std::string const& name = how_.state[static_cast<std::size_t>(g.reassigned[k])].name;
       int at = 0;
       while (r.signature.inputs[static_cast<std::size_t>(at)].name != name) ++at;
+      meta const was = meta_of(r.state[static_cast<std::size_t>(at)]);
+      meta const& now = g.joint.nodes[g.joint.results[reassigned_first + static_cast<int>(k)]].out;
+      if (now.type != was.type || !(now.sizes == was.sizes))
+        throw value_error(("varve: export: the function assigns to buffer " + name +
+                           " a tensor of another shape or "
+                           "dtype, which the program, that writes into it, cannot; make it so before")
+                              .c_str());
       r.signature.outputs.push_back({out_kind::buffer_mutation, name, at});
       results.push_back(reassigned_first + static_cast<int>(k));
     }

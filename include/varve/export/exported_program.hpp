@@ -3,7 +3,9 @@
 #include <varve/export/dynamic_shapes.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/print.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/value/share_elements.hpp>
 
 #include <ostream>
 #include <string>
@@ -84,14 +86,34 @@ private:
     boxed_args all;
     for (auto const& t : state) all.push_back(t);
     for (auto const& t : inputs) all.push_back(t);
+    require_apart(all);
     boxed_args const y = interpret(graph, all);
-    std::vector<T> r;
-    for (int k = 0; k < y.size(); ++k) {
-      output_spec const& o = signature.outputs[static_cast<std::size_t>(k)];
-      if (o.is == output_spec::kind::user_output) r.push_back(y[k]);
-      else copy_(static_cast<T const&>(all[o.input]), static_cast<T const&>(y[k]));
+    std::vector<T> now, r;
+    for (int k = 0; k < y.size(); ++k)
+      now.push_back(before_writes<T>(y[k], signature.outputs[static_cast<std::size_t>(k)], all));
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      output_spec const& o = signature.outputs[k];
+      if (o.is == output_spec::kind::user_output) r.push_back(now[k]);
+      else copy_(static_cast<T const&>(all[o.input]), now[k]);
     }
     return r;
+  }
+  /// A result that shows what is written into is what was there before.
+  template <class T>
+  T before_writes(T const& y, output_spec const& of, boxed_args const& all) const {
+    for (output_spec const& o : signature.outputs)
+      if (o.input >= 0 && o.input != of.input && y.shares_storage(all[o.input])) return clone(y);
+    return y;
+  }
+  /// What is written shares no elements with another input: the graph was made of apart ones.
+  void require_apart(boxed_args const& all) const {
+    int const first = static_cast<int>(state.size());
+    for (output_spec const& o : signature.outputs)
+      for (int k = 0; k < all.size() && o.input >= 0; ++k)
+        if (k != o.input && (k >= first || o.input >= first) && detail::share_elements(all[k], all[o.input]))
+          throw value_error(("varve: exported program: " + o.name + " is written into and shares memory with " +
+                             signature.inputs[static_cast<std::size_t>(k)].name + "; clone one of them")
+                                .c_str());
   }
   template <class T>
   void check(std::vector<T> const& inputs) const;

@@ -457,7 +457,13 @@ VARVE_LIBRARY void trace_layer::follows_renames::renaming(char const* op, tensor
 }
 VARVE_LIBRARY void trace_layer::follows_renames::renamed(tensor const& x, tensor const& y) {
   if (before_) before_->renamed(x, y);
-  if (!of_.is_mode() || of_.exact_node(y) < 0) return;
+  if (!of_.is_mode()) return;
+  if (y.is_wrapped()) { // seen through levels above: what they hold is a value of its own
+    tensor const* v = &y;
+    while (v->is_wrapped()) v = &v->inner();
+    return of_.known_.written(*v);
+  }
+  if (of_.exact_node(y) < 0) return;
   of_.known_.remember(x, of_.exact_node(y));
   of_.known_.written(x);
 }
