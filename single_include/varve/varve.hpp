@@ -69,7 +69,8 @@ places; include one of them"
 #define VARVE_COMPILED 0
 #endif
 /// 0 where what the compiled library has is only declared: in units of programs that link it. 1 where it is defined: in
-/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator.
+/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator, 3 in
+/// that of calls by name.
 #ifndef VARVE_DEFINES
 #define VARVE_DEFINES !VARVE_COMPILED
 #endif
@@ -2545,6 +2546,11 @@ decltype(auto) on_item(int bytes, F&& f) {
 /// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
 /// inputs.
 using loop = void (*)(std::size_t n, void* out, void const* const* in);
+/// A kernel like one of these, of which some inputs are one element each: bit k of `which` for input k.
+struct loop_beside {
+  unsigned which = 0;
+  loop run = nullptr;
+};
 
 /// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
 /// and bytes of one element.
@@ -2921,6 +2927,44 @@ __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* c
 }
 
 namespace detail {
+template <class T, class F, unsigned Which, std::size_t... I>
+VARVE_INLINE void run_beside(std::size_t n, T* out, void const* const* in, std::index_sequence<I...>) {
+  constexpr std::size_t L = lanes<T>;
+  F const f{};
+  T const* const x[] = {static_cast<T const*>(in[I])...};
+  batch<T> const one[] = {batch<T>((Which >> I & 1) != 0 ? *x[I] : T())...};
+  std::size_t i = 0;
+  for (; i + L <= n; i += L)
+    kernel::store(out + i, batch<T>(f(((Which >> I & 1) != 0 ? one[I] : kernel::load(x[I] + i))...)));
+  if (i == n) return;
+  std::size_t const left = n - i;
+  kernel::store_first<T>(out + i, left, f(((Which >> I & 1) != 0 ? one[I] : kernel::load_first(x[I] + i, left))...));
+}
+} // namespace detail
+
+/// The kernel of `F` beside inputs that are one element each; none where `F` does not take batches.
+template <class T, class F, int Arity, unsigned Which>
+__attribute__((flatten)) void contiguous_beside(std::size_t n, void* out, void const* const* in) {
+  detail::run_beside<T, F, Which>(n, static_cast<T*>(out), in, std::make_index_sequence<Arity>{});
+}
+template <class T, class F, int Arity, unsigned Which>
+constexpr loop_beside beside() {
+  if constexpr (lanes<T> > 1 && detail::vectorized<T, T, F, Arity>())
+    return {Which, &contiguous_beside<T, F, Arity, Which>};
+  else return {};
+}
+/// Kernels for one function beside one element each: few, as not all are worth their code.
+struct loops_beside {
+  loop_beside of[2]{};
+  /// Where the inputs `which` are one element each; null if there is none.
+  constexpr loop find(unsigned which) const {
+    for (loop_beside const& b : of)
+      if (b.run && b.which == which) return b.run;
+    return nullptr;
+  }
+};
+
+namespace detail {
 inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
 
 /// Elements of an operand as the kernel takes them.
@@ -2959,14 +3003,48 @@ VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
     f(static_cast<std::size_t>(n - (n - 1) / block * block), p[0], p + 1);
   } while (w.next());
 }
+/// The inputs that rows of the inner dimension repeat.
+inline unsigned repeated_in_rows(walk const& w) {
+  unsigned r = 0;
+  for (int k = 1; k < w.count; ++k)
+    if (w.stride[w.rank - 1][k] == 0) r |= 1u << (k - 1);
+  return r;
+}
+/// Calls a kernel on rows of `n` elements, whose starts are `step` bytes apart. (What it is called with is written as
+/// it is read, one address at a time or several together: otherwise each row would wait for it.)
+VARVE_INLINE void call_on_rows(loop f, index_t n, index_t rows, void* to, void const** in, index_t const* step,
+                               int count) {
+  char* out = static_cast<char*>(to);
+  for (index_t r = 0; r < rows; ++r) {
+    f(static_cast<std::size_t>(n), out, in);
+    out += step[0];
+    for (int k = 1; k < count; ++k) in[k - 1] = static_cast<char const*>(in[k - 1]) + step[k];
+  }
+}
+/// Rows whose operands are adjacent, or one element each that the kernel repeats itself.
+VARVE_NOINLINE inline void pointwise_whole_rows(walk& w, loop f) {
+  index_t const n = w.size[w.rank - 1], none[max_operands]{};
+  int const outer = w.rank - 2;
+  index_t const rows = outer >= 0 ? w.size[outer] : 1, *const step = outer >= 0 ? w.stride[outer] : none;
+  if (outer >= 0) w.size[outer] = 1; // the walk stays on the other dimensions
+  do {
+    void const* in[max_operands];
+    for (int k = 1; k < w.count; ++k) in[k - 1] = w.data[k];
+    detail::call_on_rows(f, n, rows, w.data[0], in, step, w.count);
+  } while (w.next());
+}
 /// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
 /// through blocks.
-VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
+VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f, loops_beside const& beside) {
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
   bool plain = true;
   for (int k = 0; k < w.count; ++k)
     plain = plain && (stride[k] == w.itemsize[k] || (stride[k] == 0 && k > 0)) && !w.convert[k];
+  if (plain) {
+    unsigned const repeated = detail::repeated_in_rows(w);
+    if (loop const whole = repeated ? beside.find(repeated) : f) return detail::pointwise_whole_rows(w, whole);
+  }
   if (plain) return detail::pointwise_plain_rows(w, f);
   alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
@@ -3007,41 +3085,65 @@ using tile_copy = void (*)(char*, index_t, index_t, char const*, index_t, index_
 inline tile_copy tiles_of(int bytes) {
   return bytes == 4 ? copy_tiles<4> : bytes == 8 ? copy_tiles<8> : bytes == 2 ? copy_tiles<2> : copy_tiles<1>;
 }
+/// Operands that are turned get a place each, of two; those that show the same memory share it.
+struct turned_operands {
+  unsigned char* place[max_operands]{};
+  int same[max_operands]; // the operand whose place it is
+  turned_operands(walk const& w, int across, unsigned char* first, unsigned char* second) {
+    unsigned char* const places[] = {first, second};
+    int turned = 0;
+    for (int k = 0; k < w.count; ++k) {
+      same[k] = k;
+      if (k == 0 || turned_along(w, k) != across) continue;
+      for (int j = k - 1; j > 0; --j)
+        if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
+          bool alike = true;
+          for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
+          if (alike) same[k] = j;
+        }
+      if (same[k] != k) place[k] = place[same[k]];
+      else if (turned < 2) place[k] = places[turned++];
+    }
+  }
+};
 /// Operands stored by columns along one dimension: some rows of them are turned at a time, and stay in the first cache
 /// until the kernel has read them.
-VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, int across) {
+VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, loops_beside const& beside, int across) {
   constexpr index_t rows = 16, width = 1024; // bytes of a row
   alignas(64) unsigned char packed[max_operands][width], converted[max_operands][width * 8];
   alignas(64) unsigned char tile[2][rows * width];
   int const inner = w.rank - 1, count = w.count;
-  index_t const n = w.size[inner], *const step = w.stride[inner], *const row = w.stride[across];
-  index_t const all = w.size[across];
-  unsigned char* place[max_operands]{};                     // of what is turned
-  char const* repeated[max_operands]{};                     // where an element was read that the row repeats
-  int most = w.itemsize[0], turned = 0, same[max_operands]; // the operand whose tile this one shares
-  for (int k = 0; k < count; ++k) {
-    most = most > w.itemsize[k] ? most : w.itemsize[k];
-    same[k] = k;
-    if (k == 0 || turned_along(w, k) != across) continue;
-    for (int j = k - 1; j > 0; --j)
-      if (place[j] && w.data[j] == w.data[k] && w.itemsize[j] == w.itemsize[k]) {
-        bool alike = true;
-        for (int d = 0; d < w.rank; ++d) alike = alike && w.stride[d][j] == w.stride[d][k];
-        if (alike) same[k] = j;
-      }
-    if (same[k] != k) place[k] = place[same[k]];
-    else if (turned < 2) place[k] = tile[turned++];
-  }
+  index_t const n = w.size[inner], all = w.size[across], *const step = w.stride[inner], *const row = w.stride[across];
+  turned_operands const turned(w, across, tile[0], tile[1]);
+  unsigned char* const* const place = turned.place;
+  char const* repeated[max_operands]{}; // where an element was read that the row repeats
+  int most = 1;
+  for (int k = 0; k < count; ++k) most = most > w.itemsize[k] ? most : w.itemsize[k];
   index_t const block = width / most;
+  bool quick = true; // is nothing packed or converted?
+  index_t apart[max_operands];
+  for (int k = 0; k < count; ++k) {
+    apart[k] = place[k] ? width : row[k];
+    quick = quick && !w.convert[k] && (place[k] || step[k] == w.itemsize[k] || (step[k] == 0 && k > 0));
+  }
+  unsigned const ones = detail::repeated_in_rows(w);
+  loop const whole = !quick ? nullptr : ones ? beside.find(ones) : f;
   w.size[across] = 1; // the walk stays on the other dimensions
   do
     for (index_t r = 0; r < all; r += rows)
       for (index_t c = 0; c < n; c += block) {
         index_t const h = all - r < rows ? all - r : rows, m = n - c < block ? n - c : block;
         for (int k = 1; k < count; ++k)
-          if (place[k] && same[k] == k)
+          if (place[k] && turned.same[k] == k)
             tiles_of(w.itemsize[k])(reinterpret_cast<char*>(place[k]), width, w.itemsize[k],
                                     w.data[k] + r * row[k] + c * step[k], row[k], step[k], h, m);
+        if (whole) {
+          void const* in[max_operands];
+          for (int k = 1; k < count; ++k)
+            in[k - 1] = place[k] ? static_cast<void const*>(place[k]) : w.data[k] + r * row[k] + c * step[k];
+          detail::call_on_rows(whole, m, h, w.data[0] + r * row[0] + c * step[0], in, apart, count);
+          continue;
+        }
         for (index_t i = 0; i < h; ++i) {
           void* p[max_operands];
           for (int k = 0; k < count; ++k) {
@@ -3100,10 +3202,11 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 } // namespace detail
 
 /// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
-/// are converted: 0 broadcasts an input, negative ones are
-/// fine, rank 0 is one element, an empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same
-/// memory as an input; it may not overlap one otherwise, nor itself.
-VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
+/// are converted: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an empty shape does nothing. At
+/// most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor
+/// itself. `beside` has kernels of the same function.
+VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                     loops_beside const& beside = {}) {
   index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
   bool contiguous = detail::is_contiguous(sizes, out.strides);
@@ -3118,8 +3221,8 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
   int across = -1;
   if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
     for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
-  if (across >= 0) return detail::pointwise_tiles(w, f, across);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
+  if (across >= 0) return detail::pointwise_tiles(w, f, beside, across);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f, beside);
   else detail::pointwise_short_rows(w, f);
 }
 
@@ -4439,6 +4542,8 @@ struct storage {
   bool embedded = false;
   /// Belongs to somebody else, who frees it.
   bool borrowed = false;
+  /// A trace runs on it in place of another (`memory_stand_ins`).
+  bool stands_in = false;
   /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
@@ -4635,7 +4740,7 @@ struct tensor_block;
 /// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf };
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
@@ -4652,6 +4757,10 @@ bool is_traced(std::uint64_t layer);
   if (p == payload::subclass)
     throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+}
+[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
+  throw transform_error("varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+                        "detach(x), or a view");
 }
 /// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
 struct read_watcher {
@@ -4670,6 +4779,16 @@ protected:
   ~literal_lifter() = default;
 };
 inline constinit thread_local literal_lifter* lifts_literals = nullptr;
+/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
+/// tracer.
+struct rename_watcher {
+  virtual void renaming(char const* op, tensor const& x) = 0;
+  virtual void renamed(tensor const& x, tensor const& y) = 0;
+
+protected:
+  ~rename_watcher() = default;
+};
+inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -4738,8 +4857,10 @@ public:
   bool is_unique() const;
   /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
   bool is_made_since(std::uint32_t epoch) const;
-  /// Do two tensors share memory?
+  /// Do two tensors share memory? In a function that is traced as in one that runs, though a trace runs on copies.
   bool shares_storage(tensor const& o) const;
+  /// Does it lie in a copy that a trace runs on?
+  bool stands_in() const;
 
   /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is
   /// at work: `transform_error`.
@@ -4865,6 +4986,11 @@ public:
   /// ... may one keep it, or what shares its history?
   bool may_be_kept() const;
   void take_memory_of(tensor const& y) const;
+  /// Becomes the view of itself that y is: shape, layout and what it is seen as are those of y, the identity, the base
+  /// and whose memory it is stay.
+  void become_view(tensor const& y) const;
+  /// Becomes another alias of the object that y stands for.
+  void become_alias(tensor const& y) const;
 
   /// The very same handle.
   bool is(tensor const& o) const noexcept { return block_ == o.block_; }
@@ -4872,6 +4998,8 @@ public:
 
 private:
   dims const& unusual_sizes() const; // of a subclass, or of none
+  /// How often was written into what a view shows?
+  std::uint32_t writes_shown() const;
   static dims const& check_count(std::size_t n, dims const& sizes) {
     if (static_cast<index_t>(n) != varve::numel(sizes))
       refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
@@ -4980,6 +5108,8 @@ public:
   virtual tensor constant(tensor const& of) const;
   /// ... and a symbol that stands for it, for `item(of)` (FK-7); null if the number is that of `constant`.
   virtual extent const* symbol_of(tensor const&) const { return nullptr; }
+  /// A tensor stands for another object from now on (`set_`).
+  virtual void was_replaced() {}
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
   /// An object with the same context around other tensors, as a tensor.
@@ -5224,6 +5354,72 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 } // namespace varve
 
 
+// ---- varve/value/stand_ins.hpp
+#include <vector>
+
+namespace varve::detail {
+
+/// Memory that a trace of this thread runs on in place of what its function captured or was given: who asks whether
+/// two tensors share memory is told as if the function ran on that itself. Until the end of the trace; what is still
+/// held then, as a result of a function, is known to the trace around it.
+class memory_stand_ins {
+public:
+  memory_stand_ins() : around_(innermost) { innermost = this; }
+  memory_stand_ins(memory_stand_ins const&) = delete;
+  memory_stand_ins& operator=(memory_stand_ins const&) = delete;
+  ~memory_stand_ins();
+  void add(storage& copy, storage& original);
+  /// Is one the memory of the other, both as the program sees them?
+  static bool are_one(storage const* a, storage const* b);
+
+private:
+  struct pair {
+    storage *copy, *original; // shares of both
+  };
+  static inline constinit thread_local memory_stand_ins* innermost = nullptr;
+  memory_stand_ins* around_;
+  std::vector<pair> all_;
+
+  static storage const* original_of(storage const* s);
+};
+
+#if VARVE_DEFINES
+VARVE_COLD VARVE_LIBRARY void memory_stand_ins::add(storage& copy, storage& original) {
+  all_.push_back({&copy, &original});
+  copy.refs.add(), original.refs.add();
+  copy.stands_in = true;
+}
+VARVE_COLD VARVE_LIBRARY memory_stand_ins::~memory_stand_ins() {
+  memory_stand_ins** at = &innermost; // traces that are members of others may end in any order
+  while (*at != this) at = &(*at)->around_;
+  *at = around_;
+  for (pair const& p : all_) {
+    if (around_ && p.copy->refs.n.load(std::memory_order_relaxed) > 1) {
+      around_->all_.push_back(p);
+      continue;
+    }
+    p.copy->stands_in = false;
+    drop_storage(p.copy), drop_storage(p.original);
+  }
+}
+VARVE_COLD VARVE_LIBRARY storage const* memory_stand_ins::original_of(storage const* s) {
+  while (s && s->stands_in) {
+    storage const* of = nullptr;
+    for (memory_stand_ins const* t = innermost; t && !of; t = t->around_)
+      for (pair const& p : t->all_)
+        if (p.copy == s) of = p.original;
+    if (!of) break; // of another thread
+    s = of;
+  }
+  return s;
+}
+VARVE_COLD VARVE_LIBRARY bool memory_stand_ins::are_one(storage const* a, storage const* b) {
+  return a && original_of(a) == original_of(b);
+}
+#endif
+
+} // namespace varve::detail
+
 // ---- varve/value/tensor_history.hpp
 /// @file
 /// The members of `tensor` that deal with histories, versions and memory that tensors share.
@@ -5239,16 +5435,23 @@ inline void tensor::set_history(edge e) const {
                                                     : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
-  if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
+  if (is_view) block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->base = base;
   if (base.defined()) base.note_kept();
   block_->origin = o;
-  block_->seen_version.store(writes(), std::memory_order_release);
+  block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_ ? block_->base : *this; }
-inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
+inline bool tensor::is_overtaken() const {
+  return block_->seen_version.load(std::memory_order_acquire) != writes_shown();
+}
+inline std::uint32_t tensor::writes_shown() const {
+  bool const returned =
+      block_->origin == detail::view_origin::function || block_->origin == detail::view_origin::custom;
+  return returned ? block_->base.writes() : writes();
+}
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::is_in_recorded_memory() const {
@@ -5291,7 +5494,7 @@ inline bool tensor::is_unique() const {
 }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
+  if (block_->base.defined()) block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
 inline bool tensor::has_own_memory() const noexcept {
   return block_->store->refs.n.load(std::memory_order_relaxed) == 1;
@@ -5299,7 +5502,13 @@ inline bool tensor::has_own_memory() const noexcept {
 inline bool tensor::shares_storage(tensor const& o) const {
   if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
-  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+  if (o.is_wrapped() && !o.block_->store) return shares_storage(o.inner());
+  storage const *const mine = block_->store, *const other = o.block_->store;
+  bool const any_stands_in = (mine && mine->stands_in) || (other && other->stands_in);
+  return mine == other || (any_stands_in && detail::memory_stand_ins::are_one(mine, other));
+}
+inline bool tensor::stands_in() const {
+  return is_wrapped() && !block_->store ? inner().stands_in() : block_ && block_->store && block_->store->stands_in;
 }
 inline bool tensor::is_made_since(std::uint32_t epoch) const {
   if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
@@ -5349,8 +5558,53 @@ inline void tensor::take_memory_of(tensor const& y) const {
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);
 }
+inline void tensor::become_view(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  if (b->kind == detail::payload::subclass) {
+    std::swap(b->object, from->object);
+    b->custom = from->custom;
+  } else if (b->kind == detail::payload::seen) {
+    std::swap(b->seen.value, from->seen.value);
+    std::swap(b->seen.extra, from->seen.extra);
+    std::swap(b->seen.state, from->seen.state);
+  }
+}
+inline void tensor::become_alias(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  if (b->object != from->object) {
+    b->object->was_replaced();
+    detail::keep_object(from->object);
+    detail::drop_object(b->object);
+    b->object = from->object;
+  }
+  alias_storage_of(y);
+  if (b->base.defined()) b->base = tensor();
+}
 
 namespace detail {
+/// Dimensions by their strides, the greatest first, behind some that stay in front.
+inline dims memory_order(layout const& l, int in_front) {
+  dims r;
+  for (int k = in_front; k < l.sizes.n; ++k) {
+    int at = r.n;
+    while (at > 0 && index_t(l.strides[static_cast<int>(r[at - 1])]) < index_t(l.strides[k])) --at;
+    r.insert(at, k);
+  }
+  return r;
+}
+/// Do the elements of a layout fill their memory, in whatever order of dimensions?
+inline bool is_dense(layout const& l, int in_front = 0) {
+  if (l.contiguous()) return true;
+  layout lies = l;
+  dims const order = memory_order(l, in_front);
+  for (int k = 0; k < order.n; ++k) {
+    lies.sizes[in_front + k] = l.sizes[static_cast<int>(order[k])];
+    lies.strides[in_front + k] = l.strides[static_cast<int>(order[k])];
+  }
+  return lies.contiguous();
+}
 /// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions:
 /// mapped ones stand in front.
 inline layout memory_layout(tensor const& t) {
@@ -5455,6 +5709,8 @@ VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const
 VARVE_INLINE tensor tensor::shared(dims const& sizes, dims const& strides, extent offset, bool contiguous) const {
   if (!block_) [[unlikely]]
     detail::refuse_undefined("alias");
+  if (block_->kind == detail::payload::seen) [[unlikely]]
+    detail::refuse_alias_of_seen();
   auto* const b = new (detail::take_block()) detail::tensor_block(sizes, strides, block_->type);
   b->offset = offset;
   b->contiguous = contiguous;
@@ -5530,6 +5786,8 @@ VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& size
 #endif
 
 // ---- varve/dispatch/boxed.hpp
+#include <span>
+#include <string_view>
 namespace varve {
 
 /// The operands of one dynamic call. Up to four lie in place.
@@ -5683,6 +5941,9 @@ struct boxed_op {
   tensor operator()(boxed_args const& x) const;
 };
 
+class argument;
+struct named_argument;
+
 /// Operators by name. An operator is known once the program contains a call of it on tensors.
 struct ops {
   /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library`
@@ -5691,7 +5952,21 @@ struct ops {
   /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
   /// are `dispatch_error`; attributes are checked as by the public function.
   template <class... X>
+    requires((value<X> || std::is_same_v<X, dims>) && ...)
   static tensor call(char const* name, X const&... x);
+  /// Calls a public function by PyTorch's name of it, or one of its overloads (`add.Tensor`), with arguments known at
+  /// run time, by place and by name; what is left out has the schema's default. Composites, aliases, `name_` and `out=`
+  /// included; operators of a `library` as `library::name`. A schema's result each: a list is one. All checks are those
+  /// of the function. Errors: `dispatch_error` for an unknown name, `value_error` when the arguments fit no schema,
+  /// which it shows. (`call/call.hpp`)
+  static std::vector<argument> call(std::string_view name, std::span<argument const> x,
+                                    std::span<named_argument const> named);
+  static std::vector<argument> call(std::string_view name, std::initializer_list<argument> x,
+                                    std::initializer_list<named_argument> named = {});
+  /// The schemas that a name stands for, in the order in which they are tried; none of an unknown one.
+  static std::vector<std::string> schemas(std::string_view name);
+  /// All names that `call` knows, but those of libraries.
+  static std::vector<std::string> names();
 };
 
 } // namespace varve
@@ -6101,8 +6376,6 @@ __attribute__((used)) inline constinit int units_of_headers_only_beside_units_of
 } // namespace varve::detail
 
 // ---- varve/dispatch/handle.hpp
-#include <string_view>
-
 namespace varve {
 
 /// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the
@@ -6382,6 +6655,13 @@ struct pointwise_info {
   bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
   kernel::loop loops[10];
+  /// Kernels of floats and of doubles beside one element.
+  kernel::loops_beside beside[2]{};
+  kernel::loops_beside beside_of(dtype t) const {
+    if (t == dtype::float32) return beside[0];
+    if (t == dtype::float64) return beside[1];
+    return {};
+  }
 };
 
 template <class Tag>
@@ -6402,6 +6682,14 @@ constexpr kernel::loop pointwise_loop() {
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }
+/// ... of two operands, unless what the operator computes takes longer than to repeat one.
+template <class Tag, class T>
+constexpr kernel::loops_beside pointwise_beside() {
+  using R = rules<Tag>;
+  if constexpr (R::arity == 2 && R::promote != promotion::comparison && !requires { requires R::is_slow; })
+    return {{kernel::beside<T, pointwise_functor<Tag>, 2, 1>(), kernel::beside<T, pointwise_functor<Tag>, 2, 2>()}};
+  else return {};
+}
 template <class Tag>
 inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::arity,
@@ -6412,7 +6700,8 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
-                                         nullptr, nullptr}};
+                                         nullptr, nullptr},
+                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
@@ -6449,7 +6738,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     o[k] = operand_of(*in[k], strides[k].numbers());
     o[k].convert = convert[k];
   }
-  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop);
+  kernel::pointwise(sizes, operand_of(out, out.strides().numbers()), o, f.arity, loop, f.beside_of(t));
   if (number) out.mark_number();
   return out;
 }
@@ -8084,8 +8373,6 @@ struct closed_function {
 } // namespace varve
 
 // ---- varve/dispatch/schema.hpp
-#include <vector>
-
 namespace varve {
 
 /// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
@@ -8215,8 +8502,18 @@ private:
     if (accept("?")) a.type += "?";
     if (named) a.name = word("the argument's name");
     else if (skip(); at_ < text_.size() && letter(text_[at_], "")) a.name = word("a name");
-    if (named && accept("=")) a.default_value = word("a default", "-.[]");
+    if (named && accept("=")) a.default_value = default_value();
     return a;
+  }
+  /// A word, a list of numbers, or a text in quotation marks.
+  std::string default_value() {
+    skip();
+    std::size_t const from = at_;
+    char const open = at_ < text_.size() ? text_[at_] : ' ', close = open == '[' ? ']' : open;
+    if (open != '[' && open != '\'' && open != '"') return word("a default", "-.+");
+    while (++at_ < text_.size() && text_[at_] != close) {}
+    if (at_ == text_.size()) fail("the end of the default");
+    return std::string(text_.substr(from, ++at_ - from));
   }
   std::string_view text_;
   std::size_t at_ = 0;
@@ -8764,6 +9061,7 @@ private:
 };
 
 template <class... X>
+  requires((value<X> || std::is_same_v<X, dims>) && ...)
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
   if (!t)
@@ -9017,6 +9315,9 @@ namespace detail {
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
 /// (`hop/recorded_hop.hpp`).
 inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
+/// ... also where their functions alone may have captured what requires a gradient: on this thread, which takes a
+/// function and its gradient apart.
+inline constinit thread_local bool records_captures = false;
 } // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
@@ -9045,7 +9346,8 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
     auto const recorded = detail::records_hops.load(std::memory_order_acquire);
     bool needs = false, captures = false;
     for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
-    for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
+    if (detail::records_captures)
+      for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
     if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
     if (recorded && (needs || captures)) return recorded(op, x);
   }
@@ -11316,6 +11618,17 @@ struct dynamic_level {
     return y;
   }
 
+  /// What a function of a higher-order operator that is traced returned in the memory of an operand is a view of that:
+  /// not to be written into, nor read when the operand was, since the graph may run another branch than this one.
+  template <class Y>
+  Y tied(Y y, boxed_args const& x) const {
+    for (int k = 0; refresh && k < y.size(); ++k)
+      for (int i = 0; i < x.size() && mine(y[k]) && !y[k].base().defined(); ++i)
+        if (x[i].defined() && y[k].shares_storage(x[i]))
+          y[k].set_base(x[i].base().defined() ? x[i].base() : x[i], detail::view_origin::function);
+    return y;
+  }
+
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
     for (auto const& t : x) {
@@ -12933,7 +13246,8 @@ inline constexpr pointwise_info limits_in_one_pass{
     false,
     true,
     {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &kernel::contiguous<float, float, limit_both, 3>,
-     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr}};
+     &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr},
+    {{{kernel::beside<float, limit_both, 3, 6>()}}, {{kernel::beside<double, limit_both, 3, 6>()}}}};
 /// A bound that replaces nothing where there is none.
 template <class B>
 tensor bound_of(B const& b, double none) {
@@ -13475,7 +13789,7 @@ VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop l
     strides[k] = broadcast_strides(in.sizes(), in.strides(), self.sizes());
     o[k] = operand_of(in, strides[k].numbers());
   }
-  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop);
+  kernel::pointwise(self.sizes(), operand_of(self, strides[0].numbers()), o, f.arity, loop, f.beside_of(self.dtype()));
   self.bump_version();
   return true;
 }
@@ -13645,12 +13959,15 @@ inline constexpr struct clamp__t {
 } clamp_{};
 /// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which
 /// rises by one (`Tensor.set_`, DT-7). The dtypes must be the same (`dtype_error`). It has no derivative: where
-/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
+/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused. A
+/// functional tensor becomes another alias of what y is, and what it was is not to be written into any more (FN-20).
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
     if (x.is_wrapped() || y.is_wrapped())
       throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
-    if (!x.has_data() || !y.has_data()) throw dtype_error("varve: set_: both tensors must have memory of their own");
+    bool const objects = x.object() && y.object() && &x.object()->type() == &y.object()->type();
+    if (!objects && (!x.has_data() || !y.has_data()))
+      throw dtype_error("varve: set_: both tensors must have memory of their own");
     if (x.dtype() != y.dtype())
       throw dtype_error(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
@@ -13661,8 +13978,16 @@ inline constexpr struct set__t {
     if (x.is_inference() && !this_thread_inference)
       throw autograd_error(
           "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
-    x.take_memory_of(y);
-    x.bump_version();
+    if (detail::watches_renames) [[unlikely]]
+      detail::watches_renames->renaming("set_", x);
+    if (objects) {
+      x.become_alias(y);
+    } else {
+      x.take_memory_of(y);
+      x.bump_version();
+    }
+    if (detail::watches_renames) [[unlikely]]
+      detail::watches_renames->renamed(x, y);
     return x;
   }
 } set_{};
@@ -14283,6 +14608,17 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
                              .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
+/// Leaves of which a program is made on this thread: they are met again when it runs.
+struct leaves_of_program {
+  /// Its hooks are left to that.
+  virtual bool leaves_hooks(grad_node const& leaf) const = 0;
+  /// Its gradient is about to be added to: refuses.
+  virtual void adding(grad_node const& leaf) const = 0;
+
+protected:
+  ~leaves_of_program() = default;
+};
+inline constinit thread_local leaves_of_program const* program_leaves = nullptr;
 /// What is attached to a node on need.
 template <class T = tensor>
 struct node_extra : grad_node_extra {
@@ -14296,7 +14632,9 @@ struct node_extra : grad_node_extra {
     if (!n.extra) n.extra = new node_extra;
     return static_cast<node_extra&>(*n.extra);
   }
-  void arrived(grad_node&, boxed_args& g) override {
+  void arrived(grad_node& n, boxed_args& g) override {
+    if (program_leaves && n.type->is_leaf && program_leaves->leaves_hooks(n)) [[unlikely]]
+      return;
     auto const list = hooks->tensors; // a hook may remove itself
     for (auto const& h : list) {
       tensor& at = g[static_cast<int>(h.nr)];
@@ -14766,6 +15104,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
     refuse_write(
         op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
   if (!x.base().defined()) return;
+  if (x.origin() == view_origin::function)
+    refuse_write(op, "what a function of a higher-order operator returned may lie in the memory of its operand, and is "
+                     "written into; let it return a copy, clone(x)");
   if (x.base().history() && x.base().history().to()->type->is_leaf)
     refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, "
                      "or into a clone");
@@ -14789,8 +15130,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
   }
   tensor const* memory = &x.base();
   while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? memory->state()->layout_shown().contiguous() : memory->is_contiguous()))
-    refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  if (!(memory->state() ? is_dense(memory->state()->layout_shown())
+                        : memory->is_contiguous() || is_dense(memory->where())))
+    refuse_write(op, "a view of memory that has gaps is written into with grad mode enabled; clone it first");
 }
 VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
   if (!self.may_be_kept()) return;
@@ -15138,6 +15480,83 @@ constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T c
 
 } // namespace varve
 
+// ---- varve/op/permute.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto inverse_permutation = [](dims const& p) {
+  dims r = p;
+  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
+  return r;
+};
+inline constexpr auto batched_permutation = [](dims const& p) {
+  dims r{0};
+  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
+  return r;
+};
+inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
+  dims r;
+  for (int k = 0; k < p.n; ++k) {
+    int const a = wrap_axis(p[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
+    r.push_back(a);
+  }
+  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
+  return r;
+};
+} // namespace detail
+
+/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
+template <>
+struct rules<permute_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    return attributes(detail::normalize_permutation(at[0], in[0].sizes));
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r = in;
+    for (int k = 0; k < at[0].n; ++k) {
+      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
+      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
+    }
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return permute(g, on_dims(detail::inverse_permutation, op.a));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return permute(o.value, on_dims(detail::batched_permutation, op.a));
+  }
+};
+
+template <value X, class S>
+constexpr auto permute_t::operator()(X const& x, S const& axes) const {
+  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
+}
+
+/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
+  template <value X, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
+    auto exchange = [](dims const& s, dims const& a, dims const& b) {
+      dims r = s;
+      for (int k = 0; k < s.n; ++k) r[k] = k;
+      if (s.n == 0) return r;
+      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
+      r[i] = j;
+      r[j] = i;
+      return r;
+    };
+    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
+  }
+} transpose{};
+
+} // namespace varve
+
 // ---- varve/interpreter/view_history.hpp
 /// @file
 /// Writing into views: what their histories, and that of their base, become (AG-15).
@@ -15149,8 +15568,12 @@ constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T c
 namespace varve::detail {
 
 /// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as
-/// slices have it: mapped dimensions stand in front.
-inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
+/// slices have it: mapped dimensions stand in front. `order`: the dimensions of a base as they lie in memory, where
+/// that is another one than theirs.
+struct shown_region {
+  dims strides, offset, order;
+};
+inline shown_region region_of(tensor const& base, tensor const& view) {
   tensor const *b = &base, *v = &view;
   int mapped = 0;
   while (b->is_wrapped() && v->is_wrapped() && !b->state()) {
@@ -15160,34 +15583,56 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
   }
   layout const whole = b->state() ? b->state()->layout_shown() : b->where(),
                l = v->state() ? v->state()->layout_shown() : v->where();
-  if (!whole.contiguous())
-    throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was "
-                         "written into; clone the base first");
-  dims strides;
-  for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
-  return {strides, dims{l.offset - whole.offset}};
+  shown_region r{{}, dims{l.offset - whole.offset}, {}};
+  if (!whole.contiguous()) {
+    for (extent k : memory_order(whole, mapped)) r.order.push_back(k - mapped);
+    if (!is_dense(whole, mapped))
+      throw autograd_error("varve: the history of a view is asked for after its base, whose memory has gaps, was "
+                           "written into; clone the base first");
+  }
+  for (int k = mapped; k < l.sizes.n; ++k) r.strides.push_back(l.strides[k]);
+  return r;
+}
+/// A value of a base with its dimensions as they lie in memory, and back.
+template <class T>
+T as_it_lies(T const& whole, shown_region const& r) {
+  return contiguous(r.order.n ? T(permute(whole, r.order)) : whole);
+}
+template <class T>
+T as_the_base(T const& lies, shown_region const& r) {
+  return r.order.n ? T(permute(lies, inverse_permutation(r.order))) : lies;
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
   if (this_thread_state.view_replay && !view.is_wrapped()) [[unlikely]]
     if (edge e = replayed_history(base, view)) return e;
-  auto const [strides, offset] = region_of(base, view);
-  attributes const at(view.sizes(), strides, offset);
+  shown_region const r = region_of(base, view);
+  edge from = base.history();
+  T lies = base;
+  if (r.order.n) {
+    attributes const at(r.order);
+    boxed_op const op{registered_table<permute_t, 1>(), &at};
+    dims sizes;
+    for (int k = 0; k < r.order.n; ++k) sizes.push_back(base.sizes()[static_cast<int>(r.order[k])]);
+    lies = T::meta(sizes, base.dtype());
+    from = edge_to(operator_node::make(op, lies, boxed_args(base), [&](int) { return &base.history(); }, true));
+  }
+  attributes const at(view.sizes(), r.strides, r.offset);
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};
-  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); }, true);
-  return edge_to(n);
+  return edge_to(operator_node::make(op, view, boxed_args(lies), [&](int) { return &from; }, true));
 }
 /// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
 template <class T = tensor>
 struct copy_slices {
   edge written;
-  dims sizes, strides, offset;
+  dims sizes;
+  shown_region at;
   int target; // which operand was written into
   static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
-    T const whole = contiguous(static_cast<T const&>(g[0]));
-    boxed_args inside(T(as_strided(whole, sizes, strides, offset)));
+    T const whole = as_it_lies(static_cast<T const&>(g[0]), at);
+    boxed_args inside(T(as_strided(whole, sizes, at.strides, at.offset)));
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
@@ -15195,7 +15640,7 @@ struct copy_slices {
                          ? T(r[target])
                          : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
-      r[target] = as_strided_scatter(whole, part, strides, offset);
+      r[target] = as_the_base(T(as_strided_scatter(whole, part, at.strides, at.offset)), at);
     }
     return r;
   }
@@ -15203,12 +15648,12 @@ struct copy_slices {
 };
 template <class T = tensor>
 edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
-  auto const [strides, offset] = region_of(base, view);
+  shown_region const at = region_of(base, view);
   std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
-  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target},
-                                 std::move(edges), 1, "CopySlices"));
+  return edge_to(
+      record_function(copy_slices<T>{edge(written, 0), view.sizes(), at, target}, std::move(edges), 1, "CopySlices"));
 }
 /// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
 template <class T = tensor>
@@ -15222,8 +15667,8 @@ struct level_views {
 template <class T = tensor>
 T tangent_of_view(T const& base, T const& view) {
   if (!base.extra().defined()) return {};
-  auto const [strides, offset] = region_of(base, view);
-  return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
+  shown_region const at = region_of(base, view);
+  return as_strided(as_it_lies(static_cast<T const&>(base.extra()), at), view.sizes(), at.strides, at.offset);
 }
 template <class T = tensor>
 void change_tangent(T const& self, T tangent) {
@@ -15232,10 +15677,10 @@ void change_tangent(T const& self, T tangent) {
   if (!tangent.defined() && !known) return;
   if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
-    auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra())))
-                                           : T(detail::constant_zeros(T(base.inner())));
-    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
+    shown_region const at = region_of(base, self);
+    T const whole = as_it_lies(
+        base.extra().defined() ? static_cast<T const&>(base.extra()) : T(detail::constant_zeros(T(base.inner()))), at);
+    base.set_extra(as_the_base(T(as_strided_scatter(whole, tangent, at.strides, at.offset)), at));
   }
   self.set_extra(tangent);
 }
@@ -15302,6 +15747,8 @@ struct accumulate_grad : grad_node {
   static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
     if (!g[0].defined()) return {};
     auto& self = static_cast<accumulate_grad&>(n);
+    if (program_leaves) [[unlikely]]
+      program_leaves->adding(n);
     // Modes may see the addition, and run what they like: it may ask for this gradient, or add to it.
     owner_lock::held const on(self.busy);
     tensor before;
@@ -15468,6 +15915,12 @@ inline void tensor::set_data(tensor const& y) const {
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
     throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (object() && y.object() && &object()->type() == &y.object()->type()) {
+    if (detail::watches_renames) detail::watches_renames->renaming("set_data", *this);
+    become_alias(y);
+    if (detail::watches_renames) detail::watches_renames->renamed(*this, y);
+    return;
+  }
   if (!has_data() || !y.has_data())
     throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))
@@ -15573,16 +16026,27 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
     return;
   }
 }
+/// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
+/// one way through the program only (`dynamic_level::tied`).
+VARVE_COLD inline void require_known(tensor const& v) {
+  bool const custom = v.origin() == view_origin::custom && v.stands_in();
+  if (!custom && v.origin() != view_origin::function) return;
+  throw transform_error("varve: what a function of a higher-order operator, or a custom function, returned may lie in "
+                        "the memory of its operand, which was written into since; let it return a copy, clone(x)");
+}
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
 inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) {
+  require_known(v);
   v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge());
 };
 template <class Lv>
-inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) =
-    [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
+inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) {
+  require_known(v);
+  v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v));
+};
 
 /// The operands as they were before the write, those of them that are asked for.
 template <class T = tensor>
@@ -20207,22 +20671,41 @@ constexpr bool draws(graph const& g, int r, bool any) {
     if (draws(g, g.nodes[n], any)) return true;
   return false;
 }
+/// The value in whose memory a node lies, as far as views and writes say.
+constexpr int memory_of(graph const& g, int n) {
+  while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
+    n = g.edges[g.nodes[n].first];
+  return n;
+}
+/// Is anything in a graph that was written on the way for shapes alone?
+constexpr bool has_scaffolds(graph const& g) {
+  bool any = false;
+  for (node const& n : g.nodes) any = any || n.scaffold;
+  return any;
+}
 } // namespace detail
 
 /// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
-/// what `marks` says already.
+/// what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
-  for (int r : g.results) live[r] = 1;
+  list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // of memory
+  auto const reads = [&](int n) {
+    live[n] = 1;
+    if (read.size()) read[detail::memory_of(g, n)] = 1;
+  };
+  for (int r : g.results) reads(r);
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    bool const draws = !nd.scaffold && detail::draws(g, nd); // a scaffold's draws are taken back
+    bool const draws = !nd.scaffold && detail::draws(g, nd);               // a scaffold's draws are taken back
     bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // what a symbol is
-    if (draws || tells || nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+    bool writes = nd.op->kind == op_kind::mutation;
+    if (writes && nd.scaffold)
+      if (int const memory = detail::memory_of(g, static_cast<int>(n)); nodes[memory].scaffold) writes = read[memory];
+    if (draws || tells || nd.op->kind == op_kind::placeholder || writes) live[n] = 1;
+    for (int k = 0; live[n] && k < nd.count; ++k) reads(edges[nd.first + k]);
   }
   return marks;
 }
@@ -20479,6 +20962,8 @@ private:
   std::size_t place_of(tensor const& t) const {
     return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (places_.size() - 1);
   }
+  /// ... in that very one: not in one that stands for it.
+  static bool is_in_memory(tensor const& a, tensor const& b) { return a.id()->store == b.id()->store; }
   static bool is_held_elsewhere(known const& k, std::vector<known> const& there);
   void sweep();
 };
@@ -20496,7 +20981,7 @@ VARVE_LIBRARY int known_values::alike(tensor const& t) const {
     return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
   };
   for (known const& k : places_[place_of(t)])
-    if (k.value.shares_storage(t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
+    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
       return k.node;
   return -1;
 }
@@ -20511,18 +20996,18 @@ VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {
 VARVE_LIBRARY void known_values::written(tensor const& v) {
   if (places_.empty()) return;
   for (known& k : places_[place_of(v)])
-    if (k.value.shares_storage(v)) k.writes = v.writes();
+    if (is_in_memory(k.value, v)) k.writes = v.writes();
 }
 VARVE_LIBRARY bool known_values::is_overtaken(tensor const& t) const {
   if (places_.empty()) return false;
   for (known const& k : places_[place_of(t)])
-    if (k.value.shares_storage(t) && k.writes != t.writes()) return true;
+    if (is_in_memory(k.value, t) && k.writes != t.writes()) return true;
   return false;
 }
 VARVE_LIBRARY bool known_values::is_held_elsewhere(known const& k, std::vector<known> const& there) {
   std::uint32_t ours = 0;
   for (known const& o : there) {
-    if (!o.value.shares_storage(k.value)) continue;
+    if (!is_in_memory(o.value, k.value)) continue;
     if (o.value.id()->refs.n.load(std::memory_order_acquire) > 1) return true;
     ++ours;
   }
@@ -20653,7 +21138,7 @@ struct trace_layer : layer {
     return below(body);
   }
   /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
-  tensor value_of(tensor const& t) const;
+  tensor value_of(tensor const& t);
   /// What a thread's trace cannot keep: refused by name.
   void require_kept() const;
   /// Is a call on these written down, or does it fold?
@@ -20669,8 +21154,9 @@ struct trace_layer : layer {
     return wrap(distinct(v), node);
   }
   /// Values of a trace around, and captured ones, are lifted where they are used.
-  tensor distinct(tensor const& v) const {
-    return is_mode() && (owns(v) || !v.is_made_since(epoch)) ? below([&] { return twin(v); }) : v;
+  tensor distinct(tensor const& v) {
+    if (!is_mode() || (!owns(v) && v.is_made_since(epoch))) return v;
+    return standing_for(v, below([&] { return twin(v); }));
   }
   int node_of(tensor const& t);
   /// Is it a value of this trace?
@@ -20792,12 +21278,28 @@ private:
     }
   };
   detail::known_values known_; // of a mode
+  /// What a traced function changes in place but for its elements (`transpose_`).
+  class follows_renames final : public detail::rename_watcher {
+  public:
+    explicit follows_renames(trace_layer& of) : of_(of), before_(std::exchange(detail::watches_renames, this)) {}
+    follows_renames(follows_renames const&) = delete;
+    follows_renames& operator=(follows_renames const&) = delete;
+    ~follows_renames() { detail::watches_renames = before_; }
+
+  private:
+    void renaming(char const* op, tensor const& x) override;
+    void renamed(tensor const& x, tensor const& y) override;
+    trace_layer& of_;
+    detail::rename_watcher* before_;
+  };
+  follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
   void require_seen(tensor const& t) const;
 
+  detail::memory_stand_ins stand_ins_;
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
   boxed_args found_;          // of a mode: literals and captured tensors
@@ -20813,6 +21315,7 @@ private:
   bool ambient_ = is_grad_enabled();    // as the trace began
 
   tensor stand_in(tensor const& of);
+  tensor standing_for(tensor const& t, tensor copied);
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
@@ -20871,17 +21374,20 @@ VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides)
   return span > 2 * count ? 0 : span;
 }
 } // namespace detail
-VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) const {
-  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  tensor const value = below([&] { return copy(t); });
-  // A copy is as old as the original: a level whose function may not write into that refuses it here as well.
+/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
+VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
   auto const memory_of = [](tensor const& v) {
     tensor const* p = &v;
     while (p->is_wrapped() && !p->id()->store) p = &p->inner();
     return p->id()->store;
   };
-  if (storage *const now = memory_of(value), *const then = memory_of(t); now != then) now->epoch = then->epoch;
-  return value;
+  if (storage *const now = memory_of(copied), *const then = memory_of(t); now != then)
+    now->epoch = then->epoch, stand_ins_.add(*now, *then);
+  return copied;
+}
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return standing_for(t, below([&] { return copy(t); }));
 }
 VARVE_LIBRARY void trace_layer::require_kept() const {
   if (!is_mode() && this_thread_state.modes.top != modes_)
@@ -20959,6 +21465,26 @@ VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
                                            "it (by another thread, or with modes off); write into it in the function "
                                            "itself");
 }
+/// A graph does not keep another shape of an argument.
+VARVE_LIBRARY void trace_layer::follows_renames::renaming(char const* op, tensor const& x) {
+  if (before_) before_->renaming(op, x);
+  bool const mine = of_.is_mode() ? of_.exact_node(x) >= 0 : of_.is_mine(x);
+  if (mine && of_.builder.written(of_.node_of(x)).op == &placeholder_handle)
+    refuse::argument_is_invalid(op, "a traced function changes the shape or the memory of an argument, which a graph "
+                                    "does not keep; use the operator without underscore");
+}
+VARVE_LIBRARY void trace_layer::follows_renames::renamed(tensor const& x, tensor const& y) {
+  if (before_) before_->renamed(x, y);
+  if (!of_.is_mode()) return;
+  if (y.is_wrapped()) { // seen through levels above: what they hold is a value of its own
+    tensor const* v = &y;
+    while (v->is_wrapped()) v = &v->inner();
+    return of_.known_.written(*v);
+  }
+  if (of_.exact_node(y) < 0) return;
+  of_.known_.remember(x, of_.exact_node(y));
+  of_.known_.written(x);
+}
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
@@ -21020,7 +21546,8 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
 VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
   tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
   tensor const value = value_of(t);
-  if (apart) return value.shares_storage(t) || known_node(value) >= 0 ? below([&] { return twin(value); }) : value;
+  if (apart && !value.is(t) && known_node(value) < 0) return value;
+  if (apart) return standing_for(value, below([&] { return twin(value); }));
   if (known_node(t) >= 0) return below([&] { return twin(t); });
   originals_.push_back(t);
   tensor const r = t.alias();
@@ -21412,6 +21939,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     for (auto const& t : x) in.push_back(l.input(t));
     l.trace_function([&] { return f(in); });
     graph g = l.builder.finish();
+    if (has_scaffolds(g)) g = without_scaffolds(g);
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
     captures = more;
@@ -22189,83 +22717,6 @@ VARVE_LIBRARY tensor join_at_once(index_t axis, tensor const* values, std::size_
 }
 } // namespace varve::detail
 #endif
-
-// ---- varve/op/permute.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto inverse_permutation = [](dims const& p) {
-  dims r = p;
-  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
-  return r;
-};
-inline constexpr auto batched_permutation = [](dims const& p) {
-  dims r{0};
-  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
-  return r;
-};
-inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
-  dims r;
-  for (int k = 0; k < p.n; ++k) {
-    int const a = wrap_axis(p[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
-    r.push_back(a);
-  }
-  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
-  return r;
-};
-} // namespace detail
-
-/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
-template <>
-struct rules<permute_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    return attributes(detail::normalize_permutation(at[0], in[0].sizes));
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    layout r = in;
-    for (int k = 0; k < at[0].n; ++k) {
-      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
-      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
-    }
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return permute(g, on_dims(detail::inverse_permutation, op.a));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return permute(o.value, on_dims(detail::batched_permutation, op.a));
-  }
-};
-
-template <value X, class S>
-constexpr auto permute_t::operator()(X const& x, S const& axes) const {
-  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
-}
-
-/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr auto op_name = "transpose";
-  template <value X, class A = ints<-2>, class B = ints<-1>>
-  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
-    auto exchange = [](dims const& s, dims const& a, dims const& b) {
-      dims r = s;
-      for (int k = 0; k < s.n; ++k) r[k] = k;
-      if (s.n == 0) return r;
-      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
-      r[i] = j;
-      r[j] = i;
-      return r;
-    };
-    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
-  }
-} transpose{};
-
-} // namespace varve
 
 // ---- varve/op/view_inverse.hpp
 /// @file
@@ -23362,8 +23813,8 @@ private:
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
       auto const& in = *static_cast<dynamic_level*>(l.object);
-      pack const state(opened_state(in, x[0]));
-      return r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, part(x, 1, x.size()));
+      pack const state(opened_state(in, x[0])), operands = part(x, 1, x.size());
+      return in.tied(r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, operands), operands);
     };
     impl<decltype(f), layer&>(kind, f);
   }
@@ -23534,7 +23985,8 @@ private:
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
       auto const& in = *static_cast<dynamic_level*>(l.object);
-      return in.own(r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size())), x);
+      boxed_args const y = r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+      return in.tied(in.own(y, x), x);
     };
     impl<decltype(f), layer&>(kind, f);
   }
@@ -25233,6 +25685,124 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
 
 } // namespace varve
 
+// ---- varve/interpreter/become_view.hpp
+namespace varve {
+
+namespace detail {
+inline bool is_eager_leaf(tensor const& t) {
+  edge const& e = eager_history(t);
+  return e && e.to()->type->is_leaf;
+}
+/// x becomes the view of itself that `view(x)` makes, at every level and in every mode that sees it.
+template <class T, class View>
+tensor const& become(char const* name, T const& x, View const& view) {
+  if (!x.defined()) refuse_undefined(name);
+  bool const recorded = is_grad_enabled() && !this_thread_inference;
+  if (x.is_inference() && !this_thread_inference)
+    throw autograd_error((std::string("varve: ") + name +
+                          ": a tensor made in inference mode cannot be changed outside of it; clone it first")
+                             .c_str());
+  if (layer const* const top = this_thread_state.transforms.top;
+      top && x.layer() != top->id && !x.is_made_since(top->epoch))
+    throw transform_error((std::string("varve: ") + name + ": a tensor that the function of a transform captures is " +
+                           "changed in it; pass it as an argument, or use the operator without underscore")
+                              .c_str());
+  if (recorded) check_write(name, x);
+  if (!recorded && x.requires_grad() && !is_eager_leaf(x))
+    throw autograd_error((std::string("varve: ") + name +
+                          ": the tensor has a history, which would be one of another shape; call it in grad mode, or "
+                          "detach the tensor")
+                             .c_str());
+  if (watches_renames) [[unlikely]]
+    watches_renames->renaming(name, x);
+  T const y = view(x);
+  if (!y.shares_storage(x) && !x.is_wrapped())
+    throw autograd_error((std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
+  edge h = recorded ? edge(y.history()) : edge(x.history());
+  x.become_view(y);
+  if (recorded && h) change_history(x, std::move(h));
+  x.bump_version();
+  if (watches_renames) [[unlikely]]
+    watches_renames->renamed(x, y);
+  return x;
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/autograd/in_place_views.hpp
+/// @file
+/// Operators that change the shape of a tensor in place, and not its elements (`transpose_`, `t_`, `squeeze_`,
+/// `unsqueeze_`, `resize_`). The tensor becomes the view of itself that the operator without underscore makes, at every
+/// level and in every mode that sees it: those are called with that operator. The version counter rises by one, so that
+/// what saved the tensor for a gradient is told. Inside of transforms arguments of the transform stay as they are for
+/// who called it. Errors (`autograd_error`): leaves that require grad, in grad mode; values with a history, in no_grad
+/// mode. Traces refuse arguments whose shape is changed (`value_error`): a graph does not keep that.
+namespace varve {
+
+/// Exchanges two dimensions of x in place.
+inline constexpr struct transpose__t {
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x, index_t first, index_t second) const {
+    return detail::become("transpose_", x, [&](T const& v) { return T(transpose(v, first, second)); });
+  }
+} transpose_{};
+/// Exchanges the two dimensions of a matrix in place; vectors and scalars stay.
+inline constexpr struct t__t {
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x) const {
+    if (x.dim() > 2) refuse::argument_is_invalid("t_", "the tensor has more than two dimensions");
+    return x.dim() < 2 ? x : transpose_(x, 0, 1);
+  }
+} t_{};
+/// Removes dimensions of size 1 in place: all, or one axis if its size is 1.
+inline constexpr struct squeeze__t {
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x) const {
+    return detail::become("squeeze_", x, [](T const& v) { return T(squeeze(v)); });
+  }
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x, index_t axis) const {
+    return detail::become("squeeze_", x, [&](T const& v) { return T(squeeze(v, dims{axis})); });
+  }
+} squeeze_{};
+/// Adds a dimension of size 1 at an axis in [-rank-1, rank] in place.
+inline constexpr struct unsqueeze__t {
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x, index_t axis) const {
+    return detail::become("unsqueeze_", x, [&](T const& v) { return T(unsqueeze(v, dims{axis})); });
+  }
+} unsqueeze_{};
+/// Gives a tensor other sizes, row-major, of the elements as they lie in memory (`Tensor.resize_`). More elements than
+/// there were are not initialized; then the tensor must be the only one on its memory (`autograd_error`). It must not
+/// require a gradient (`autograd_error`).
+inline constexpr struct resize__t {
+  template <class T>
+    requires std::is_same_v<T, tensor>
+  tensor const& operator()(T const& x, dims const& sizes) const {
+    if (!x.defined()) detail::refuse_undefined("resize_");
+    if (x.requires_grad()) detail::refuse_autograd("resize_", "a tensor that requires grad cannot be resized");
+    if (x.sizes() == sizes) return x;
+    if (numel(sizes) <= x.numel())
+      return detail::become("resize_", x,
+                            [&](T const& v) { return T(as_strided(v, sizes, contiguous_strides(sizes))); });
+    if (!x.has_data() || x.is_wrapped() || x.is_view() || !x.has_own_memory())
+      detail::refuse_autograd("resize_",
+                              "a tensor that shares its memory, or has none of its own, cannot grow; copy it "
+                              "into a greater one");
+    T const more = T::empty(sizes, x.dtype());
+    if (x.numel() > 0) copy_(T(as_strided(more, x.sizes(), x.strides(), dims{0})), x);
+    return set_(x, more);
+  }
+} resize_{};
+
+} // namespace varve
+
 // ---- varve/autograd/multi_grad_hook.hpp
 namespace varve::autograd {
 
@@ -26782,6 +27352,78 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
 
 } // namespace varve::loop
 
+// ---- varve/kernel/matmul_block.hpp
+/// @file
+/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the
+/// inner dimension.
+namespace varve::kernel {
+
+namespace detail {
+/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = 16;
+#endif
+/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
+inline constexpr int block_rows = registers == 32 ? 12 : 6;
+/// Columns of a block.
+template <class T>
+inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
+
+/// Copies or adds the valid columns of a block.
+template <class T>
+VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row,
+                               bool accumulate) {
+  constexpr index_t L = lanes<T>;
+  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
+    index_t j = 0;
+    for (; j + L <= cols; j += L)
+      kernel::store(c + j,
+                    accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
+    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+  }
+}
+
+/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns.
+/// All the columns of `b` are read.
+template <class T, int Rows, int Batches>
+VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c,
+                                 index_t c_row, index_t cols, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V sum[Rows][Batches];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * a_row]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+    a += a_col;
+    b += b_row;
+  }
+  bool const whole = cols == Batches * L && !accumulate;
+  alignas(64) T tile[Rows * Batches * L];
+  T* const to = whole ? c : tile;
+  index_t const to_row = whole ? c_row : Batches * L;
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
+  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
+}
+} // namespace detail
+
+} // namespace varve::kernel
+
 // ---- varve/plan/tables.hpp
 /// @file
 /// A planned graph as tables that `block/run.hpp` walks through: what the compiler's loops do element by element,
@@ -26819,20 +27461,49 @@ struct block_place {
   int byte;
 };
 
+/// Arithmetic of a chain, on the value `r` that is in its registers and on operands in memory. Of a call, which has no
+/// registers: `add`, `sub`, `mul`, `divide`, `fma` (x y + z) and `fnma` (z - x y) of its operands in their order.
+enum class chain_op : unsigned char {
+  none,     // a call that no chain knows
+  load,     // a
+  add,      // r + a
+  sub,      // r - a
+  from,     // a - r
+  mul,      // r a
+  divide,   // r / a
+  divides,  // a / r
+  square,   // r r
+  fma,      // r a + b
+  fma_on,   // a b + r
+  fnma,     // b - r a
+  fnma_from // r - a b
+};
+
 /// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of
-/// the loop indices (`index`), or a number (`fill`).
+/// the loop indices (`index`), or a number (`fill`). Or a `chain`: a call whose kernel does the `count` steps behind
+/// it, all of kind `link`, one after the other in registers. A link that only the next one needs has no `out`
+/// (`no_place`).
+inline constexpr int no_place = -1000;
 struct block_step {
-  enum class kind : unsigned char { call, copy, index, fill } what;
+  enum class kind : unsigned char { call, copy, index, fill, chain, link } what;
   dtype type;
   /// The first block is all there is to do.
   bool once;
-  int kernel; // of `call`
+  int kernel; // of `call` and `chain`
   int out;    // places
   int access; // of `copy` and `index`
   int count;
   int in[4];
-  double value; // of `fill`
+  double value;                 // of `fill` and `link`
+  chain_op op = chain_op::none; // of `call` and `link`
+  char single = 0;              // their operands, bit by bit, that are one element for the whole block
+  char keep = 0;                // of a `link`: 1 + the registers that its result is copied to, 0: none
 };
+/// What a chain may have: links; values that nobody else needs, of which some registers at a time are kept near (`~k`
+/// instead of a place is the k-th); values in further registers (`~(most_near + k)`); and operands that are single
+/// elements, or the number that a link says (`in_link`).
+inline constexpr int most_links = 64, most_near = 16, most_kept = 2, most_single = 16,
+                     in_link = ~(most_near + most_kept);
 
 /// What is left behind of a block: written by the step that computes it (`from` is -1), stored, or folded into memory.
 struct block_sink {
@@ -26895,11 +27566,11 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to
-/// `type`. `single`: operands (bit by bit) of arithmetic that are one element for the whole block, such as the value of
-/// a row.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, of the conversion from `from` to
+/// `type`, or of chains. `single`: operands (bit by bit) of arithmetic that are one element for the whole block, such
+/// as the value of a row.
 struct kernel_key {
-  enum class kind : unsigned char { op, arithmetic, convert } what;
+  enum class kind : unsigned char { op, arithmetic, convert, chain } what;
   block_op arithmetic;
   dtype type, from;
   op_handle const* op;
@@ -26970,6 +27641,356 @@ struct block_view {
 
 } // namespace varve::loop
 
+// ---- varve/block/chain.hpp
+/// @file
+/// Chains of arithmetic over blocks: several operators while a value is in registers. Some registers of elements at a
+/// time go through all links, which a switch tells apart: one kernel for all chains, whose branches repeat themselves
+/// and are foreseen.
+namespace varve::loop {
+
+namespace detail {
+/// A link with the addresses of its operands, or the registers that they are in. Those that are one element are
+/// repeated in memory that does not move on.
+template <class T>
+struct chain_link {
+  unsigned char code; // `chain_code`
+  chain_op op;
+  char a_kept, b_kept, keep;
+  bool leaves; // does anything go elsewhere than to the next link?
+  T const *a, *b;
+  T* out;
+  std::size_t a_moves, b_moves, out_moves; // all bits, or none
+};
+/// What links do, and where their first operand is: one switch for both.
+constexpr unsigned char chain_code(chain_op op, int kept) {
+  return static_cast<unsigned char>(3 * static_cast<int>(op) + kept);
+}
+/// Registers that go together: three times as many are in use.
+inline constexpr int chain_width = kernel::detail::registers == 32 ? 8 : 4;
+
+/// Some registers of elements, from element `i` on; of one register, `left` elements unless they are `Whole`. (Each
+/// register by its number, not in loops: else they would be memory.) Chains keep values in `s` and `t`.
+template <class T, bool Whole, std::size_t... K>
+struct chain_registers {
+  using V = kernel::batch<T>;
+  static constexpr std::size_t lanes = kernel::lanes<T>;
+  std::size_t i, left;
+
+  VARVE_INLINE V at(T const* p, std::size_t k) const {
+    if constexpr (Whole) return kernel::load(p + k * lanes);
+    else return kernel::detail::load_live(p, static_cast<std::ptrdiff_t>(left));
+  }
+  VARVE_INLINE void put(T* p, V const* r) const {
+    if constexpr (Whole) (kernel::store(p + K * lanes, r[K]), ...);
+    else kernel::detail::store_live(p, static_cast<std::ptrdiff_t>(left), r[0]);
+  }
+  /// An operand in memory, or kept.
+  template <int From>
+  VARVE_INLINE V operand(T const* p, V const* s, V const* t, std::size_t k) const {
+    if constexpr (From == 0) return at(p, k);
+    else if constexpr (From == 1) return s[k];
+    else return t[k];
+  }
+  template <int From, class F>
+  VARVE_INLINE void one(F f, V* r, V const* s, V const* t, T const* a) const {
+    ((r[K] = f(r[K], operand<From>(a, s, t, K))), ...);
+  }
+  template <int From, class F>
+  VARVE_INLINE void two(F f, V* r, V const* s, V const* t, T const* a, T const* b) const {
+    ((r[K] = f(r[K], operand<From>(a, s, t, K), at(b, K))), ...);
+  }
+  template <class F>
+  VARVE_INLINE void two(F f, chain_link<T> const& l, V* r, V const* s, V const* t, T const* a, T const* b) const {
+    if (l.a_kept == 0) two<0>(f, r, s, t, a, b);
+    else if (l.a_kept == 1) two<1>(f, r, s, t, a, b);
+    else two<2>(f, r, s, t, a, b);
+  }
+  /// Operands of what is not worth code for all places: what is kept goes to memory first.
+  VARVE_INLINE T const* in_memory(char kept, T const* p, T* spilled, V const* s, V const* t) const {
+    if (kept == 0) return p;
+    if (kept == 1) put(spilled, s); // not one of two addresses: registers have none
+    else put(spilled, t);
+    return spilled;
+  }
+  VARVE_INLINE void other(chain_link<T> const& l, V* r, V const* s, V const* t, T const* a) const {
+    alignas(64) T spilled[sizeof...(K) * lanes];
+    if (l.op == chain_op::square) return void(((r[K] = r[K] * r[K]), ...));
+    if (l.op == chain_op::divide || l.op == chain_op::divides) {
+      T const* const x = in_memory(l.a_kept, a, spilled, s, t);
+      if (l.op == chain_op::divide) ((r[K] = r[K] / at(x, K)), ...);
+      else ((r[K] = at(x, K) / r[K]), ...);
+      return;
+    }
+    T const* const b = in_memory(l.b_kept, l.b + (i & l.b_moves), spilled, s, t);
+    if (l.op == chain_op::fma)
+      two([](V const& v, V const& x, V const& y) { return detail::multiply_add(v, x, y); }, l, r, s, t, a, b);
+    else if (l.op == chain_op::fma_on)
+      two([](V const& v, V const& x, V const& y) { return detail::multiply_add(x, y, v); }, l, r, s, t, a, b);
+    else if (l.op == chain_op::fnma)
+      two([](V const& v, V const& x, V const& y) { return detail::subtract_product(v, x, y); }, l, r, s, t, a, b);
+    else two([](V const& v, V const& x, V const& y) { return detail::subtract_product(x, y, v); }, l, r, s, t, a, b);
+  }
+  VARVE_INLINE void leave(chain_link<T> const& l, V const* r, V* s, V* t) const {
+    if (l.keep == 1) ((s[K] = r[K]), ...);
+    else if (l.keep == 2) ((t[K] = r[K]), ...);
+    if (l.out) put(l.out + (i & l.out_moves), r);
+  }
+  VARVE_INLINE void run(chain_link<T> const* l, chain_link<T> const* end) const {
+    V r[]{((void)K, V(T(0)))...}, s[]{((void)K, V(T(0)))...}, t[]{((void)K, V(T(0)))...};
+    auto const take = [](V const&, V const& x) { return x; };
+    auto const add = [](V const& v, V const& x) { return V(v + x); };
+    auto const sub = [](V const& v, V const& x) { return V(v - x); };
+    auto const from = [](V const& v, V const& x) { return V(x - v); };
+    auto const mul = [](V const& v, V const& x) { return V(v * x); };
+    for (; l != end; ++l) {
+      T const* const a = l->a + (i & l->a_moves);
+      switch (l->code) {
+      case chain_code(chain_op::load, 0):
+        one<0>(take, r, s, t, a);
+        break;
+      case chain_code(chain_op::load, 1):
+        one<1>(take, r, s, t, a);
+        break;
+      case chain_code(chain_op::load, 2):
+        one<2>(take, r, s, t, a);
+        break;
+      case chain_code(chain_op::add, 0):
+        one<0>(add, r, s, t, a);
+        break;
+      case chain_code(chain_op::add, 1):
+        one<1>(add, r, s, t, a);
+        break;
+      case chain_code(chain_op::add, 2):
+        one<2>(add, r, s, t, a);
+        break;
+      case chain_code(chain_op::sub, 0):
+        one<0>(sub, r, s, t, a);
+        break;
+      case chain_code(chain_op::sub, 1):
+        one<1>(sub, r, s, t, a);
+        break;
+      case chain_code(chain_op::sub, 2):
+        one<2>(sub, r, s, t, a);
+        break;
+      case chain_code(chain_op::from, 0):
+        one<0>(from, r, s, t, a);
+        break;
+      case chain_code(chain_op::from, 1):
+        one<1>(from, r, s, t, a);
+        break;
+      case chain_code(chain_op::from, 2):
+        one<2>(from, r, s, t, a);
+        break;
+      case chain_code(chain_op::mul, 0):
+        one<0>(mul, r, s, t, a);
+        break;
+      case chain_code(chain_op::mul, 1):
+        one<1>(mul, r, s, t, a);
+        break;
+      case chain_code(chain_op::mul, 2):
+        one<2>(mul, r, s, t, a);
+        break;
+      default:
+        other(*l, r, s, t, a);
+      }
+      if (l->leaves) leave(*l, r, s, t);
+    }
+  }
+};
+template <class T, std::size_t... K>
+VARVE_INLINE void run_links(chain_link<T> const* l, chain_link<T> const* end, std::size_t n,
+                            std::index_sequence<K...>) {
+  constexpr std::size_t L = kernel::lanes<T>, some = sizeof...(K) * L;
+  std::size_t i = 0;
+  for (; i + some <= n; i += some) chain_registers<T, true, K...>{i, 0}.run(l, end);
+  for (; i < n; i += L) chain_registers<T, false, 0>{i, n - i < L ? n - i : L}.run(l, end);
+}
+/// The kernel of chains: `step` is the one of the program, `places` are those of its block.
+template <class T>
+__attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* const* places) {
+  constexpr std::size_t L = kernel::lanes<T>, some = L * chain_width;
+  auto const* const s = static_cast<block_step const*>(step);
+  auto* const at = reinterpret_cast<std::byte const* const*>(places);
+  alignas(64) T near[most_near][some];
+  alignas(64) T repeated[most_single][some];
+  chain_link<T> links[most_links];
+  int count = 0;
+  for (int k = 0; k < s->count; ++k) {
+    block_step const& of = s[1 + k];
+    auto const operand = [&](int o, char& kept, T const*& p, std::size_t& moves) {
+      int const from = o < of.count ? of.in[o] : ~0; // what is none is not read
+      bool const number = from == in_link, single = (of.single >> o & 1) != 0;
+      kept = static_cast<char>(~from >= most_near && !number ? 1 + ~from - most_near : 0);
+      p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near[kept || number ? 0 : ~from];
+      moves = from >= 0 ? ~std::size_t{0} : 0;
+      if (!number && (!single || kept)) return;
+      T const one = number ? kernel::cast<T>(of.value) : *p;
+      for (T& x : repeated[count]) x = one;
+      p = repeated[count++], moves = 0;
+    };
+    chain_link<T>& l = links[k];
+    l.op = of.op, l.keep = of.keep;
+    operand(0, l.a_kept, l.a, l.a_moves), operand(1, l.b_kept, l.b, l.b_moves);
+    l.out_moves = of.out < 0 ? 0 : ~std::size_t{0};
+    l.out = of.out == no_place ? nullptr
+            : of.out < 0       ? near[~of.out]
+                               : reinterpret_cast<T*>(const_cast<std::byte*>(at[of.out]));
+    l.code = chain_code(l.op, l.a_kept), l.leaves = l.out || l.keep;
+  }
+  detail::run_links(links, links + s->count, n, std::make_index_sequence<chain_width>{});
+}
+} // namespace detail
+
+/// The kernel of chains of a floating dtype.
+template <class = void>
+kernel::loop chain_loop(dtype t) {
+  return t == dtype::float32 ? &detail::run_chain<float> : &detail::run_chain<double>;
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/chains.hpp
+namespace varve::loop {
+
+/// Joins calls of a block into chains, in which each takes what the one before it has left in registers. Calls that
+/// depend on one another in no other way change places for that. Linear in the steps.
+template <class Kernels>
+class chain_maker {
+public:
+  /// The steps with chains, of those whose results are `needed` (2: and are numbers).
+  static constexpr list<block_step> joined(list<block_step> const& steps, list<char> const& needed, Kernels& kernels) {
+    chain_maker m(steps, needed, kernels);
+    for (int k = 0; k < static_cast<int>(steps.size()); ++k)
+      if (needed[static_cast<std::size_t>(steps[k].out)]) m.take(k);
+    while (m.count_ > 0) m.close(0);
+    return m.with_calls();
+  }
+
+private:
+  static constexpr int most_open = 4;
+  /// Calls that will be one chain: none of them is among the steps yet, nor what needs one of them.
+  struct open_chain {
+    int calls[most_links - 1]; // the first one takes two links
+    int count;
+    int number;
+  };
+  list<block_step> const& steps_;
+  list<char> const& needed_;
+  Kernels& kernels_;
+  list<block_step> made_{};
+  list<int> chain_of_; // the number of the chain that a value is made in
+  list<int> call_of_;  // ... and its call
+  open_chain open_[most_open]{};
+  int count_ = 0, numbers_ = 0;
+  int header_ = -1, singles_ = 0; // of the last chain
+
+  constexpr chain_maker(list<block_step> const& steps, list<char> const& needed, Kernels& kernels)
+      : steps_(steps), needed_(needed), kernels_(kernels) {
+    int const values = static_cast<int>(needed.size());
+    chain_of_.assign(values, -1), call_of_.assign(values, -1);
+    made_.reserve(steps.size() + steps.size() / 2);
+  }
+  /// A chain of one call is that call.
+  constexpr list<block_step> with_calls() const {
+    list<block_step> r;
+    for (int k = 0; k < static_cast<int>(made_.size()); ++k) {
+      bool const one = made_[k].what == block_step::kind::chain && made_[k].count == 2;
+      if (!one) r.push_back(made_[k]);
+      else r.push_back(steps_[call_of_[made_[k + 2].out]]), k += 2;
+    }
+    return r;
+  }
+  constexpr int held(open_chain const& c) const { return steps_[c.calls[c.count - 1]].out; }
+  constexpr int open_with(int value) const {
+    for (int k = 0; k < count_; ++k)
+      if (open_[k].number == chain_of_[value]) return k;
+    return -1;
+  }
+  constexpr void take(int step) {
+    block_step const& s = steps_[step];
+    int to = -1;
+    for (int q = 0; q < s.count && s.op != chain_op::none && to < 0; ++q)
+      if (int const c = open_with(s.in[q]); c >= 0 && held(open_[c]) == s.in[q] && open_[c].count < most_links - 1)
+        to = open_[c].number;
+    for (int q = 0; q < s.count; ++q)
+      if (int const c = open_with(s.in[q]); c >= 0 && open_[c].number != to) close(c);
+    if (s.op == chain_op::none) return made_.push_back(s);
+    int at = 0;
+    while (at < count_ && open_[at].number != to) ++at;
+    if (at == count_) {
+      if (count_ == most_open) close(0), at = count_;
+      open_[count_++] = {{}, 0, numbers_++};
+    }
+    open_[at].calls[open_[at].count++] = step;
+    call_of_[s.out] = step;
+    chain_of_[s.out] = open_[at].number;
+  }
+  constexpr void close(int k) {
+    open_chain const c = open_[k];
+    for (int j = k + 1; j < count_; ++j) open_[j - 1] = open_[j];
+    --count_;
+    int singles = 0;
+    for (int j = 0; j < c.count; ++j)
+      for (int q = 0; q < steps_[c.calls[j]].count; ++q)
+        singles += (steps_[c.calls[j]].single >> q & 1) != 0 || needed_[steps_[c.calls[j]].in[q]] == 2;
+    begin(steps_[c.calls[0]].type, c.count + 1, singles);
+    int held = -1;
+    for (int j = 0; j < c.count; ++j) {
+      block_step const& s = steps_[c.calls[j]];
+      if (j == 0) {
+        int const first = s.op == chain_op::fma || s.op == chain_op::fnma ? 2 : 0;
+        link(s, -1, chain_op::load, first), held = s.in[first];
+      }
+      continued(s, held);
+      held = s.out;
+    }
+  }
+  /// Goes on with the chain that the steps end with, if there is room for more, or begins another one.
+  constexpr void begin(dtype type, int links, int singles) {
+    bool goes_on = header_ >= 0 && header_ + 1 + made_[header_].count == static_cast<int>(made_.size()) &&
+                   made_[header_].type == type && made_[header_].count + links <= most_links &&
+                   singles_ + singles <= most_single;
+    if (!goes_on) {
+      header_ = static_cast<int>(made_.size()), singles_ = 0;
+      made_.push_back({block_step::kind::chain, type, false, kernels_.chain(type), -1, -1, 0, {}, 0});
+    }
+    made_[header_].count += links, singles_ += singles;
+  }
+  /// A link with these operands of a call.
+  constexpr void link(block_step const& s, int out, chain_op op, int a = -1, int b = -1) {
+    block_step l{block_step::kind::link, s.type, false, -1, out, -1, 0, {}, 0, op, 0};
+    for (int q : {a, b}) {
+      if (q < 0) continue;
+      if ((s.single >> q & 1) != 0) l.single = static_cast<char>(l.single | 1 << l.count);
+      l.in[l.count++] = s.in[q];
+    }
+    made_.push_back(l);
+  }
+  /// A call that finds an operand in registers.
+  constexpr void continued(block_step const& s, int held) {
+    bool const first = s.in[0] == held, second = s.in[1] == held;
+    int const other = first ? 1 : 0;
+    switch (s.op) {
+    case chain_op::mul:
+      return first && second ? link(s, s.out, chain_op::square) : link(s, s.out, chain_op::mul, other);
+    case chain_op::sub:
+      return link(s, s.out, first ? chain_op::sub : chain_op::from, other);
+    case chain_op::divide:
+      return link(s, s.out, first ? chain_op::divide : chain_op::divides, other);
+    case chain_op::fma:
+    case chain_op::fnma: {
+      bool const adds = s.op == chain_op::fma;
+      if (s.in[2] == held) return link(s, s.out, adds ? chain_op::fma_on : chain_op::fnma_from, 0, 1);
+      return link(s, s.out, adds ? chain_op::fma : chain_op::fnma, other, 2);
+    }
+    default:
+      return link(s, s.out, chain_op::add, other);
+    }
+  }
+};
+
+} // namespace varve::loop
+
 // ---- varve/plan/table_steps.hpp
 namespace varve::loop {
 
@@ -26995,6 +28016,11 @@ public:
     index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
     block_planner first(p, b, kernels, r, room, rows);
     first.build();
+    if (first.is_all_near() && first.made.block >= room) { // the first cache need not hold the blocks
+      block_planner longer(p, b, kernels, r, several_blocks * room, rows);
+      longer.build();
+      return longer.leave_tables();
+    }
     if (first.is_near(first.made.block) || first.made.block <= least_elements) return first.leave_tables();
     while (room > least_elements && !first.is_near(room)) room /= 2;
     block_planner again(p, b, kernels, r, room, rows);
@@ -27003,6 +28029,7 @@ public:
   }
 
 private:
+  static constexpr index_t several_blocks = 8;
   static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384,
                            few_constants = 8;
   /// One block of a value while it is not known where it will be.
@@ -27013,8 +28040,10 @@ private:
     bool constant;
     int last; // step that uses it last, -1: none
     int place;
-    bool single; // one element in memory, for the whole block
-    int spread;  // ... and the value that is a block of it, -1: nobody needed one
+    bool single;       // one element in memory, for the whole block
+    int spread;        // ... and the value that is a block of it, -1: nobody needed one
+    double number = 0; // of a constant
+    int last_link = 0; // of a chain, that has it as an operand
   };
   program const& p;
   body const& b;
@@ -27081,6 +28110,7 @@ private:
   constexpr dtype type(int v) const { return values[v].type; }
   constexpr int number(dtype t, double x) {
     int const v = value(t, -1, false, true);
+    values[v].number = x;
     steps.push_back({block_step::kind::fill, t, false, -1, v, -1, 0, {}, x});
     return v;
   }
@@ -27090,17 +28120,33 @@ private:
     steps.push_back({block_step::kind::call, out, false, kernel, v, -1, static_cast<int>(sizeof...(In)), {in...}, 0});
     return v;
   }
+  /// The call just made as what chains know, if its dtype has them.
+  constexpr int chained(int v, chain_op op, int single = 0) {
+    if (type(v) == dtype::float32 || type(v) == dtype::float64)
+      steps.back().op = op, steps.back().single = static_cast<char>(single);
+    return v;
+  }
+  constexpr int chained(int v, block_op op, int single = 0) {
+    return chained(v,
+                   op == block_op::add    ? chain_op::add
+                   : op == block_op::sub  ? chain_op::sub
+                   : op == block_op::mul  ? chain_op::mul
+                   : op == block_op::fma  ? chain_op::fma
+                   : op == block_op::fnma ? chain_op::fnma
+                                          : chain_op::none,
+                   single);
+  }
   constexpr int converted(int v, dtype t) { return type(v) == t ? v : call(kernels.convert(t, type(v)), t, v); }
   constexpr int combined(block_op op, dtype t, int x, int y) {
     int const a = converted(x, t), c = converted(y, t);
-    return call(kernels.arithmetic(op, t), t, a, c);
+    return chained(call(kernels.arithmetic(op, t), t, a, c), op);
   }
   /// c + a b, or c - a b; in one rounding where the dtype has it.
   constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
     if (!is_floating(t))
       return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
-    return call(kernels.arithmetic(op, t), t, a, d, e);
+    return chained(call(kernels.arithmetic(op, t), t, a, d, e), op);
   }
   constexpr int single_or_slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
   constexpr int slot(int s) {
@@ -27143,7 +28189,7 @@ private:
                         : s.kind == step_kind::fma ? block_op::fma
                                                    : block_op::fnma;
     int const kernel = kernels.arithmetic(op, s.type, single);
-    return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
+    return chained(fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]), op, single);
   }
   constexpr int filled(block_step::kind what, dtype t, int a) {
     bool const once = what == block_step::kind::copy && accesses[a].once;
@@ -27158,6 +28204,12 @@ private:
     block_step out{block_step::kind::call, o.gives, false, o.kernel, value(o.gives), -1, s.count, {}, 0};
     for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
     steps.push_back(out);
+    if (s.count == 2 && o.computes == o.gives)
+      (void)chained(out.out, s.kind == step_kind::add   ? chain_op::add
+                             : s.kind == step_kind::sub ? chain_op::sub
+                             : s.kind == step_kind::mul ? chain_op::mul
+                             : s.kind == step_kind::div ? chain_op::divide
+                                                        : chain_op::none);
     if (Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_)) return out.out;
     return converted(is_narrow(s.type) ? converted(out.out, dtype::int64) : out.out, s.type); // integers wrap around
   }
@@ -27232,6 +28284,7 @@ private:
     for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
     for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    join();
     allocate();
   }
   constexpr index_t header() const {
@@ -27243,25 +28296,64 @@ private:
     return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <=
            most_bytes;
   }
+  /// Is nothing done but by chains, with all that they need in memory or near?
+  constexpr bool is_all_near() const {
+    for (int k = 0; k < static_cast<int>(kept.size()); ++k)
+      if (kept[k].what != block_step::kind::chain && kept[k].what != block_step::kind::link) return false;
+    return sinks.empty() && !kept.empty() && static_cast<int>(places.size()) == made.memory_count;
+  }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
     return static_cast<int>(places.size()) - 1;
   }
-  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  /// Which values are needed by what is left behind.
+  constexpr list<char> needed() const {
+    list<char> r(values.size(), 0);
+    for (block_sink const& s : sinks) r[static_cast<std::size_t>(s.from)] = 1;
+    for (int k = static_cast<int>(steps.size()) - 1; k >= 0; --k) {
+      block_step const& s = steps[k];
+      bool const out = s.out < 0 || r[static_cast<std::size_t>(s.out)] || values[s.out].access >= 0 ||
+                       s.what == block_step::kind::link;
+      if (!out || s.what == block_step::kind::chain) continue;
+      if (s.out >= 0) r[static_cast<std::size_t>(s.out)] = 1;
+      for (int q = 0; q < s.count; ++q)
+        if (s.in[q] >= 0) r[static_cast<std::size_t>(s.in[q])] = 1;
+    }
+    return r;
+  }
+  /// Drops what nobody needs, and joins what it can.
+  constexpr void join() {
+    list<char> need = needed();
+    for (int v = 0; v < static_cast<int>(values.size()); ++v)
+      if (need[static_cast<std::size_t>(v)] && values[v].constant) need[static_cast<std::size_t>(v)] = 2;
+    steps = chain_maker<Kernels>::joined(steps, need, kernels);
+    for (block_step& s : steps)
+      for (int q = 0; q < s.count && s.what == block_step::kind::link; ++q)
+        if (block_value const& v = values[s.in[q] < 0 ? 0 : s.in[q]]; v.constant && (q == 0 || s.in[0] != in_link))
+          s.value = v.number, s.in[q] = in_link;
+    need = needed();
+    list<block_step> left;
+    for (block_step const& s : steps)
+      if (s.what != block_step::kind::fill || need[static_cast<std::size_t>(s.out)]) left.push_back(s);
+    steps = left;
+  }
+  /// The last step that is done together with this one: of a chain, which reads and writes its values until it ends.
+  constexpr int end_of(int k) const { return steps[k].what == block_step::kind::chain ? k + steps[k].count : k; }
+  /// Gives each value scratch memory while it is needed: few blocks, used again and again.
   constexpr void allocate() {
     int const forever = static_cast<int>(steps.size());
     block_value* const all = values.data();
     for (block_sink const& s : sinks) all[s.from].last = forever;
     int constants = 0;
-    for (int k = forever - 1; k >= 0; --k) {
-      block_step const& s = steps[k];
-      if (block_value& v = all[s.out]; v.access >= 0) v.last = forever; // written in place
-      if (all[s.out].last < 0) continue;
-      constants += s.what == block_step::kind::fill;
-      for (int q = 0; q < s.count; ++q)
-        if (int& l = all[s.in[q]].last; l < k) l = k;
-    }
+    for (int k = 0; k < forever; k = end_of(k) + 1)
+      for (int j = k; j <= end_of(k); ++j) {
+        block_step const& s = steps[j];
+        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = forever; // written in place
+        constants += s.what == block_step::kind::fill;
+        for (int q = 0; q < s.count && s.what != block_step::kind::chain; ++q)
+          if (s.in[q] >= 0 && all[s.in[q]].last < end_of(k)) all[s.in[q]].last = end_of(k);
+      }
     for (block_value& v : values)
       if (v.access >= 0 && v.last >= 0) {
         v.place = static_cast<int>(places.size());
@@ -27269,27 +28361,75 @@ private:
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
-    for (int k = 0; k < forever; ++k) {
-      block_step s = steps[k];
-      block_value& out = all[s.out];
-      if (out.last < 0) continue;
-      if (s.what == block_step::kind::fill && constants <= few_constants) s.once = out.lasts = true;
-      for (int q = 0; q < s.count; ++q) {
-        block_value& v = all[s.in[q]];
-        if (v.access < 0 && v.last == k && !v.lasts)
-          unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
-        s.in[q] = v.place;
+    for (int k = 0; k < forever; k = end_of(k) + 1)
+      if (steps[k].what == block_step::kind::chain) place_chain(k, unused);
+      else {
+        block_step s = steps[k];
+        if (s.what == block_step::kind::fill && constants <= few_constants) s.once = all[s.out].lasts = true;
+        for (int q = 0; q < s.count; ++q) s.in[q] = all[s.in[q]].place;
+        free_operands(steps[k], k, unused);
+        s.out = place_for(all[s.out], unused);
+        kept.push_back(s);
       }
-      if (out.access < 0) {
-        list<int>& free = unused[itemsize(out.type)];
-        if (free.empty() || out.lasts) out.place = scratch_place(out.type);
-        else out.place = free.back(), free.pop_back();
-      }
-      s.out = out.place;
-      kept.push_back(s);
-    }
     for (block_sink& s : sinks) s.from = all[s.from].place;
     made.scratch = bytes_for(made.block);
+  }
+  /// What only a chain needs of its own values stays in registers, or near.
+  constexpr void place_chain(int first, list<int>* unused) {
+    int const end = end_of(first);
+    int near_until[most_near]{}, kept_until[most_kept]{}, kept_value[most_kept]{-1, -1};
+    kept.push_back(steps[first]);
+    for (int k = first + 1; k <= end; ++k)
+      for (int q = 0; q < steps[k].count; ++q)
+        if (steps[k].in[q] >= 0) values[steps[k].in[q]].last_link = k;
+    for (int k = first + 1; k <= end; ++k) {
+      block_step s = steps[k];
+      for (int q = 0; q < s.count; ++q) {
+        if (s.in[q] < 0) continue;
+        s.in[q] = values[steps[k].in[q]].place;
+        for (int r = 0; r < most_kept; ++r)
+          if (kept_value[r] == steps[k].in[q] && kept_until[r] >= k) s.in[q] = ~(most_near + r);
+      }
+      int const held = s.op == chain_op::load ? steps[k].in[0] : s.out;
+      int const until = held < 0 || values[held].last_link < k ? k : values[held].last_link;
+      bool in_registers = until == k;
+      for (int r = 0; r < most_kept && !in_registers; ++r)
+        if (kept_until[r] <= k) {
+          kept_until[r] = until, kept_value[r] = held, s.keep = static_cast<char>(1 + r);
+          in_registers = true;
+        }
+      block_value& v = values[s.out < 0 ? 0 : s.out];
+      if (s.out < 0 || v.last < 0) {
+        s.out = no_place;
+      } else if (v.last == end && v.access < 0) {
+        int near = 0;
+        while (near < most_near && near_until[near] > k) ++near;
+        if (in_registers) v.last = static_cast<int>(steps.size()), s.out = no_place;
+        else if (near < most_near)
+          near_until[near] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~near;
+        else s.out = place_for(v, unused);
+      } else {
+        s.out = place_for(v, unused);
+      }
+      kept.push_back(s);
+    }
+    for (int k = first + 1; k <= end; ++k) free_operands(steps[k], end, unused);
+  }
+  /// After the step that was the last to use them.
+  constexpr void free_operands(block_step const& s, int step, list<int>* unused) {
+    for (int q = 0; q < s.count; ++q) {
+      if (s.in[q] < 0) continue;
+      block_value& v = values[s.in[q]];
+      if (v.access < 0 && v.last == step && !v.lasts)
+        unused[itemsize(v.type)].push_back(v.place), v.last = static_cast<int>(steps.size()); // once
+    }
+  }
+  constexpr int place_for(block_value& v, list<int>* unused) {
+    if (v.access >= 0) return v.place;
+    list<int>& free = unused[itemsize(v.type)];
+    if (free.empty() || v.lasts) v.place = scratch_place(v.type);
+    else v.place = free.back(), free.pop_back();
+    return v.place;
   }
   template <class T>
   static constexpr int append(list<T>& to, list<T> const& from) {
@@ -27335,6 +28475,10 @@ public:
     return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)],
                     {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
+  /// That of chains, whatever their links.
+  constexpr int chain(dtype t) {
+    return numbered(chain_[t == dtype::float64], {kernel_key::kind::chain, block_op::add, t, t, nullptr, 0});
+  }
   constexpr int fold(sink_kind kind, dtype t) {
     int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
     if (number < 0) number = static_cast<int>(keys_.folds.size()), keys_.folds.push_back({kind, t});
@@ -27363,6 +28507,7 @@ private:
   block_keys& keys_;
   list<int> arithmetic_{}, convert_{}, fold_{};
   list<named> ops_{};
+  int chain_[2]{-1, -1};
   constexpr int numbered(int& number, kernel_key const& k) {
     if (number < 0) number = static_cast<int>(keys_.kernels.size()), keys_.kernels.push_back(k);
     return number;
@@ -27511,6 +28656,7 @@ constexpr kernel::loop linked_kernel() {
     return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert)
     return kernel::detail::conversion<type_of<k.type>, type_of<k.from>>;
+  else if constexpr (k.what == kernel_key::kind::chain) return &detail::run_chain<type_of<k.type>>;
   else if constexpr (k.type == dtype::float32)
     return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else if constexpr (k.type == dtype::int64)
@@ -27888,6 +29034,10 @@ private:
       if (s->what == block_step::kind::call) {
         void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
         v.kernels[s->kernel](static_cast<std::size_t>(n), at[s->out], in);
+      } else if (s->what == block_step::kind::chain) {
+        v.kernels[s->kernel](static_cast<std::size_t>(n), const_cast<block_step*>(s),
+                             reinterpret_cast<void const* const*>(at));
+        s += s->count;
       } else if (s->once && !first) {
         continue;
       } else if (s->what == block_step::kind::fill) {
@@ -28250,78 +29400,6 @@ constexpr void convolve_directly(convolution_sizes const& s, T const* input, T c
             }
       }
 }
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/matmul_block.hpp
-/// @file
-/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the
-/// inner dimension.
-namespace varve::kernel {
-
-namespace detail {
-/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int registers = 32;
-#else
-inline constexpr int registers = 16;
-#endif
-/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
-inline constexpr int block_rows = registers == 32 ? 12 : 6;
-/// Columns of a block.
-template <class T>
-inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
-
-/// Copies or adds the valid columns of a block.
-template <class T>
-VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row,
-                               bool accumulate) {
-  constexpr index_t L = lanes<T>;
-  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
-    index_t j = 0;
-    for (; j + L <= cols; j += L)
-      kernel::store(c + j,
-                    accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
-    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
-  }
-}
-
-/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns.
-/// All the columns of `b` are read.
-template <class T, int Rows, int Batches>
-VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c,
-                                 index_t c_row, index_t cols, bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  V sum[Rows][Batches];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  for (index_t p = 0; p < k; ++p) {
-    V row[Batches];
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      V const x(a[i * a_row]);
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
-    }
-    a += a_col;
-    b += b_row;
-  }
-  bool const whole = cols == Batches * L && !accumulate;
-  alignas(64) T tile[Rows * Batches * L];
-  T* const to = whole ? c : tile;
-  index_t const to_row = whole ? c_row : Batches * L;
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
-  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
-}
-} // namespace detail
 
 } // namespace varve::kernel
 
@@ -34368,6 +35446,11 @@ graph as_traced(graph const& g) {
       int const v = converted(w.operand(nd, 0), nd.out.type);
       return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
     }
+    if (identify(*nd.op) == operator_class::cond) { // the predicate is a truth value, whatever it was on tensors
+      list<int> in;
+      for (int k = 0; k < nd.count; ++k) in.push_back(k ? w.operand(nd, k) : converted(w.operand(nd, 0), dtype::bool_));
+      return w.append(nd, in.data());
+    }
     if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
     op_table const* const table = detail::table_of(*nd.op);
     int const conditions = table && table->pointwise                              ? table->pointwise->conditions
@@ -35117,7 +36200,8 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   auto r = std::make_shared<dependent<prepared, Kernels>>();
   r->p = plan_blocks<Kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    if (k.what == kernel_key::kind::chain) r->kernels.push_back(chain_loop<>(k.type));
+    else if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
     else
       r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
                                                                : block_loop<>(k.arithmetic, k.type, k.single));
@@ -35324,6 +36408,3184 @@ template <class F, std::same_as<fast_math_t> How>
 auto fuse(F const& f, How) {
   return fused_with_captures<F, How>(f);
 }
+
+} // namespace varve
+
+// ---- varve/composite/all.hpp
+/// @file
+/// Every composite of the umbrella.
+
+// ---- varve/op/amax.hpp
+namespace varve {
+
+namespace detail {
+template <class Tag>
+struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    for (int k = 0; k < at[0].n; ++k)
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0)
+        refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+    return reduction::shape(at, in, n);
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    dims first = x.sizes;
+    for (int k = 0; k < first.n; ++k)
+      if (at[0].contains(k)) first[k] = 1;
+    if (numel(x.sizes) == 0) return;
+    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
+    for_each_reduced(at, out, x, [](R& r, T v) {
+      if (v != v || rules<Tag>::better(v, r)) r = v;
+    });
+  }
+  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  template <class Op, value Y, value X>
+  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
+    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
+    return div(hit, bind<sum_t>(fact_of<0>(op),
+                                keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
+    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
+    return mul(weights(op, y, x), keep_reduced(op, g, x));
+  }
+};
+} // namespace detail
+
+/// Greatest element along axes.
+template <>
+struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>);
+  }
+};
+/// Smallest element along axes.
+template <>
+struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>);
+  }
+};
+
+template <value X, class... A>
+constexpr auto amax_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amax_t>(x, at...);
+}
+template <value X, class... A>
+constexpr auto amin_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amin_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/op/maximum.hpp
+namespace varve {
+
+namespace detail {
+/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
+constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
+  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
+}
+struct selecting : rule::pointwise<2> {
+  static constexpr saved_values saved{
+      {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x,
+                            value auto const& y) {
+    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& y) {
+    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
+  }
+};
+} // namespace detail
+
+/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<maximum_t> : detail::selecting {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
+};
+
+/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<minimum_t> : detail::selecting {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
+};
+
+} // namespace varve
+
+// ---- varve/composite/logical.hpp
+/// @file
+/// Truth values: of values, which are true where they are not 0, and of comparisons. All give bool, and are constant to
+/// derivatives.
+namespace varve {
+
+namespace detail {
+inline constexpr auto truth_of = [](auto const& x) { return ne(x, 0); };
+} // namespace detail
+
+/// x and y.
+inline constexpr struct logical_and_t : composite_operator<logical_and_t> {
+  static constexpr auto op_name = "logical_and";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return mul(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_and{};
+/// x or y.
+inline constexpr struct logical_or_t : composite_operator<logical_or_t> {
+  static constexpr auto op_name = "logical_or";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return maximum(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_or{};
+/// One of x and y, but not both.
+inline constexpr struct logical_xor_t : composite_operator<logical_xor_t> {
+  static constexpr auto op_name = "logical_xor";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return ne(detail::truth_of(x), detail::truth_of(y));
+  }
+} logical_xor{};
+/// Not x.
+inline constexpr struct logical_not_t : composite_operator<logical_not_t> {
+  static constexpr auto op_name = "logical_not";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return eq(x, 0);
+  }
+} logical_not{};
+
+/// Is any element along axes true? Of none, no. (Of uint8 PyTorch gives uint8; here it is bool.)
+inline constexpr struct any_t : composite_operator<any_t> {
+  static constexpr auto op_name = "any";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return ne(sum(detail::truth_of(x), at...), 0);
+  }
+} any{};
+/// Are all elements along axes true? Of none, yes.
+inline constexpr struct all_t : composite_operator<all_t> {
+  static constexpr auto op_name = "all";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return eq(sum(eq(x, 0), at...), 0);
+  }
+} all{};
+/// How many elements along axes are not 0, as int64 (`torch.count_nonzero`).
+inline constexpr struct count_nonzero_t : composite_operator<count_nonzero_t> {
+  static constexpr auto op_name = "count_nonzero";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return sum(detail::truth_of(x), at...);
+  }
+} count_nonzero{};
+
+/// Neither infinite nor NaN; all integers are finite.
+inline constexpr struct isfinite_t : composite_operator<isfinite_t> {
+  static constexpr auto op_name = "isfinite";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return choose(
+        detail::is_floating_fact(x), [](auto const& v) { return lt(abs(v), std::numeric_limits<double>::infinity()); },
+        [](auto const& v) { return eq(v, v); }, x);
+  }
+} isfinite{};
+/// Infinite, of either sign.
+inline constexpr struct isinf_t : composite_operator<isinf_t> {
+  static constexpr auto op_name = "isinf";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return choose(
+        detail::is_floating_fact(x), [](auto const& v) { return eq(abs(v), std::numeric_limits<double>::infinity()); },
+        [](auto const& v) { return ne(v, v); }, x);
+  }
+} isinf{};
+/// NaN.
+inline constexpr struct isnan_t : composite_operator<isnan_t> {
+  static constexpr auto op_name = "isnan";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return ne(x, x);
+  }
+} isnan{};
+
+/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same.
+inline constexpr struct isclose_t : composite_operator<isclose_t> {
+  static constexpr auto op_name = "isclose";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
+    if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
+    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    auto const near = [&](auto const& u, auto const& v) {
+      auto const within = mul(isfinite(u), mul(isfinite(v), le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
+      auto const same = maximum(eq(u, v), within);
+      return equal_nan ? maximum(same, mul(isnan(u), isnan(v))) : same;
+    };
+    auto const of_numbers = [&](auto const& u, auto const& v) {
+      using wide = ints<static_cast<index_t>(dtype::float64)>;
+      return near(to(u, wide{}), to(v, wide{}));
+    };
+    return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
+  }
+} isclose{};
+
+} // namespace varve
+
+// ---- varve/op/expm1.hpp
+namespace varve {
+
+/// e^x - 1 without cancellation near 0.
+template <>
+struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
+};
+
+/// log(1 + x) without cancellation near 0; NaN below -1.
+template <>
+struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
+};
+
+} // namespace varve
+
+// ---- varve/composite/xlogy.hpp
+namespace varve {
+
+/// x log(y), which is 0 where x is 0, unless y is NaN (`torch.xlogy`).
+inline constexpr struct xlogy_t : composite_operator<xlogy_t> {
+  static constexpr auto op_name = "xlogy";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    auto const zero = eq(x, 0);
+    return where(ne(y, y), add(x, y), where(zero, 0, mul(x, log(where(zero, 1, y)))));
+  }
+} xlogy{};
+
+/// x log(1 + y), which is 0 where x is 0, unless y is NaN (`torch.special.xlog1py`).
+inline constexpr struct xlog1py_t : composite_operator<xlog1py_t> {
+  static constexpr auto op_name = "xlog1py";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    auto const zero = eq(x, 0);
+    return where(ne(y, y), add(x, y), where(zero, 0, mul(x, log1p(where(zero, 0, y)))));
+  }
+} xlog1py{};
+
+} // namespace varve
+
+// ---- varve/op/erf.hpp
+namespace varve {
+
+/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1
+/// + erf(x / sqrt(2)))`.
+template <>
+struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {
+    return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/gelu.hpp
+/// @file
+/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+namespace varve {
+
+/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+struct approximate {
+  static constexpr ints<0> none{};
+  static constexpr ints<1> tanh{};
+};
+
+namespace detail {
+template <class A>
+struct gelu_formula {
+  static constexpr auto op_name = "gelu";
+  static constexpr int arity = 1;
+  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, neg_t, exp_t, erf_t, tanh_t>(); }
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return of(x, A{});
+  }
+  template <value X, class B>
+  static constexpr auto of(X const& x, B const& approximation) {
+    return choose(
+        same_fact(as_fact(approximation), approximate::tanh),
+        [](auto const& v) {
+          return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1));
+        },                                                                                             // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+};
+struct silu_formula {
+  static constexpr auto op_name = "silu";
+  static constexpr int arity = 1;
+  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, sigmoid_t>(); }
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return mul(x, sigmoid(x));
+  }
+};
+struct softplus_formula {
+  static constexpr auto op_name = "softplus";
+  static constexpr int arity = 3;
+  static bool is_built_in() { return are_built_in<mul_t, div_t, gt_t, where_t, log1p_exp_t, sigmoid_t>(); }
+  template <value X, value B, value T>
+  constexpr auto operator()(X const& x, B const& beta, T const& threshold) const {
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+};
+} // namespace detail
+
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+inline constexpr struct gelu_t : composite_operator<gelu_t> {
+  static constexpr auto op_name = "gelu";
+  template <value X, class A = ints<0>>
+  static constexpr auto body(X const& x, A const& approximation = {}) {
+    detail::needs_floating<gelu_t>(x);
+    if constexpr (detail::is_one_tensor<X> && is_ints<A>)
+      if (X y = detail::whole_function<detail::gelu_formula<A>>::call(x); y.defined()) return y;
+    return detail::gelu_formula<A>::of(x, approximation);
+  }
+} gelu{};
+
+/// x * sigmoid(x) (also called swish). Integers are refused.
+inline constexpr struct silu_t : composite_operator<silu_t> {
+  static constexpr auto op_name = "silu";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    detail::needs_floating<silu_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_function<detail::silu_formula>::call(x); y.defined()) return y;
+    return detail::silu_formula{}(x);
+  }
+} silu{};
+
+/// log(1 + e^x) without overflow.
+template <>
+struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) {
+    return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x)));
+  }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
+};
+
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the
+/// threshold. Integers are refused.
+inline constexpr struct softplus_t : composite_operator<softplus_t> {
+  static constexpr auto op_name = "softplus";
+  template <value X, number B = int, number T = int>
+  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
+    detail::needs_floating<softplus_t>(x);
+    if constexpr (detail::is_one_tensor<X>)
+      if (X y = detail::whole_function<detail::softplus_formula>::call(x, beta, threshold); y.defined()) return y;
+    return detail::softplus_formula{}(x, beta, threshold);
+  }
+} softplus{};
+
+} // namespace varve
+
+// ---- varve/op/matmul.hpp
+namespace varve {
+
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
+/// when ta, b [.., n, k] when tb.
+template <>
+struct rules<mm_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
+  static constexpr int least_attributes = 0;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    if (at.count == 0) return attributes(dims{0, 0});
+    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
+    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    dims const &a = in[0].sizes, &b = in[1].sizes;
+    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
+    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
+        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
+      refuse::shapes_do_not_match("matmul", a, b);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    dims s = a.sub(0, a.n - 2);
+    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
+    return {in[0].type, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
+    int const r = out.sizes.n;
+    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
+    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
+    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
+    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) {
+        index_t const at_d = i[d].number();
+        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+      }
+      for (index_t x = 0; x < m; ++x)
+        for (index_t y = 0; y < n; ++y) {
+          R acc{};
+          for (index_t z = 0; z < k; ++z) {
+            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
+            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
+            else acc = static_cast<R>(acc + p * q);
+          }
+          out.data[oc + x * cm + y * cn] = acc;
+        }
+    });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& a, T const& b) {
+    meta const in[] = {meta_of(a), meta_of(b)};
+    meta const m = shape(at, in, 2);
+    T c = tensor::empty(m.sizes, m.type);
+    int const r = m.sizes.n;
+    auto matrix = [r](T const& t, bool transposed, index_t offset) {
+      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
+      index_t const* const step = t.strides().numbers();
+      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
+    };
+    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d)
+        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
+            oc += i[d].number() * c.strides()[d].number();
+      bool const ta = at[0][0].number() != 0;
+      auto const x = matrix(a, ta, oa);
+      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      index_t const* const size = m.sizes.numbers();
+      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
+                       {y.data, y.row, y.col}, matrix(c, false, oc));
+    });
+    return c;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& b) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[0]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f));
+        },
+        g, b);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a,
+                            value auto const&) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[1]}; }, f),
+        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
+        [&](auto const& u, auto const& v) {
+          return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f));
+        },
+        g, a);
+  }
+  template <class Op, class N, class A, class B>
+  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    return op(materialize(a, n), materialize(b, n));
+  }
+
+private:
+  template <class Flag, class F, class G, class... V>
+  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
+    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
+    else return choose(flag[0] != 0, f, g, v...);
+  }
+};
+
+template <value A, value B, class... F>
+constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
+  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
+  else return bind<mm_t>(flags...)(a, b);
+}
+
+namespace detail {
+inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
+inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
+inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
+  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
+  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
+};
+inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
+  dims s = c;
+  if (b.n == 1) s.erase(s.n - 1);
+  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
+  return s;
+};
+inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
+  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
+  return dims{1};
+};
+} // namespace detail
+
+/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
+/// reshapes and `mm`.
+inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr auto op_name = "matmul";
+  static constexpr bool keeps_dtype_of_out = true;
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const sa = shape_of(a);
+    auto const sb = shape_of(b);
+    auto const fits = on_dims(detail::check_matmul, sa, sb);
+    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
+      return a; // refused: nothing more is instantiated
+    } else {
+      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    }
+  }
+} matmul{};
+
+/// Sum of products of two vectors of equal length.
+inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr auto op_name = "dot";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto check = [](dims const& x, dims const& y) {
+      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(a), shape_of(b));
+    return sum(mul(a, b));
+  }
+} dot{};
+
+} // namespace varve
+
+// ---- varve/op/pow.hpp
+namespace varve {
+
+/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not
+/// negative.
+template <>
+struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr bool is_slow = true;
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
+                                       saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
+    return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1))));
+  }
+  static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
+    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/reciprocal.hpp
+namespace varve {
+
+/// 1 / x, correctly rounded; integers become floating.
+template <>
+struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
+};
+
+/// 1 / sqrt(x); infinite at 0, NaN below.
+template <>
+struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
+};
+
+/// x * x; bool becomes int64, as powers do.
+inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr auto op_name = "square";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const product = [](auto const& v) { return mul(v, v); };
+    return choose(
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product,
+        x);
+  }
+} square{};
+
+} // namespace varve
+
+// ---- varve/composite/arithmetic.hpp
+/// @file
+/// Elementwise functions that are made of others.
+namespace varve {
+
+namespace detail {
+/// A value as a floating one, integers in the default dtype: for functions whose steps are not of truth values.
+template <value X>
+constexpr auto as_floating(X const& x) {
+  return choose(
+      is_floating_fact(x), identity, [](auto const& v) { return to(v, ints<static_cast<index_t>(default_dtype)>{}); },
+      x);
+}
+} // namespace detail
+
+/// x + value * a * b.
+inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
+  static constexpr auto op_name = "addcmul";
+  template <value X, value A, value B, value V = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
+    return add(x, mul(mul(a, b), value));
+  }
+} addcmul{};
+/// x + value * a / b; integers are refused.
+inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
+  static constexpr auto op_name = "addcdiv";
+  template <value X, value A, value B, value V = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
+    if (!is_floating(dtype_of(a)) && !is_floating(dtype_of(b)))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(b)));
+    return add(x, mul(div(a, b), value));
+  }
+} addcdiv{};
+/// x + weight * (y - x), computed from the nearer end.
+inline constexpr struct lerp_t : composite_operator<lerp_t> {
+  static constexpr auto op_name = "lerp";
+  template <value X, value Y, value W>
+  static constexpr auto body(X const& x, Y const& y, W const& weight) {
+    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("lerp of two dtypes:", name(dtype_of(y)));
+    auto const d = sub(y, x);
+    return where(lt(abs(weight), 0.5), add(x, mul(weight, d)), sub(y, mul(d, sub(1, weight))));
+  }
+} lerp{};
+
+namespace detail {
+/// The extremum of two values, or the one that is no NaN.
+template <value X, value Y, class F>
+constexpr auto unless_nan(X const& x, Y const& y, F const& f) {
+  return where(ne(x, x), y, where(ne(y, y), x, f(x, y)));
+}
+} // namespace detail
+/// The greater of two values; NaN only where both are.
+inline constexpr struct fmax_t : composite_operator<fmax_t> {
+  static constexpr auto op_name = "fmax";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::unless_nan(x, y, [](auto const& u, auto const& v) { return where(ge(u, v), u, v); });
+  }
+} fmax{};
+/// The smaller of two values; NaN only where both are.
+inline constexpr struct fmin_t : composite_operator<fmin_t> {
+  static constexpr auto op_name = "fmin";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::unless_nan(x, y, [](auto const& u, auto const& v) { return where(le(u, v), u, v); });
+  }
+} fmin{};
+
+/// sin(pi x) / (pi x), which is 1 at 0.
+inline constexpr struct sinc_t : composite_operator<sinc_t> {
+  static constexpr auto op_name = "sinc";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = mul(x, 3.1415926535897932384626433832795);
+    auto const zero = eq(x, 0);
+    auto const known = where(zero, 1, z);
+    return where(zero, add(mul(z, 0), 1), div(sin(known), known));
+  }
+} sinc{};
+/// (e^x + e^-x) / 2.
+inline constexpr struct cosh_t : composite_operator<cosh_t> {
+  static constexpr auto op_name = "cosh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    return add(mul(exp(z), 0.5), mul(exp(neg(z)), 0.5));
+  }
+} cosh{};
+/// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
+inline constexpr struct acosh_t : composite_operator<acosh_t> {
+  static constexpr auto op_name = "acosh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    auto const d = sub(z, 1);
+    return log1p(add(d, sqrt(mul(d, add(z, 1)))));
+  }
+} acosh{};
+/// 2^x.
+inline constexpr struct exp2_t : composite_operator<exp2_t> {
+  static constexpr auto op_name = "exp2";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return pow(2.0, x);
+  }
+} exp2{};
+/// Logarithm to base 2.
+inline constexpr struct log2_t : composite_operator<log2_t> {
+  static constexpr auto op_name = "log2";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(log(x), 1.4426950408889634073599246810019);
+  }
+} log2{};
+/// Logarithm to base 10.
+inline constexpr struct log10_t : composite_operator<log10_t> {
+  static constexpr auto op_name = "log10";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(log(x), 0.43429448190325182765112891891661);
+  }
+} log10{};
+
+namespace detail {
+/// log(e^x + e^y) with logarithms whose unit is 1 / `scale`; infinities meet as they should.
+template <value X, value Y>
+constexpr auto log_of_sum(X const& x, Y const& y, double scale) {
+  auto const same = mul(eq(x, y), isinf(x));
+  auto const high = where(ge(x, y), x, y), low = where(ge(x, y), y, x);
+  auto const d = where(same, 0, sub(low, high));
+  auto const r = add(high, div(log1p(exp(mul(d, scale))), scale));
+  return where(same, x, where(ne(x, x), x, where(ne(y, y), y, r)));
+}
+} // namespace detail
+/// log(e^x + e^y) without overflow.
+inline constexpr struct logaddexp_t : composite_operator<logaddexp_t> {
+  static constexpr auto op_name = "logaddexp";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::log_of_sum(x, y, 1.0);
+  }
+} logaddexp{};
+/// log2(2^x + 2^y) without overflow.
+inline constexpr struct logaddexp2_t : composite_operator<logaddexp2_t> {
+  static constexpr auto op_name = "logaddexp2";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return detail::log_of_sum(x, y, 0.69314718055994530941723212145818);
+  }
+} logaddexp2{};
+
+/// sqrt(x^2 + y^2) without overflow; integers are refused.
+inline constexpr struct hypot_t : composite_operator<hypot_t> {
+  static constexpr auto op_name = "hypot";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const u = abs(x), v = abs(y);
+    auto const high = detach(maximum(u, v)); // a scale, whatever it is
+    auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
+    return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+  }
+} hypot{};
+/// x * 2^y.
+inline constexpr struct ldexp_t : composite_operator<ldexp_t> {
+  static constexpr auto op_name = "ldexp";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    return mul(x, pow(2.0, y));
+  }
+} ldexp{};
+/// x^y of float64.
+inline constexpr struct float_power_t : composite_operator<float_power_t> {
+  static constexpr auto op_name = "float_power";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    using wide = ints<static_cast<index_t>(dtype::float64)>;
+    return pow(to(x, wide{}), to(y, wide{}));
+  }
+} float_power{};
+/// -x log(x), 0 at 0, minus infinity below.
+inline constexpr struct entr_t : composite_operator<entr_t> {
+  static constexpr auto op_name = "special_entr";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const positive = gt(x, 0);
+    auto const known = where(positive, x, 1);
+    auto const rest = where(eq(x, 0), 0, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
+    return where(positive, neg(mul(known, log(known))), rest);
+  }
+} entr{};
+/// The normal distribution function.
+inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
+  static constexpr auto op_name = "special_ndtr";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return mul(add(erf(mul(x, 0.70710678118654752440084436210485)), 1), 0.5);
+  }
+} ndtr{};
+
+} // namespace varve
+
+// ---- varve/composite/counted.hpp
+namespace varve::detail {
+/// 0, 1, ..., n - 1 as a value of int64 that may meet `x`, in whatever world that is.
+template <fact N, value X>
+constexpr auto counted(N const& n, X const& x) {
+  if constexpr (is_ints<N> && !dynamic_value<X> && is_ints<std::remove_cvref_t<decltype(type_fact(x))>>)
+    return arange<std::int64_t, N::to_dims()[0].number()>();
+  else return backend<typename decltype(base_tag<X>())::type>::arange(base_value(x), to_dims(n));
+}
+} // namespace varve::detail
+
+// ---- varve/composite/diagonals.hpp
+/// @file
+/// Diagonals and triangles of matrices, which may be many.
+namespace varve {
+
+namespace detail {
+/// {sizes}, {strides} and {where it begins} of a diagonal of a row-major value, whose dimension is the last one.
+struct diagonal_of {
+  dims sizes, strides, start;
+  constexpr diagonal_of(dims const& s, dims const& offset, dims const& axes) {
+    int const a = wrap_axis(axes[0], s.n), b = wrap_axis(axes[1], s.n);
+    if (s.n < 2 || a == b) refuse::argument_is_invalid("diagonal", "two different dimensions are needed");
+    dims const all = contiguous_strides(s);
+    extent const o = offset[0], rows = o < 0 ? s[a] + o : s[a], columns = o > 0 ? s[b] - o : s[b];
+    extent const n = rows < columns ? rows : columns;
+    for (int k = 0; k < s.n; ++k)
+      if (k != a && k != b) sizes.push_back(s[k]), strides.push_back(all[k]);
+    sizes.push_back(n < 0 ? extent(0) : n);
+    strides.push_back(all[a] + all[b]);
+    start = n > 0 ? dims{o < 0 ? -o * all[a] : o * all[b]} : dims{0};
+  }
+};
+inline constexpr auto diagonal_sizes = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).sizes;
+};
+inline constexpr auto diagonal_strides = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).strides;
+};
+inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).start;
+};
+inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
+} // namespace detail
+
+/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
+/// value (`torch.diagonal`).
+inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
+  static constexpr auto op_name = "diagonal";
+  template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
+  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
+    auto const s = shape_of(x);
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    return as_strided(contiguous(x), on_dims(detail::diagonal_sizes, s, o, a),
+                      on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
+  }
+} diagonal{};
+
+/// A value with `source` in the place of a diagonal (`torch.diagonal_scatter`); the dtypes are the same.
+inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter_t> {
+  static constexpr auto op_name = "diagonal_scatter";
+  template <value X, value S, class O = ints<0>, class A = ints<0>, class B = ints<1>>
+  static constexpr auto body(X const& x, S const& source, O const& offset = {}, A const& first = {},
+                             B const& second = {}) {
+    auto const s = shape_of(x);
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    auto const fits = [](dims const& want, dims const& have) {
+      if (!(want == have)) refuse::shapes_do_not_match(op_name, want, have);
+      return dims{};
+    };
+    (void)on_dims(fits, on_dims(detail::diagonal_sizes, s, o, a), shape_of(source));
+    return as_strided_scatter(contiguous(x), source, on_dims(detail::diagonal_strides, s, o, a),
+                              on_dims(detail::diagonal_start, s, o, a));
+  }
+} diagonal_scatter{};
+
+/// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
+/// (`torch.diag_embed`).
+inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
+  static constexpr auto op_name = "diag_embed";
+  template <value X, class O = ints<0>, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    auto const whole = [](dims const& s, dims const& offset, dims const& axes) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no dimension");
+      int const i = wrap_axis(axes[0], s.n + 1), j = wrap_axis(axes[1], s.n + 1);
+      if (i == j) refuse::argument_is_invalid(op_name, "two different dimensions are needed");
+      extent const n = s[s.n - 1] + (offset[0] < 0 ? -offset[0] : offset[0]);
+      dims r = s.sub(0, s.n - 1);
+      r.insert(i < j ? i : j, n);
+      return r.insert(i < j ? j : i, n);
+    };
+    auto const sizes = on_dims(whole, shape_of(x), o, a);
+    return as_strided_backward(x, sizes, on_dims(detail::diagonal_strides, sizes, o, a),
+                               on_dims(detail::diagonal_start, sizes, o, a));
+  }
+} diag_embed{};
+
+/// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
+inline constexpr struct diag_t : composite_operator<diag_t> {
+  static constexpr auto op_name = "diag";
+  template <value X, class O = ints<0>>
+  static constexpr auto body(X const& x, O const& offset = {}) {
+    auto const rank = on_dims(
+        [](dims const& s) {
+          if (s.n < 1 || s.n > 2) refuse::argument_is_invalid(op_name, "a vector or a matrix is expected");
+          return dims{s.n};
+        },
+        shape_of(x));
+    return choose(
+        same_fact(rank, ints<2>{}), [&](auto const& v) { return diagonal(v, offset); },
+        [&](auto const& v) { return diag_embed(v, offset); }, x);
+  }
+} diag{};
+
+/// The sum of the diagonal of a matrix.
+inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
+  static constexpr auto op_name = "trace";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    if (rank_of(x) != 2) refuse::argument_is_invalid(op_name, "a matrix is expected");
+    return sum(diagonal(x));
+  }
+} trace_of_matrix{};
+
+namespace detail {
+template <int FromEnd>
+inline constexpr auto side_of_matrices = [](dims const& s) {
+  if (s.n < 2) refuse::argument_is_invalid("tril or triu", "matrices are expected");
+  return dims{s[s.n - FromEnd]};
+};
+/// Of matrices the elements whose column less their row satisfies `keep`, else 0.
+template <value X, class F>
+constexpr auto triangle(X const& x, F const& keep) {
+  auto const rows = counted(on_dims(side_of_matrices<2>, shape_of(x)), x);
+  auto const columns = counted(on_dims(side_of_matrices<1>, shape_of(x)), x);
+  auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(rows));
+  return where(keep(sub(columns, reshape(rows, column))), x, new_zeros(x, ints<>{}));
+}
+} // namespace detail
+
+/// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
+inline constexpr struct tril_t : composite_operator<tril_t> {
+  static constexpr auto op_name = "tril";
+  template <value X>
+  static constexpr auto body(X const& x, index_t offset = 0) {
+    return detail::triangle(x, [&](auto const& d) { return le(d, offset); });
+  }
+} tril{};
+/// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
+inline constexpr struct triu_t : composite_operator<triu_t> {
+  static constexpr auto op_name = "triu";
+  template <value X>
+  static constexpr auto body(X const& x, index_t offset = 0) {
+    return detail::triangle(x, [&](auto const& d) { return ge(d, offset); });
+  }
+} triu{};
+
+} // namespace varve
+
+// ---- varve/composite/flatten.hpp
+/// @file
+/// Other shapes of the same elements, and other orders of their dimensions: views where strides allow it.
+namespace varve {
+
+/// Joins the dimensions from `start` to `end`, both included (`torch.flatten`); of rank 0 it gives one element.
+inline constexpr struct flatten_t : composite_operator<flatten_t> {
+  static constexpr auto op_name = "flatten";
+  template <value X, class A = ints<0>, class B = ints<-1>>
+  static constexpr auto body(X const& x, A const& start = {}, B const& end = {}) {
+    auto const joined = [](dims const& s, dims const& from, dims const& to) {
+      int const a = wrap_axis(from[0], s.n), b = wrap_axis(to[0], s.n);
+      if (a > b) refuse::argument_is_invalid(op_name, "the first dimension comes after the last");
+      if (s.n == 0) return dims{1};
+      dims r;
+      extent n = 1;
+      for (int k = 0; k < s.n; ++k) {
+        n = k > a && k <= b ? n * s[k] : s[k];
+        if (k < a || k >= b) r.push_back(n);
+      }
+      return r;
+    };
+    return detail::reshape_to(x, on_dims(joined, shape_of(x), detail::as_fact(start), detail::as_fact(end)));
+  }
+} flatten{};
+
+/// All elements in one dimension (`torch.ravel`).
+inline constexpr struct ravel_t : composite_operator<ravel_t> {
+  static constexpr auto op_name = "ravel";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return detail::reshape_to(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x)));
+  }
+} ravel{};
+
+/// Splits a dimension into several, of which one may be -1 (`torch.unflatten`).
+inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
+  static constexpr auto op_name = "unflatten";
+  template <value X, class A, class S>
+  static constexpr auto body(X const& x, A const& axis, S const& sizes) {
+    auto const parted = [](dims const& s, dims const& a, dims const& parts) {
+      int const k = wrap_axis(a[0], s.n);
+      if (s.n == 0 || parts.n == 0)
+        refuse::argument_is_invalid(op_name, "there is no dimension, or there are no sizes");
+      dims const in = detail::resolve_shape(parts, dims{s[k]});
+      dims r = s.sub(0, k);
+      for (extent e : in) r.push_back(e);
+      for (int d = k + 1; d < s.n; ++d) r.push_back(s[d]);
+      return r;
+    };
+    return reshape(x, on_dims(parted, shape_of(x), detail::as_fact(axis), detail::as_fact(sizes)));
+  }
+} unflatten{};
+
+/// Moves dimensions to other places; the others keep their order (`torch.movedim`).
+inline constexpr struct movedim_t : composite_operator<movedim_t> {
+  static constexpr auto op_name = "movedim";
+  template <value X, class A, class B>
+  static constexpr auto body(X const& x, A const& source, B const& destination) {
+    auto const order = [](dims const& s, dims const& from, dims const& to) {
+      if (from.n != to.n) refuse::argument_is_invalid(op_name, "as many destinations as sources are needed");
+      dims r = s, taken, used;
+      for (int k = 0; k < s.n; ++k) r[k] = -1;
+      for (int k = 0; k < from.n; ++k) {
+        int const a = wrap_axis(from[k], s.n), b = wrap_axis(to[k], s.n);
+        if (taken.contains(a) || used.contains(b)) refuse::argument_is_invalid(op_name, "a dimension is named twice");
+        taken.push_back(a), used.push_back(b);
+        if (s.n) r[b] = a;
+      }
+      for (int k = 0, next = 0; k < s.n; ++k) {
+        if (!known_equal(r[k], -1)) continue;
+        while (taken.contains(next)) ++next;
+        r[k] = next++;
+      }
+      return r;
+    };
+    return permute(x, on_dims(order, shape_of(x), detail::as_fact(source), detail::as_fact(destination)));
+  }
+} movedim{};
+
+namespace detail {
+template <int Rank>
+inline constexpr auto shape_at_least = [](dims const& s) {
+  if (s.n >= Rank) return s;
+  dims r = s;
+  while (r.n < (Rank < 2 ? Rank : 2)) r.insert(0, 1);
+  if (Rank == 3 && s.n < 3) r.push_back(1);
+  return r;
+};
+} // namespace detail
+/// As one, two or three dimensions at least: sizes of 1 are put in front, the third behind (`torch.atleast_3d`).
+inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
+  static constexpr auto op_name = "atleast_1d";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return detail::reshape_to(x, on_dims(detail::shape_at_least<1>, shape_of(x)));
+  }
+} atleast_1d{};
+inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
+  static constexpr auto op_name = "atleast_2d";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return detail::reshape_to(x, on_dims(detail::shape_at_least<2>, shape_of(x)));
+  }
+} atleast_2d{};
+inline constexpr struct atleast_3d_t : composite_operator<atleast_3d_t> {
+  static constexpr auto op_name = "atleast_3d";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    return detail::reshape_to(x, on_dims(detail::shape_at_least<3>, shape_of(x)));
+  }
+} atleast_3d{};
+
+} // namespace varve
+
+// ---- varve/op/gather.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto one_axis = [](dims const& axis, dims const& sizes) { return dims{wrap_axis(axis[0], sizes.n)}; };
+constexpr void check_index(char const* op, dims const& axis, dims const& x, dims const& index) {
+  bool fits = x.n == index.n;
+  for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
+  if (!fits) refuse::shapes_do_not_match(op, x, index);
+}
+/// Indices checked at a time, so that the processor reads the next of them while it moves elements.
+inline constexpr index_t indices_at_once = 64;
+/// Refuses the first of a few indices that is out of range.
+constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> index, index_t size) {
+  std::int64_t signs = 0; // of what is negative in range never
+  if (n == indices_at_once && index.step == 1)
+    for (index_t i = 0; i < indices_at_once; ++i) signs |= index.data[i] | (size - 1 - (index.data[i] & INT64_MAX));
+  else
+    for (index_t i = 0; i < n; ++i) signs |= index[i] | (size - 1 - (index[i] & INT64_MAX));
+  if (signs >= 0) return;
+  index_t i = 0;
+  while (index[i] >= 0 && index[i] < size) ++i;
+  refuse::index_out_of_range(op, index[i], size);
+}
+/// Calls `f(first, n)` for parts of a row, whose indices are in range; those of step 0 are one.
+template <class F>
+constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_t const> at, index_t size, F const& f) {
+  if (at.step == 0) {
+    detail::check_row(op, 1, at, size);
+    return f(index_t{0}, n);
+  }
+  for (index_t i = 0; i < n; i += indices_at_once) {
+    index_t const m = n - i < indices_at_once ? n - i : indices_at_once;
+    detail::check_row(op, m, at.from(i), size);
+    f(i, m);
+  }
+}
+/// How an operand is walked along with an index: where along the axis an element lies, the index says.
+template <class T>
+constexpr strided<T> without_axis(strided<T> x, int axis) {
+  if (x.sizes.n > 0) x.strides[axis] = 0;
+  return x;
+}
+/// A row of elements, chosen by a row of indices of elements `step` apart.
+template <class R>
+constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  bool const plain = to.step == 1 && at.step == 1;
+  if (at.step == 0) detail::assign_row<R>(n, to, {x + *k * step, from.step});
+  else if (plain && from.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[k[i]];
+  else if (plain && from.step == 1)
+    for (index_t i = 0; i < n; ++i) out[i] = x[i + k[i] * step];
+  else
+    for (index_t i = 0; i < n; ++i) out[i * to.step] = x[i * from.step + k[i * at.step] * step];
+}
+/// ... and added at places so chosen, one after the other.
+template <class R>
+constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  auto const add = [](R& sum, R const& v) { sum = kernel::add<R>(sum, v); };
+  bool const plain = from.step == 1 && at.step == 1;
+  if (at.step == 0) detail::add_row<R>(n, {out + *k * step, to.step}, from);
+  else if (plain && to.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[k[i]], x[i]);
+  else if (plain && to.step == 1)
+    for (index_t i = 0; i < n; ++i) add(out[i + k[i] * step], x[i]);
+  else
+    for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
+}
+/// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
+/// indices of the part are in range.
+template <auto Row, class R>
+constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
+                                strided<R const> const& x, strided<std::int64_t const> const& index) {
+  for_each_row(
+      index.sizes,
+      [&](index_t n, auto to, auto from, auto at) {
+        detail::for_checked_indices(op, n, at, size,
+                                    [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
+      },
+      out, x, index);
+}
+/// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
+template <class T>
+constexpr index_t size_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
+}
+template <class T>
+constexpr index_t step_along(strided<T> const& x, int axis) {
+  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
+}
+} // namespace detail
+
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal, where 0 is as 1. An index without
+/// elements may have any dtype and rank. Attribute {axis}.
+template <>
+struct rules<gather_t> {
+  static constexpr saved_values saved{{saved_values::operand(1)}};
+  static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || in[0].sizes.n == 0)
+      refuse::argument_is_invalid("gather", "one axis of a value with dimensions is needed");
+    return attributes(detail::one_axis(at[0], in[0].sizes));
+  }
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr bool moves_elements = true;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("gather index (int64 expected):", name(in[1].type));
+    return {in[0].type, in[1].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
+                                strided<std::int64_t const> index) {
+    int const a = static_cast<int>(at[0][0]);
+    index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
+    detail::for_indexed_rows<detail::gather_row<R>>("gather", size, step, out, detail::without_axis(x, a), index);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
+                            value auto const& index) {
+    return op(d, index);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x,
+                            value auto const& index) {
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
+  }
+  /// A row that is one for all lanes is read by all their indices at once, so that its cotangent is one row, too.
+  template <class Op, class N, class X, class I>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
+    auto const by_lane = [&](auto const&...) {
+      return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+    };
+    auto const at_once = [&](auto const& row, auto const& at) {
+      auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(at));
+      return reshape(bind<gather_t>(ints<0>{})(row, reshape(at, all)), shape_of(at));
+    };
+    return choose(is_one_row(x), at_once, by_lane, x.value, index.value);
+  }
+
+private:
+  template <class V, class F>
+  static constexpr auto is_one_row(operand<V, F> const& x) {
+    auto const is_row = [](dims const& s) { return dims{s.n == 1}; };
+    if constexpr (std::is_same_v<F, std::true_type>) return std::false_type{};
+    else if constexpr (std::is_same_v<F, std::false_type>)
+      return same_fact(on_dims(is_row, shape_of(x.value)), ints<1>{});
+    else return !x.batched && rank_of(x.value) == 1;
+  }
+};
+
+/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate; a source may be greater
+/// than the index, and has gradients of zeros there. Attribute {axis}.
+template <>
+struct rules<scatter_add_t> {
+  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
+  static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 3;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64)
+      refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
+    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
+    for (int k = 0; k < in[1].sizes.n; ++k)
+      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k])
+        refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
+    return {in[0].type, in[0].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
+                                strided<std::int64_t const> index, strided<T const> source) {
+    int const a = static_cast<int>(at[0][0]);
+    detail::assign(out, x);
+    index_t const size = detail::size_along(x, a), step = detail::step_along(out, a);
+    detail::for_indexed_rows<detail::scatter_row<R>>("scatter_add", size, step, detail::without_axis(out, a), source,
+                                                     index);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
+    return d;
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&,
+                            value auto const& index, value auto const&) {
+    return op(detail::constant_zeros(y), index, d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
+    return g;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
+                            value auto const& index, value auto const&) {
+    return bind<gather_t>(op.a)(g, index); // of a source that is read as a whole: the public function cuts it
+  }
+  template <class Op, class N, class X, class I, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
+    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n),
+                                                               materialize(source, n));
+  }
+};
+
+namespace detail {
+inline constexpr auto shape_of_rank_one = [](dims const& s) { return s.n ? s : dims{1}; };
+/// A value of rank 0 as one of rank 1, which it stands for here, as in PyTorch.
+template <value X>
+constexpr auto of_rank_one(X const& x) {
+  return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
+}
+/// Sizes of 0, as many as a shape has, one at least.
+inline constexpr auto no_element_of_rank = [](dims const& s) {
+  dims r = s.n ? s : dims{0};
+  for (int k = 0; k < r.n; ++k) r[k] = 0;
+  return r;
+};
+/// The part of a source that an index of other sizes reads: the first elements along every axis.
+inline constexpr auto sizes_to_read = [](dims const& source, dims const& index) {
+  bool fits = source.n == index.n;
+  for (int k = 0; fits && k < index.n; ++k) fits = index[k] <= source[k];
+  return fits ? index : source;
+};
+template <value S, class I>
+constexpr auto part_to_read(S const& source, I const& index) {
+  auto const sizes = on_dims(sizes_to_read, shape_of(source), index);
+  auto const first = [&](auto const& v) {
+    return as_strided(contiguous(v), sizes, on_dims([](dims const& s) { return contiguous_strides(s); }, shape_of(v)),
+                      ints<0>{});
+  };
+  return choose(same_fact(sizes, shape_of(source)), identity, first, source);
+}
+/// No element of `x`, in a shape without elements.
+template <value X, class S>
+constexpr auto nothing_of(X const& x, S const& shape) {
+  auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
+  return reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape);
+}
+inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
+/// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
+template <value X, value I, class F, class G>
+constexpr auto unless_index_is_empty(X const& x, I const& index, F const& f, G const& g) {
+  return choose(same_fact(on_dims(has_no_elements, shape_of(index)), ints<1>{}), g, f, x);
+}
+} // namespace detail
+
+template <value X, class A, value I>
+constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
+                                  shape_of(index));
+      },
+      [&](auto const& v) {
+        auto const none = detail::nothing_of(v, shape_of(index));
+        if constexpr (is_seen<I>) return where(eq(index, index), none, none); // seen as what is chosen by the index is
+        else return none;
+      });
+}
+template <value X, class A, value I, value S>
+constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
+  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+  return detail::unless_index_is_empty(
+      x, index,
+      [&](auto const& v) {
+        auto const at = detail::of_rank_one(index);
+        auto const added = detail::part_to_read(detail::of_rank_one(source), shape_of(at));
+        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
+      },
+      [&](auto const& v) { // adds nothing, and the source has a gradient of zeros
+        auto const none = on_dims(detail::no_element_of_rank, shape_of(v));
+        auto const at = detail::nothing_of(to(index, ints<static_cast<index_t>(dtype::int64)>{}), none);
+        auto const added = detail::nothing_of(to(source, type_fact(v)), none);
+        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
+      });
+}
+
+} // namespace varve
+
+// ---- varve/composite/index_select.hpp
+/// @file
+/// What reads by index beyond `gather`. Indices are int64 or int32; `index_error` when they are out of range.
+namespace varve {
+
+namespace detail {
+inline constexpr auto thin_index = [](dims const& s, dims const& i, dims const& a) {
+  if (i.n > 1) refuse::argument_is_invalid("index_select", "the index is a vector");
+  if (s.n == 0 && !(numel(i) == 1)) refuse::argument_is_invalid("index_select", "a value of rank 0 has one element");
+  dims r = s;
+  for (int k = 0; k < r.n; ++k) r[k] = 1;
+  if (r.n) r[wrap_axis(a[0], s.n)] = numel(i);
+  return r;
+};
+inline constexpr auto whole_index = [](dims const& s, dims const& i, dims const& a) {
+  dims r = s;
+  if (r.n) r[wrap_axis(a[0], s.n)] = numel(i);
+  return r;
+};
+/// An index vector as it must be for `gather` to read whole slices: the shape of the value, with its own length.
+template <value X, value I, class A>
+constexpr auto index_of_slices(X const& x, I const& index, A const& axis) {
+  return expand(reshape(to(index, ints<static_cast<index_t>(dtype::int64)>{}),
+                        on_dims(thin_index, shape_of(x), shape_of(index), axis)),
+                on_dims(whole_index, shape_of(x), shape_of(index), axis));
+}
+} // namespace detail
+
+/// The slices of an axis that a vector of indices names, as often as it does (`torch.index_select`).
+inline constexpr struct index_select_t : composite_operator<index_select_t> {
+  static constexpr auto op_name = "index_select";
+  template <value X, class A, value I>
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
+    auto const a = detail::as_fact(axis);
+    return gather(x, a, detail::index_of_slices(x, index, a));
+  }
+} index_select{};
+
+/// The elements, all in a row, at indices, which may count from the end; the shape is that of the index (`torch.take`).
+inline constexpr struct take_t : composite_operator<take_t> {
+  static constexpr auto op_name = "take";
+  template <value X, value I>
+  static constexpr auto body(X const& x, I const& index) {
+    auto const row = ravel(x);
+    auto const n = index_t(to_dims(shape_of(row))[0]);
+    auto const at = ravel(where(lt(index, 0), add(index, n), index));
+    return detail::reshape_to(gather(row, ints<0>{}, at), shape_of(index));
+  }
+} take{};
+
+/// `gather` whose operands broadcast but for the axis (`torch.take_along_dim`).
+inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> {
+  static constexpr auto op_name = "take_along_dim";
+  template <value X, value I, class A>
+  static constexpr auto body(X const& x, I const& index, A const& axis) {
+    auto const with = [](dims const& s, dims const& i, dims const& a) {
+      if (s.n != i.n) refuse::shapes_do_not_match(op_name, s, i);
+      int const k = wrap_axis(a[0], s.n);
+      dims u = s, v = i;
+      if (s.n) u[k] = v[k] = 1;
+      dims r = broadcast(u, v);
+      if (s.n) r[k] = s[k];
+      return r;
+    };
+    auto const a = detail::as_fact(axis);
+    auto const whole = on_dims(with, shape_of(x), shape_of(index), a);
+    auto const at = on_dims(with, shape_of(index), shape_of(x), a);
+    return gather(expand(x, whole), a, expand(index, at));
+  }
+} take_along_dim{};
+
+namespace detail {
+template <int K, class X, class A>
+constexpr auto flipped(X const& x, A const& axes) {
+  if constexpr (K == max_rank) return x;
+  else {
+    auto const turn = [&](auto const& v) {
+      auto const axis =
+          on_dims([](dims const& a, dims const& s) { return dims{wrap_axis(a[K], s.n)}; }, axes, shape_of(v));
+      auto const n =
+          on_dims([](dims const& a, dims const& s) { return dims{s.n ? s[static_cast<int>(a[0])] : extent(1)}; }, axis,
+                  shape_of(v));
+      auto const turned = index_select(v, axis, sub(index_t(to_dims(n)[0]) - 1, counted(n, v)));
+      return flipped<K + 1>(turned, axes);
+    };
+    return choose(same_fact(on_dims([](dims const& a) { return dims{K < a.n}; }, axes), ints<1>{}), turn, identity, x);
+  }
+}
+} // namespace detail
+/// The order of elements reversed along axes: a copy (`torch.flip`).
+inline constexpr struct flip_t : composite_operator<flip_t> {
+  static constexpr auto op_name = "flip";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axes) {
+    auto const once = [](dims const& a, dims const& s) {
+      dims seen;
+      for (extent e : a) {
+        int const k = wrap_axis(e, s.n);
+        if (seen.contains(k)) refuse::argument_is_invalid(op_name, "an axis is named twice");
+        seen.push_back(k);
+      }
+      return dims{};
+    };
+    (void)on_dims(once, detail::as_fact(axes), shape_of(x));
+    return detail::flipped<0>(clone(x), detail::as_fact(axes));
+  }
+} flip{};
+
+/// A plane of two axes turned by quarters, from the first axis to the second (`torch.rot90`).
+inline constexpr struct rot90_t : composite_operator<rot90_t> {
+  static constexpr auto op_name = "rot90";
+  template <value X, class N = ints<1>, class A = ints<0, 1>>
+  static constexpr auto body(X const& x, N const& quarters = {}, A const& axes = {}) {
+    auto const a = detail::as_fact(axes);
+    auto const check = [](dims const& k, dims const& two, dims const& s) {
+      if (two.n != 2 || s.n < 2 || wrap_axis(two[0], s.n) == wrap_axis(two[1], s.n))
+        refuse::argument_is_invalid(op_name, "two different axes are needed");
+      return dims{(index_t(k[0]) % 4 + 4) % 4};
+    };
+    auto const k = on_dims(check, detail::as_fact(quarters), a, shape_of(x));
+    auto const first = on_dims([](dims const& two) { return dims{two[0]}; }, a);
+    auto const second = on_dims([](dims const& two) { return dims{two[1]}; }, a);
+    auto const is = [&](auto const& n) { return same_fact(k, n); };
+    auto const one = [&](auto const& v) { return flip(transpose(v, first, second), first); };
+    auto const three = [&](auto const& v) { return flip(transpose(v, first, second), second); };
+    auto const two_or_three = [&](auto const& v) {
+      return choose(is(ints<2>{}), [&](auto const& u) { return flip(u, a); }, three, v);
+    };
+    auto const turned = [&](auto const& v) { return choose(is(ints<1>{}), one, two_or_three, v); };
+    return choose(is(ints<0>{}), [](auto const& v) { return clone(v); }, turned, x);
+  }
+} rot90{};
+
+/// Each slice of an axis so many times in a row (`torch.repeat_interleave` by one number).
+inline constexpr struct repeat_interleave_t : composite_operator<repeat_interleave_t> {
+  static constexpr auto op_name = "repeat_interleave";
+  template <value X, class N, class A>
+  static constexpr auto body(X const& x, N const& repeats, A const& axis) {
+    auto const a = detail::as_fact(axis);
+    auto const n = detail::as_fact(repeats);
+    auto const apart = [](dims const& s, dims const& at, dims const&) {
+      dims r = s;
+      return r.insert(s.n ? wrap_axis(at[0], s.n) + 1 : 0, 1);
+    };
+    auto const wide = [](dims const& s, dims const& at, dims const& k) {
+      if (k[0] < 0) refuse::argument_is_invalid(op_name, "repeats must not be negative");
+      dims r = s;
+      return r.insert(s.n ? wrap_axis(at[0], s.n) + 1 : 0, k[0]);
+    };
+    auto const joined = [](dims const& s, dims const& at, dims const& k) {
+      dims r = s;
+      if (s.n == 0) return dims{k[0]};
+      r[wrap_axis(at[0], s.n)] *= k[0];
+      return r;
+    };
+    auto const s = shape_of(x);
+    return clone(
+        reshape(expand(reshape(x, on_dims(apart, s, a, n)), on_dims(wide, s, a, n)), on_dims(joined, s, a, n)));
+  }
+} repeat_interleave{};
+
+} // namespace varve
+
+// ---- varve/composite/narrow.hpp
+namespace varve {
+
+/// `length` values of an axis from `start` on, which may count from the end: a view (`torch.narrow`). `index_error`
+/// when they are not there.
+inline constexpr struct narrow_t : composite_operator<narrow_t> {
+  static constexpr auto op_name = "narrow";
+  template <value X, class A, class S, class N>
+  static constexpr auto body(X const& x, A const& axis, S const& start, N const& length) {
+    auto const range = [](dims const& s, dims const& a, dims const& from, dims const& count) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis");
+      extent const n = s[wrap_axis(a[0], s.n)], first = from[0] < 0 ? from[0] + n : from[0];
+      if (first < 0 || first > n) refuse::index_out_of_range(op_name, from[0], n);
+      if (count[0] < 0 || first + count[0] > n) refuse::index_out_of_range(op_name, first + count[0], n);
+      return dims{wrap_axis(a[0], s.n), first, first + count[0], 1};
+    };
+    return bind<slice_t>(
+        on_dims(range, shape_of(x), detail::as_fact(axis), detail::as_fact(start), detail::as_fact(length)))(x);
+  }
+} narrow{};
+
+} // namespace varve
+
+// ---- varve/composite/products.hpp
+/// @file
+/// Products of vectors and matrices beyond `matmul`: `add...` adds alpha times a product to beta times a value, which
+/// broadcasts; where beta is 0 the value counts for nothing, not even NaN.
+namespace varve {
+
+namespace detail {
+inline constexpr auto require_rank = [](char const* op, dims const& s, int rank) {
+  if (s.n == rank) return;
+  refuse::shapes_do_not_match(op, s, s);
+};
+/// A factor as the dtype of the value has it: of integers what is behind the point is cut off.
+template <number A>
+constexpr double factor(A const& a, dtype t) {
+  double const v = static_cast<double>(a);
+  return category(t) == 0 ? v != 0 : category(t) == 1 ? static_cast<double>(static_cast<index_t>(v)) : v;
+}
+template <value X, number A>
+constexpr auto times_factor(X const& x, A const& a) {
+  double const f = factor(a, dtype_of(x));
+  auto const of_truth = [&](auto const& v) { return mul(v, f != 0); };
+  auto const of_number = [&](auto const& v) {
+    return choose(
+        is_floating_fact(v), [&](auto const& u) { return mul(u, f); },
+        [&](auto const& u) { return mul(u, static_cast<index_t>(f)); }, v);
+  };
+  return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_truth, of_number, x);
+}
+template <value X, value Y, number B, number A>
+constexpr auto beta_plus_alpha(char const* op, X const& x, Y const& product, B const& beta, A const& alpha) {
+  if (dtype_of(x) != dtype_of(product)) refuse::dtype_is_not_supported(op, name(dtype_of(x)));
+  auto const fits = [](dims const& s, dims const& y) {
+    if (!is_expandable(s, y)) refuse::shapes_do_not_match("add of a product", s, y);
+    return dims{};
+  };
+  (void)on_dims(fits, shape_of(x), shape_of(product));
+  auto const kept = factor(beta, dtype_of(x)) == 0 ? where(ne(x, x), 0, mul(x, 0)) : times_factor(x, beta);
+  return add(kept, times_factor(product, alpha));
+}
+} // namespace detail
+
+/// The outer product of two vectors (`torch.outer`).
+inline constexpr struct outer_t : composite_operator<outer_t> {
+  static constexpr auto op_name = "outer";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const column = [](dims const& s) {
+      detail::require_rank(op_name, s, 1);
+      return dims{s[0], 1};
+    };
+    auto const row = [](dims const& s) {
+      detail::require_rank(op_name, s, 1);
+      return s;
+    };
+    return mul(reshape(a, on_dims(column, shape_of(a))), reshape(b, on_dims(row, shape_of(b))));
+  }
+} outer{};
+/// A matrix times a vector.
+inline constexpr struct mv_t : composite_operator<mv_t> {
+  static constexpr auto op_name = "mv";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const ranks = [](dims const& s, dims const& t) {
+      if (s.n != 2 || t.n != 1) refuse::shapes_do_not_match(op_name, s, t);
+      return dims{};
+    };
+    (void)on_dims(ranks, shape_of(a), shape_of(b));
+    return matmul(a, b);
+  }
+} mv{};
+/// As many products of matrices as there are (`torch.bmm`).
+inline constexpr struct bmm_t : composite_operator<bmm_t> {
+  static constexpr auto op_name = "bmm";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const ranks = [](dims const& s, dims const& t) {
+      if (s.n != 3 || t.n != 3 || s[0] != t[0]) refuse::shapes_do_not_match(op_name, s, t);
+      return dims{};
+    };
+    (void)on_dims(ranks, shape_of(a), shape_of(b));
+    return mm(a, b);
+  }
+} bmm{};
+/// Sums of products along the last axes of both (`torch.inner`).
+inline constexpr struct inner_t : composite_operator<inner_t> {
+  static constexpr auto op_name = "inner";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const rows = [](dims const& s) {
+      extent const last = s.n ? s[s.n - 1] : extent(1);
+      extent n = 1;
+      for (int k = 0; k + 1 < s.n; ++k) n *= s[k];
+      return dims{n, last};
+    };
+    auto const shape = [](dims const& s, dims const& t) {
+      if (s.n && t.n && s[s.n - 1] != t[t.n - 1]) refuse::shapes_do_not_match(op_name, s, t);
+      if (s.n == 0 || t.n == 0) return s.n ? s : t;
+      dims r = s.sub(0, s.n - 1);
+      for (int k = 0; k + 1 < t.n; ++k) r.push_back(t[k]);
+      return r;
+    };
+    auto const out = on_dims(shape, shape_of(a), shape_of(b));
+    auto const numbers =
+        on_dims([](dims const& s, dims const& t) { return dims{s.n == 0 || t.n == 0}; }, shape_of(a), shape_of(b));
+    auto const sums = [&](auto const& u, auto const& v) {
+      return reshape(mm(reshape(u, on_dims(rows, shape_of(u))), reshape(v, on_dims(rows, shape_of(v))), ints<0, 1>{}),
+                     out);
+    };
+    return choose(same_fact(numbers, ints<1>{}), [](auto const& u, auto const& v) { return mul(u, v); }, sums, a, b);
+  }
+} inner{};
+/// Sums of products along one axis of both, which broadcast (`torch.linalg.vecdot`).
+inline constexpr struct vecdot_t : composite_operator<vecdot_t> {
+  static constexpr auto op_name = "linalg_vecdot";
+  template <value A, value B, class D = ints<-1>>
+  static constexpr auto body(A const& a, B const& b, D const& axis = {}) {
+    return sum(mul(a, b), axis);
+  }
+} vecdot{};
+
+/// beta x + alpha (a b) of matrices.
+inline constexpr struct addmm_t : composite_operator<addmm_t> {
+  static constexpr auto op_name = "addmm";
+  template <value X, value A, value B, number Be = int, number Al = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
+    auto const ranks = [](dims const& s, dims const& t) {
+      if (s.n != 2 || t.n != 2) refuse::shapes_do_not_match(op_name, s, t);
+      return dims{};
+    };
+    (void)on_dims(ranks, shape_of(a), shape_of(b));
+    return detail::beta_plus_alpha(op_name, x, mm(a, b), beta, alpha);
+  }
+} addmm{};
+/// beta x + alpha (a b) of a matrix and a vector.
+inline constexpr struct addmv_t : composite_operator<addmv_t> {
+  static constexpr auto op_name = "addmv";
+  template <value X, value A, value B, number Be = int, number Al = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
+    return detail::beta_plus_alpha(op_name, x, mv(a, b), beta, alpha);
+  }
+} addmv{};
+/// beta x + alpha times the outer product of two vectors.
+inline constexpr struct addr_t : composite_operator<addr_t> {
+  static constexpr auto op_name = "addr";
+  template <value X, value A, value B, number Be = int, number Al = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
+    return detail::beta_plus_alpha(op_name, x, outer(a, b), beta, alpha);
+  }
+} addr{};
+/// beta x + alpha (a b) for each of several matrices.
+inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
+  static constexpr auto op_name = "baddbmm";
+  template <value X, value A, value B, number Be = int, number Al = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
+    return detail::beta_plus_alpha(op_name, x, bmm(a, b), beta, alpha);
+  }
+} baddbmm{};
+/// beta x + alpha times the sum of the products of several matrices.
+inline constexpr struct addbmm_t : composite_operator<addbmm_t> {
+  static constexpr auto op_name = "addbmm";
+  template <value X, value A, value B, number Be = int, number Al = int>
+  static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
+    return detail::beta_plus_alpha(op_name, x, sum(bmm(a, b), axis<0>), beta, alpha);
+  }
+} addbmm{};
+
+} // namespace varve
+
+// ---- varve/op/argmax.hpp
+namespace varve {
+
+/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis},
+/// {keepdim}}.
+template <>
+struct rules<argmax_t> : rule::reduction {
+  static constexpr bool differentiable = false;
+  static constexpr int least_attributes = 1;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    bool const no_axis_to_take = at[0].n == 0 && in[0].sizes.n == 0;
+    if (at[0].n != 1 && !no_axis_to_take)
+      refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
+    return reduction::checked(at, in);
+  }
+  static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
+  template <class T>
+  using result = std::int64_t;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0)
+      refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
+    meta m = reduction::shape(at, in, n);
+    m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = 0;
+    if (at[0].n == 0) return; // rank 0, or a batch of such
+    int const a = static_cast<int>(at[0][0]);
+    dims first = x.sizes;
+    first[a] = 1;
+    auto greater = [](T v, T r) { return v > r || (v != v && r == r); };
+    detail::for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [&](R& r, T const& v) {
+      T const* p = &v;
+      for (index_t k = 1; k < x.sizes[a]; ++k)
+        if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
+    });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    meta const in[] = {meta_of(x)};
+    T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
+    auto* out = static_cast<std::int64_t*>(r.raw());
+    if (at[0].n == 0)
+      for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
+    else
+      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()),
+                           static_cast<int>(at[0][0]), out);
+    return r;
+  }
+};
+
+template <value X, class... A>
+constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
+  if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
+  else return detail::reduce<argmax_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/composite/statistics.hpp
+namespace varve {
+
+namespace detail {
+/// The sum of squares of distances from the mean, and how many there are.
+template <value X, class A>
+constexpr auto squares_about_mean(X const& x, A const& axes) {
+  return square(sub(x, mean(x, axes, keepdim)));
+}
+} // namespace detail
+
+/// `var(x, axes, correction = 1, keepdim)`: the mean square of the distances from the mean, with `correction` less in
+/// the count, which may reach 0 (`torch.var`). Axes without an entry, `ints<>{}`, are all. Integers are refused.
+inline constexpr struct var_t : composite_operator<var_t> {
+  static constexpr auto op_name = "var";
+  template <value X, class A = ints<>, class K = ints<0>>
+  static constexpr auto body(X const& x, A const& axes = {}, double correction = 1, K const& keep = {}) {
+    detail::needs_floating<var_t>(x);
+    auto const s = sum(detail::squares_about_mean(x, axes), axes, keep);
+    auto const n = to(detail::count_reduced(x, to_dims(shape_of(x)), to_dims(shape_of(s))), type_fact(x));
+    return div(s, maximum(sub(n, correction), 0.0));
+  }
+} var{};
+/// The square root of `var`.
+inline constexpr struct std_t : composite_operator<std_t> {
+  static constexpr auto op_name = "std";
+  template <value X, class A = ints<>, class K = ints<0>>
+  static constexpr auto body(X const& x, A const& axes = {}, double correction = 1, K const& keep = {}) {
+    return sqrt(var(x, axes, correction, keep));
+  }
+} std_dev{};
+
+/// The sum of what is not NaN.
+inline constexpr struct nansum_t : composite_operator<nansum_t> {
+  static constexpr auto op_name = "nansum";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    return sum(where(ne(x, x), 0, x), at...);
+  }
+} nansum{};
+/// The mean of what is not NaN.
+inline constexpr struct nanmean_t : composite_operator<nanmean_t> {
+  static constexpr auto op_name = "nanmean";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    detail::needs_floating<nanmean_t>(x);
+    return div(nansum(x, at...), to(sum(eq(x, x), at...), type_fact(x)));
+  }
+} nanmean{};
+
+/// Position (int64) of the first smallest element, over all elements or along one axis.
+inline constexpr struct argmin_t : composite_operator<argmin_t> {
+  static constexpr auto op_name = "argmin";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    auto const turned = [&](auto const& v) { return argmax(neg(v), at...); };
+    auto const of_integers = [&](auto const& v) { // -1 - v, which no integer overflows
+      return argmax(sub(-1, to(v, ints<static_cast<index_t>(dtype::int64)>{})), at...);
+    };
+    return choose(detail::is_floating_fact(x), turned, of_integers, x);
+  }
+} argmin{};
+
+namespace detail {
+/// Extrema along one axis and where they are; the derivative goes to that place alone.
+template <value X, value I, class A, class K>
+constexpr auto picked(X const& x, I const& at, A const& axis, K const& keep) {
+  auto const with = [](dims const& s, dims const& a) {
+    dims r = s;
+    if (r.n) r[wrap_axis(a[0], r.n)] = 1;
+    return r;
+  };
+  auto const wide = on_dims(with, shape_of(x), axis);
+  auto const y = gather(x, axis, reshape(at, wide));
+  auto const shape = on_dims(
+      [](dims const& kept, dims const& s, dims const& a, dims const& k) {
+        dims r = kept;
+        if (k[0] == 0 && s.n) r.erase(wrap_axis(a[0], s.n));
+        return r;
+      },
+      wide, shape_of(x), axis, keep);
+  return std::pair(reshape(y, shape), reshape(at, shape));
+}
+} // namespace detail
+/// The greatest element along an axis and its position, as a pair (`torch.max` of a dim); all the derivative goes
+/// there.
+inline constexpr struct max_along_t {
+  template <value X, class A, class K = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis, K const& keep = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::picked(x, argmax(x, a, detail::as_fact(keep)), a, detail::as_fact(keep));
+  }
+} max_along{};
+/// The smallest element along an axis and its position.
+inline constexpr struct min_along_t {
+  template <value X, class A, class K = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis, K const& keep = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::picked(x, argmin(x, a, detail::as_fact(keep)), a, detail::as_fact(keep));
+  }
+} min_along{};
+
+} // namespace varve
+
+// ---- varve/composite/calculus.hpp
+/// @file
+/// Differences, sums of trapezia, and what is made of products of coordinates.
+namespace varve {
+
+/// Differences of neighbours along an axis, `n` times (`torch.diff`).
+inline constexpr struct diff_t : composite_operator<diff_t> {
+  static constexpr auto op_name = "diff";
+  template <value X, class A = ints<-1>>
+  static constexpr auto body(X const& x, A const& axis = {}) {
+    auto const a = detail::as_fact(axis);
+    auto const less = [](dims const& s, dims const& at) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis");
+      extent const n = s[wrap_axis(at[0], s.n)];
+      return dims{n < 1 ? extent(0) : n - 1};
+    };
+    auto const n = on_dims(less, shape_of(x), a);
+    auto const first =
+        on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] > 0}; }, shape_of(x), a);
+    auto const later = narrow(x, a, first, n), earlier = narrow(x, a, ints<0>{}, n);
+    auto const of_truth = [](auto const& u, auto const& v) { return ne(u, v); };
+    return choose(same_fact(type_fact(x), ints<static_cast<index_t>(dtype::bool_)>{}), of_truth, sub, later, earlier);
+  }
+} diff{};
+
+/// Derivatives along an axis by differences of elements `h` apart: of both neighbours, and at the ends of the nearest
+/// one or, for `edge` 2, two (`torch.gradient` of one axis).
+inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> {
+  static constexpr auto op_name = "gradient";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis, double h = 1, int edge = 1) {
+    if (edge != 1 && edge != 2) refuse::argument_is_invalid(op_name, "the order at the edges is 1 or 2");
+    auto const a = detail::as_fact(axis);
+    auto const v = detail::as_floating(x);
+    auto const inner = [](dims const& s, dims const& at) {
+      extent const n = s.n ? s[wrap_axis(at[0], s.n)] : extent(0);
+      if (n < 2) refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+      return dims{n - 2};
+    };
+    auto const n = on_dims(inner, shape_of(v), a);
+    if (edge == 2 && to_dims(n)[0] < 1)
+      refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+    auto const from_end = [](dims const& m, dims const& k) { return dims{m[0] + 2 - k[0]}; };
+    auto const at = [&](auto const& k) { return narrow(v, a, k, ints<1>{}); };
+    auto const back = [&](auto const& k) { return at(on_dims(from_end, n, k)); };
+    auto const middle = mul(sub(narrow(v, a, ints<2>{}, n), narrow(v, a, ints<0>{}, n)), 0.5 / h);
+    auto const near = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
+    auto const ends = [&](auto const& first, auto const& last) { return cat(std::make_tuple(first, middle, last), a); };
+    if (edge == 1) return ends(near(at(ints<0>{}), at(ints<1>{})), near(back(ints<2>{}), back(ints<1>{})));
+    auto const far = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
+      return mul(sub(mul(f1, 2), add(mul(f0, 1.5), mul(f2, 0.5))), sign / h);
+    };
+    auto const third = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(1) : extent(2)}; }, n);
+    auto const third_back = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(0) : m[0] - 1}; }, n);
+    return ends(far(at(ints<0>{}), at(ints<1>{}), at(third), 1),
+                far(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
+  }
+} gradient_along{};
+
+/// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
+inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
+  static constexpr auto op_name = "trapezoid";
+  template <value Y, class A = ints<-1>, value X = double>
+  static constexpr auto body(Y const& y, A const& axis = {}, X const& dx = 1.0) {
+    auto const a = detail::as_fact(axis);
+    auto const less = [](dims const& s, dims const& at) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis");
+      extent const n = s[wrap_axis(at[0], s.n)];
+      return dims{n < 1 ? extent(0) : n - 1};
+    };
+    auto const n = on_dims(less, shape_of(y), a);
+    auto const first =
+        on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] > 0}; }, shape_of(y), a);
+    return mul(sum(mul(add(narrow(y, a, first, n), narrow(y, a, ints<0>{}, n)), dx), a), 0.5);
+  }
+} trapezoid{};
+
+/// The products across of vectors of three numbers along an axis, which broadcast (`torch.linalg.cross`).
+inline constexpr struct cross_t : composite_operator<cross_t> {
+  static constexpr auto op_name = "linalg_cross";
+  template <value X, value Y, class A = ints<-1>>
+  static constexpr auto body(X const& x, Y const& y, A const& axis = {}) {
+    auto const a = detail::as_fact(axis);
+    auto const check = [](dims const& s, dims const& t, dims const& at) {
+      if (s.n != t.n || s.n == 0 || s[wrap_axis(at[0], s.n)] != 3 || t[wrap_axis(at[0], s.n)] != 3)
+        refuse::shapes_do_not_match(op_name, s, t);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(x), shape_of(y), a);
+    auto const turned = [&](auto const& v, auto const& first) { // the components from one on, around
+      return cat(std::make_tuple(narrow(v, a, first, on_dims([](dims const& k) { return dims{3 - k[0]}; }, first)),
+                                 narrow(v, a, ints<0>{}, first)),
+                 a);
+    };
+    return sub(mul(turned(x, ints<1>{}), turned(y, ints<2>{})), mul(turned(x, ints<2>{}), turned(y, ints<1>{})));
+  }
+} cross{};
+
+/// Sums of products over pairs of axes: those of the first in the order given, those of the second likewise
+/// (`torch.tensordot`).
+inline constexpr struct tensordot_t : composite_operator<tensordot_t> {
+  static constexpr auto op_name = "tensordot";
+  template <value X, value Y, class A, class B>
+  static constexpr auto body(X const& x, Y const& y, A const& x_axes, B const& y_axes) {
+    auto const a = detail::as_fact(x_axes);
+    auto const b = detail::as_fact(y_axes);
+    auto const check = [](dims const& s, dims const& t, dims const& i, dims const& j) {
+      bool fits = i.n == j.n;
+      for (int k = 0; fits && k < i.n; ++k) fits = s[wrap_axis(i[k], s.n)] == t[wrap_axis(j[k], t.n)];
+      if (!fits) refuse::shapes_do_not_match(op_name, s, t);
+      dims r;
+      for (int k = 0; k < s.n; ++k)
+        if (!is_named(i, k, s.n)) r.push_back(s[k]);
+      for (int k = 0; k < t.n; ++k)
+        if (!is_named(j, k, t.n)) r.push_back(t[k]);
+      return r;
+    };
+    auto const shape = on_dims(check, shape_of(x), shape_of(y), a, b);
+    auto const left = reshape(permute(x, on_dims(named_last, shape_of(x), a)), on_dims(rows_of, shape_of(x), a));
+    auto const right = reshape(permute(y, on_dims(named_last, shape_of(y), b)), on_dims(rows_of, shape_of(y), b));
+    return reshape(mm(left, right, ints<0, 1>{}), shape);
+  }
+
+private:
+  static constexpr bool is_named(dims const& axes, int k, int rank) {
+    for (extent e : axes)
+      if (wrap_axis(e, rank) == k) return true;
+    return false;
+  }
+  static constexpr auto named_last = [](dims const& s, dims const& axes) {
+    dims r;
+    for (int k = 0; k < s.n; ++k)
+      if (!is_named(axes, k, s.n)) r.push_back(k);
+    for (extent e : axes) r.push_back(wrap_axis(e, s.n));
+    return r;
+  };
+  static constexpr auto rows_of = [](dims const& s, dims const& axes) {
+    extent rows = 1, columns = 1;
+    for (int k = 0; k < s.n; ++k) (is_named(axes, k, s.n) ? columns : rows) *= s[k];
+    return dims{rows, columns};
+  };
+} tensordot{};
+
+/// The covariances of variables, which are rows, over observations, which are columns; weights of observations are
+/// `counts` (how often each was made) and `weights`, or `none`; of one variable it is a number (`torch.cov`).
+inline constexpr struct cov_t : composite_operator<cov_t> {
+  static constexpr auto op_name = "cov";
+  template <value X, class F = none_t, class W = none_t>
+  static constexpr auto body(X const& x, double correction = 1, F const& counts = {}, W const& weights = {}) {
+    auto const rows = [](dims const& s) {
+      if (s.n > 2) refuse::argument_is_invalid(op_name, "at most two dimensions are expected");
+      return s.n == 2 ? s : s.n == 1 ? dims{1, s[0]} : dims{1, 1};
+    };
+    auto const v = detail::as_floating(reshape(x, on_dims(rows, shape_of(x))));
+    auto const shape =
+        on_dims([](dims const& s) { return s.n == 2 && s[0] != 1 ? dims{s[0], s[0]} : dims{}; }, shape_of(x));
+    auto const w = [&] {
+      if constexpr (is_none<F> && is_none<W>) return ones_like(select(detach(v), ints<0>{}, ints<0>{}));
+      else if constexpr (is_none<W>) return to(counts, type_fact(v));
+      else if constexpr (is_none<F>) return to(weights, type_fact(v));
+      else return mul(to(counts, type_fact(v)), to(weights, type_fact(v)));
+    }();
+    auto const total = sum(w);
+    auto const d = sub(v, div(sum(mul(v, w), axis<1>, keepdim), total));
+    auto const less = [&] { // by how much the total is corrected
+      if constexpr (is_none<W>) return mul(new_full(detach(total), ints<>{}, 1), correction);
+      else return mul(div(sum(mul(w, to(weights, type_fact(v)))), total), correction);
+    }();
+    auto const n = maximum(sub(total, less), 0.0);
+    return reshape(div(mm(mul(d, w), d, ints<0, 1>{}), n), shape);
+  }
+} cov{};
+/// The covariances over the standard deviations, in [-1, 1] (`torch.corrcoef`).
+inline constexpr struct corrcoef_t : composite_operator<corrcoef_t> {
+  static constexpr auto op_name = "corrcoef";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const c = cov(x);
+    auto const matrix = [](auto const& v) {
+      auto const deviation = sqrt(diagonal(v));
+      auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(deviation));
+      return clamp(div(div(v, reshape(deviation, column)), deviation), -1, 1);
+    };
+    auto const number = on_dims([](dims const& s) { return dims{s.n == 0}; }, shape_of(c));
+    return choose(same_fact(number, ints<1>{}), [](auto const& v) { return div(v, v); }, matrix, c);
+  }
+} corrcoef{};
+
+/// Powers 0 to n - 1 of the elements along a new last axis (`torch.linalg.vander`).
+inline constexpr struct vander_t : composite_operator<vander_t> {
+  static constexpr auto op_name = "linalg_vander";
+  template <value X, class N>
+  static constexpr auto body(X const& x, N const& n) {
+    auto const count = detail::as_fact(n);
+    if (to_dims(count)[0] < 2) refuse::argument_is_invalid(op_name, "at least two powers are expected");
+    auto const column = unsqueeze(x, ints<-1>{});
+    return more<1>(cat(std::make_tuple(new_full(detach(column), shape_of(column), 1), column), ints<-1>{}), column,
+                   count);
+  }
+
+private:
+  /// Twice as many powers at each step: those there are, times the next one.
+  template <int Step, class Y, class X, class N>
+  static constexpr auto more(Y const& y, X const& x, N const& n) {
+    auto const have = on_dims([](dims const& s) { return dims{s[s.n - 1]}; }, shape_of(y));
+    auto const grow = [&](auto const& v) {
+      if constexpr (Step > 20) return v;
+      else {
+        auto const last = on_dims([](dims const& h) { return dims{h[0] - 1}; }, have);
+        auto const next = mul(narrow(v, ints<-1>{}, last, ints<1>{}), x);
+        auto const take = on_dims(
+            [](dims const& h, dims const& m) { return dims{m[0] - h[0] < h[0] ? m[0] - h[0] : h[0]}; }, have, n);
+        return more<Step + 1>(cat(std::make_tuple(v, mul(narrow(v, ints<-1>{}, ints<0>{}, take), next)), ints<-1>{}), x,
+                              n);
+      }
+    };
+    return choose(
+        same_fact(on_dims([](dims const& h, dims const& m) { return dims{h[0] < m[0]}; }, have, n), ints<1>{}), grow,
+        detail::identity, y);
+  }
+} vander{};
+
+/// The absolute value of x with the sign of y, that of -0 included (`torch.copysign`).
+inline constexpr struct copysign_t : composite_operator<copysign_t> {
+  static constexpr auto op_name = "copysign";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y) {
+    auto const size = detail::as_floating(x);
+    auto const sign = detail::as_floating(y);
+    auto const negative = maximum(lt(sign, 0), lt(reciprocal(sign), 0));
+    return where(maximum(lt(size, 0), lt(reciprocal(size), 0)), where(negative, size, neg(size)),
+                 where(negative, neg(size), size));
+  }
+} copysign{};
+
+/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them
+/// (`torch.searchsorted`). Compares all pairs.
+inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
+  static constexpr auto op_name = "searchsorted";
+  template <value S, value V, class R = ints<0>>
+  static constexpr auto body(S const& sorted, V const& values, R const& right = {}) {
+    auto const rows = [](dims const& s, dims const& v) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "the boundaries have at least one dimension");
+      if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
+        refuse::shapes_do_not_match(op_name, s, v);
+      dims r = s;
+      if (s.n == 1) return r;
+      return r.insert(s.n - 1, 1);
+    };
+    auto const columns = [](dims const& v) {
+      dims r = v;
+      return r.push_back(1);
+    };
+    auto const a = reshape(sorted, on_dims(rows, shape_of(sorted), shape_of(values)));
+    auto const b = reshape(values, on_dims(columns, shape_of(values)));
+    auto const before = choose(same_fact(detail::as_fact(right), ints<1>{}), le, lt, a, b);
+    return sum(before, axis<-1>);
+  }
+} searchsorted{};
+
+/// Which elements are among some others (`torch.isin`). Compares all pairs.
+inline constexpr struct isin_t : composite_operator<isin_t> {
+  static constexpr auto op_name = "isin";
+  template <value X, value T>
+  static constexpr auto body(X const& elements, T const& others) {
+    auto const column = on_dims(
+        [](dims const& s) {
+          dims r = s;
+          return r.push_back(1);
+        },
+        shape_of(elements));
+    return any(eq(reshape(elements, column), ravel(others)), axis<-1>);
+  }
+} isin{};
+
+} // namespace varve
+
+// ---- varve/composite/einsum.hpp
+/// @file
+/// Sums of products by the names of axes.
+namespace varve {
+
+namespace detail {
+/// The axes of operands and result by their letters; what `...` stands for are letters of its own, which broadcast.
+class axis_letters {
+public:
+  template <class T>
+  axis_letters(std::string_view equation, std::vector<T> const& x) {
+    std::string text;
+    for (char c : equation)
+      if (c != ' ') text += c;
+    std::size_t const arrow = text.find("->");
+    std::string const left = text.substr(0, arrow);
+    for (std::size_t from = 0; from <= left.size();) {
+      std::size_t const to = std::min(left.find(',', from), left.size());
+      operands.push_back(left.substr(from, to - from));
+      from = to + 1;
+    }
+    if (operands.size() != x.size())
+      refuse::argument_is_invalid("einsum", "the equation has another number of operands");
+    int widest = 0;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      std::size_t const dots = operands[k].find("...");
+      int const named = static_cast<int>(operands[k].size()) - (dots == std::string::npos ? 0 : 3);
+      int const hidden = x[k].dim() - named;
+      if (hidden < 0 || (dots == std::string::npos && hidden != 0))
+        refuse::argument_is_invalid("einsum", "an operand has another number of dimensions than letters");
+      if (hidden > widest) widest = hidden;
+      if (dots != std::string::npos) operands[k].replace(dots, 3, hidden_letters(hidden));
+      for (char c : operands[k]) require_letter(c);
+    }
+    result = arrow == std::string::npos ? implied(widest) : text.substr(arrow + 2);
+    if (std::size_t const dots = result.find("..."); dots != std::string::npos)
+      result.replace(dots, 3, hidden_letters(widest));
+    for (std::size_t k = 0; k < result.size(); ++k) {
+      require_letter(result[k]);
+      bool known = false;
+      for (auto const& o : operands) known = known || o.find(result[k]) != std::string::npos;
+      if (!known || result.find(result[k], k + 1) != std::string::npos)
+        refuse::argument_is_invalid("einsum", "a letter of the result is unknown, or comes twice");
+    }
+    all = result;
+    for (auto const& o : operands)
+      for (char c : o)
+        if (all.find(c) == std::string::npos) all += c;
+    if (all.size() > static_cast<std::size_t>(max_rank))
+      refuse::argument_is_invalid("einsum", "there are more than eight letters");
+  }
+  std::vector<std::string> operands;
+  /// The letters of the result, and after them those that are summed over.
+  std::string result, all;
+
+private:
+  static std::string hidden_letters(int n) { // counted from the last one
+    std::string r;
+    for (int k = n; k > 0; --k) r += static_cast<char>('0' + k);
+    return r;
+  }
+  static void require_letter(char c) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9')))
+      refuse::argument_is_invalid("einsum", "axes are named by letters");
+  }
+  /// Without an arrow: what is named once, in the order of the alphabet.
+  std::string implied(int widest) const {
+    std::string r = hidden_letters(widest);
+    for (char c = 'A'; c <= 'z'; ++c) {
+      int n = 0;
+      for (auto const& o : operands)
+        for (char d : o) n += d == c;
+      if (n == 1) r += c;
+    }
+    return r;
+  }
+};
+/// An operand whose axes are the letters of `all`, of size 1 where it has none.
+template <class T>
+T with_all_letters(T x, std::string letters, std::string const& all) {
+  for (std::size_t k = 0; k < letters.size(); ++k) // a letter twice is the diagonal, which becomes the last axis
+    if (std::size_t const again = letters.find(letters[k], k + 1); again != std::string::npos) {
+      if (!(x.sizes()[static_cast<int>(k)] == x.sizes()[static_cast<int>(again)]))
+        refuse::shapes_do_not_match("einsum", x.sizes(), x.sizes());
+      x = diagonal(x, dims{0}, dims{static_cast<index_t>(k)}, dims{static_cast<index_t>(again)});
+      char const c = letters[k];
+      letters.erase(again, 1), letters.erase(k, 1);
+      letters += c;
+      k = static_cast<std::size_t>(-1);
+    }
+  dims order, sizes;
+  for (char c : all) {
+    std::size_t const at = letters.find(c);
+    sizes.push_back(at == std::string::npos ? extent(1) : x.sizes()[static_cast<int>(at)]);
+    if (at != std::string::npos) order.push_back(static_cast<index_t>(at));
+  }
+  return reshape(T(permute(x, order)), sizes);
+}
+} // namespace detail
+
+/// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
+/// the result lacks; `...` are axes that broadcast, a letter twice in one operand is its diagonal (`torch.einsum`). For
+/// tensors; it multiplies from the left, and sums what no later operand has as early as may be.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T einsum(std::string_view equation, std::vector<T> const& x) {
+  if (x.empty()) refuse::argument_is_invalid("einsum", "there are no operands");
+  detail::axis_letters const names(equation, x);
+  T y = detail::with_all_letters(x[0], names.operands[0], names.all);
+  auto const sum_up = [&](std::size_t next) {
+    dims gone;
+    for (std::size_t k = names.result.size(); k < names.all.size(); ++k) {
+      bool later = false;
+      for (std::size_t o = next; o < x.size(); ++o)
+        later = later || names.operands[o].find(names.all[k]) != std::string::npos;
+      if (!later && !(y.sizes()[static_cast<int>(k)] == 1)) gone.push_back(static_cast<index_t>(k));
+    }
+    if (!gone.empty()) y = sum(y, gone, keepdim);
+  };
+  sum_up(1);
+  for (std::size_t k = 1; k < x.size(); ++k) {
+    y = mul(y, detail::with_all_letters(x[k], names.operands[k], names.all));
+    sum_up(k + 1);
+  }
+  return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
+}
+
+} // namespace varve
+
+// ---- varve/composite/norms.hpp
+/// @file
+/// Norms of vectors, and distances by them.
+namespace varve {
+
+namespace detail {
+/// The root of a sum of squares along axes, whose derivative is 0 where it is 0.
+template <value X, class A, class K>
+constexpr auto euclidean(X const& x, A const& axes, K const& keep) {
+  auto const s = sum(square(x), axes, keep);
+  auto const zero = eq(s, 0);
+  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+}
+} // namespace detail
+
+/// The p-norm along axes (all without): the number of elements that are not 0 for 0, the greatest absolute value for
+/// infinity, the least for minus infinity (`torch.linalg.vector_norm`). Integers are refused.
+inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
+  static constexpr auto op_name = "linalg_vector_norm";
+  template <value X, class A = ints<>, class K = ints<0>>
+  static constexpr auto body(X const& x, double p = 2, A const& axes = {}, K const& keep = {}) {
+    detail::needs_floating<vector_norm_t>(x);
+    if (p == 2) return detail::euclidean(x, axes, keep);
+    if (p == 0) return to(count_nonzero(x, axes, keep), type_fact(x));
+    if (p == 1) return sum(abs(x), axes, keep);
+    if (p == std::numeric_limits<double>::infinity()) return amax(abs(x), axes, keep);
+    if (p == -std::numeric_limits<double>::infinity()) return amin(abs(x), axes, keep);
+    auto const size = abs(x);
+    auto const zero = eq(size, 0);
+    auto const powers =
+        where(zero, p < 0 ? std::numeric_limits<double>::infinity() : 0.0, pow(where(zero, 1, size), p));
+    auto const s = sum(powers, axes, keep);
+    auto const none_there = eq(s, 0);
+    return where(none_there, mul(s, 0), pow(where(none_there, 1, s), 1 / p));
+  }
+} vector_norm{};
+
+/// The p-norm of the difference of two values (`torch.dist`).
+inline constexpr struct dist_t : composite_operator<dist_t> {
+  static constexpr auto op_name = "dist";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double p = 2) {
+    return vector_norm(sub(x, y), p);
+  }
+} dist{};
+
+/// Slices of an axis scaled down to a p-norm of `maxnorm` at most (`torch.renorm`).
+inline constexpr struct renorm_t : composite_operator<renorm_t> {
+  static constexpr auto op_name = "renorm";
+  template <value X, class A>
+  static constexpr auto body(X const& x, double p, A const& axis, double maxnorm) {
+    if (!(p > 0)) refuse::argument_is_invalid(op_name, "the norm must be positive");
+    if (!(maxnorm >= 0)) refuse::argument_is_invalid(op_name, "the greatest norm must not be negative");
+    auto const others = on_dims(
+        [](dims const& s, dims const& a) {
+          if (s.n < 2) refuse::argument_is_invalid(op_name, "at least two dimensions are expected");
+          dims r;
+          for (int k = 0; k < s.n; ++k)
+            if (k != wrap_axis(a[0], s.n)) r.push_back(k);
+          return r;
+        },
+        shape_of(x), detail::as_fact(axis));
+    auto const n = vector_norm(x, p, others, keepdim);
+    return mul(x, where(gt(n, maxnorm), div(maxnorm, add(n, 1e-7)), 1));
+  }
+} renorm{};
+
+/// The p-norm along the last axis of x - y + eps (`torch.nn.functional.pairwise_distance`).
+inline constexpr struct pairwise_distance_t : composite_operator<pairwise_distance_t> {
+  static constexpr auto op_name = "pairwise_distance";
+  template <value X, value Y, class K = ints<0>>
+  static constexpr auto body(X const& x, Y const& y, double p = 2, double eps = 1e-6, K const& keep = {}) {
+    return vector_norm(add(sub(x, y), eps), p, axis<-1>, keep);
+  }
+} pairwise_distance{};
+
+/// The p-norms of the differences of all rows of x and all rows of y: [.., n, d] and [.., m, d] give [.., n, m]
+/// (`torch.cdist`).
+inline constexpr struct cdist_t : composite_operator<cdist_t> {
+  static constexpr auto op_name = "cdist";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& y, double p = 2) {
+    auto const rows = [](dims const& s) {
+      if (s.n < 2) refuse::argument_is_invalid(op_name, "matrices are expected");
+      dims r = s;
+      return r.insert(s.n - 1, 1);
+    };
+    auto const columns = [](dims const& s) {
+      if (s.n < 2) refuse::argument_is_invalid(op_name, "matrices are expected");
+      dims r = s;
+      return r.insert(s.n - 2, 1);
+    };
+    auto const d = sub(reshape(x, on_dims(rows, shape_of(x))), reshape(y, on_dims(columns, shape_of(y))));
+    return of_differences(d, p);
+  }
+
+private:
+  template <value D>
+  static constexpr auto of_differences(D const& d, double p) {
+    auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
+    return choose(
+        same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
+        [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+  }
+} cdist{};
+
+} // namespace varve
+
+// ---- varve/composite/prod.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto size_of_axis = [](dims const& s, dims const& a) { return dims{s[wrap_axis(a[0], s.n)]}; };
+/// Neighbours multiplied, and these again, until one is left along the axis: as exact for zeros as for others.
+template <value X, class A>
+constexpr auto product_along(X const& x, A const& axis) {
+  auto const n = on_dims(size_of_axis, shape_of(x), axis);
+  auto const part = [&](auto const& v, auto const& from, auto const& count) { return narrow(v, axis, from, count); };
+  auto const fold = [&](auto const& v, auto const& n) {
+    auto const half = on_dims([](dims const& m) { return dims{m[0] / 2}; }, n);
+    auto const pairs = mul(part(v, ints<0>{}, half), part(v, half, half));
+    auto const rest = [&](auto const& u) { // of an odd number the last one goes into the first pair
+      auto const last = on_dims([](dims const& m) { return dims{m[0] - 1}; }, n);
+      auto const others = on_dims([](dims const& m) { return dims{m[0] / 2 - 1}; }, n);
+      auto const first = mul(part(u, ints<0>{}, ints<1>{}), part(v, last, ints<1>{}));
+      return cat(std::make_tuple(first, part(u, ints<1>{}, others)), axis);
+    };
+    return choose(same_fact(on_dims([](dims const& m) { return dims{m[0] % 2}; }, n), ints<1>{}), rest, identity,
+                  pairs);
+  };
+  if constexpr (is_ints<std::remove_cvref_t<decltype(n)>>) {
+    if constexpr (std::remove_cvref_t<decltype(n)>::to_dims()[0] <= 1) return x;
+    else return product_along(fold(x, n), axis);
+  } else {
+    auto v = x;
+    for (dims m = n; m[0] > 1; m = size_of_axis(to_dims(shape_of(v)), to_dims(axis))) v = fold(v, m);
+    return v;
+  }
+}
+} // namespace detail
+
+/// The product of elements, all of them or those along an axis (`torch.prod`); of none it is 1. Bool and integers give
+/// int64.
+inline constexpr struct prod_t : composite_operator<prod_t> {
+  static constexpr auto op_name = "prod";
+  template <value X, class A = none_t, class K = ints<0>>
+  static constexpr auto body(X const& x, A const& axis = {}, K const& keep = {}) {
+    if constexpr (is_none<A>) return body(ravel(x), ints<0>{});
+    else {
+      auto const a = detail::as_fact(axis);
+      auto const whole = [](auto const& v) { return to(v, ints<static_cast<index_t>(dtype::int64)>{}); };
+      return along(choose(detail::is_floating_fact(x), detail::identity, whole, x), a, detail::as_fact(keep));
+    }
+  }
+
+private:
+  template <class X, class A, class K>
+  static constexpr auto along(X const& x, A const& a, K const& keep) {
+    auto const kept = [](dims const& s, dims const& at, dims const& k) {
+      dims r = s;
+      if (s.n == 0) return wrap_axis(at[0], s.n), r;
+      if (k[0] != 0) r[wrap_axis(at[0], s.n)] = 1;
+      else r.erase(wrap_axis(at[0], s.n));
+      return r;
+    };
+    auto const shape = on_dims(kept, shape_of(x), a, keep);
+    auto const number = on_dims([](dims const& s) { return dims{s.n == 0}; }, shape_of(x));
+    auto const nothing = [&](auto const& v) {
+      return on_dims([](dims const& s, dims const& at) { return dims{s.n > 0 && s[wrap_axis(at[0], s.n)] == 0}; },
+                     shape_of(v), a);
+    };
+    auto const product = [&](auto const& v) { return reshape(detail::product_along(v, a), shape); };
+    auto const one = [&](auto const& v) {
+      return add(new_full(detach(v), shape, 1), detail::reshape_to(mul(sum(v), 0), ints<>{}));
+    };
+    auto const of_axis = [&](auto const& v) { return choose(same_fact(nothing(v), ints<1>{}), one, product, v); };
+    return choose(same_fact(number, ints<1>{}), detail::identity, of_axis, x);
+  }
+} prod{};
+
+} // namespace varve
+
+// ---- varve/op/nonzero.hpp
+namespace varve {
+
+/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
+/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
+/// each lane for itself.
+inline constexpr struct nonzero_static_t {
+  static constexpr auto op_name = "nonzero_static";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& size) const {
+    if constexpr (std::is_same_v<N, extent>) return bind<nonzero_static_t>(dims{size}, ints<0>{})(x);
+    else return bind<nonzero_static_t>(detail::as_fact(size), ints<0>{})(x);
+  }
+} nonzero_static{};
+
+template <>
+struct rules<nonzero_static_t> {
+  static constexpr auto schema = "(Tensor self, *, SymInt size, int lanes=0) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || at[1].n != 1 || at[1][0] < 0 || at[1][0] > in[0].sizes.n)
+      refuse::argument_is_invalid("nonzero_static", "the number of places is one number");
+    return detail::require_sizes("nonzero_static", at[0]), at;
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const lanes = static_cast<int>(at[1][0]);
+    dims s;
+    for (int k = 0; k < lanes; ++k) s.push_back(in[0].sizes[k]);
+    s.push_back(at[0][0]);
+    s.push_back(in[0].sizes.n - lanes);
+    return {dtype::int64, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    int const lanes = static_cast<int>(at[1][0]), rank = x.sizes.n - lanes;
+    index_t const size = at[0][0];
+    index_t count = 1, each = 1;
+    for (int k = 0; k < x.sizes.n; ++k) (k < lanes ? count : each) *= index_t(x.sizes[k]);
+    dims at_element = x.sizes;
+    for (int k = 0; k < at_element.n; ++k) at_element[k] = 0;
+    R* to = out.data;
+    T const* from = x.data;
+    for (index_t lane = 0; lane < count; ++lane) {
+      index_t found = 0;
+      for (index_t i = 0; i < each; ++i) {
+        if (*from != T(0) && found < size) {
+          for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
+          ++found;
+        }
+        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
+          from += index_t(x.strides[k]);
+          if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
+            at_element[k] = next;
+            break;
+          }
+          from -= index_t(x.strides[k]) * index_t(x.sizes[k]);
+          at_element[k] = 0;
+        }
+      }
+      for (; found < size; ++found)
+        for (int k = 0; k < rank; ++k) *to++ = R(-1);
+    }
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<nonzero_static_t>(op.a, on_dims([](dims const& l) { return dims{l[0] + 1}; }, op.b))(o.value);
+  }
+};
+
+/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
+/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T nonzero(T const& x) {
+  extent const n = item(sum(to(ne(x, 0), dtype::int64)));
+  check_is_size(n);
+  return nonzero_static(x, n);
+}
+/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
+/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T masked_select(T const& x, T const& mask) {
+  if (mask.dtype() != dtype::bool_)
+    refuse::dtype_is_not_supported("masked_select (a bool mask expected):", name(mask.dtype()));
+  dims const all = broadcast(x.sizes(), mask.sizes());
+  dims const row{numel(all)};
+  T const places = nonzero(T(reshape(expand(mask, all), row)));
+  return gather(reshape(expand(x, all), row), 0, reshape(places, dims{places.sizes()[0]}));
+}
+
+} // namespace varve
+
+// ---- varve/composite/ranges.hpp
+/// @file
+/// Tensors of evenly spaced numbers. (Templates only to cost nothing unless used.)
+namespace varve {
+
+namespace detail {
+/// start + step * k for k below n, in the dtype; computed in float64, or of whole numbers exactly.
+template <class T, number A, number S>
+T stepped(extent n, A start, S step, dtype type) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<S>) {
+    T const k = arange(n);
+    return to(T(add(T(mul(k, step)), start)), type);
+  } else {
+    T const k = arange(n, dtype::float64);
+    return to(T(add(T(mul(k, static_cast<double>(step))), static_cast<double>(start))), type);
+  }
+}
+} // namespace detail
+
+/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Errors:
+/// `value_error` for a step of 0, or one that leads away from the end.
+template <number A, number B, number S = int, class T = tensor>
+T arange(A start, B end, S step = 1,
+         dtype type = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S> ? dtype::int64
+                                                                                              : get_default_dtype()) {
+  double const from = static_cast<double>(start), to = static_cast<double>(end), by = static_cast<double>(step);
+  if (by == 0 || !std::isfinite(from) || !std::isfinite(to) || !std::isfinite(by))
+    refuse::argument_is_invalid("arange", "start, end and step must be finite, and the step not 0");
+  if ((by > 0) != (to >= from) && to != from) refuse::argument_is_invalid("arange", "the step leads away from the end");
+  return detail::stepped<T>(static_cast<index_t>(std::ceil((to - from) / by)), start, step, type);
+}
+
+/// The n x m matrix with ones on its diagonal (`torch.eye`).
+template <class T = tensor>
+T eye(index_t n, index_t m, dtype type = get_default_dtype()) {
+  if (n < 0 || m < 0) refuse::argument_is_invalid("eye", "sizes must not be negative");
+  T const rows = reshape(T(arange(n)), dims{n, 1}), columns = arange(m);
+  return to(T(eq(rows, columns)), type);
+}
+
+/// `steps` numbers from start to end, both included, evenly spaced (`torch.linspace`): each is computed from the nearer
+/// end.
+template <class T = tensor>
+T linspace(double start, double end, index_t steps, dtype type = get_default_dtype()) {
+  if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
+  double const step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  T const up = detail::stepped<T>(steps, start, step, dtype::float64);
+  T const down = detail::stepped<T>(steps, end - step * static_cast<double>(steps - 1), step, dtype::float64);
+  T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
+  return to(T(where(first, up, down)), type);
+}
+/// base to the power of the numbers of `linspace` (`torch.logspace`).
+template <class T = tensor>
+T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
+  return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
+}
+
+/// The rows and columns, as a matrix [2, n] of int64, of the elements of a rows x columns matrix on and below a
+/// diagonal
+/// (`torch.tril_indices`).
+template <class T = tensor>
+T tril_indices(index_t rows, index_t columns, index_t offset = 0, bool above = false, dtype type = dtype::int64) {
+  if (rows < 0 || columns < 0) refuse::argument_is_invalid("tril_indices", "sizes must not be negative");
+  index_t n = 0;
+  for (index_t i = 0; i < rows; ++i) { // how many of a row
+    index_t const edge = i + offset + (above ? 0 : 1), inside = edge < 0 ? 0 : edge > columns ? columns : edge;
+    n += above ? columns - inside : inside;
+  }
+  T const row = reshape(T(arange(rows)), dims{rows, 1}), column = arange(columns);
+  T const d = sub(column, row);
+  T const there = above ? T(ge(d, offset)) : T(le(d, offset));
+  return to(T(clone(T(transpose(T(nonzero_static(there, n)))))), type);
+}
+/// ... on and above it (`torch.triu_indices`).
+template <class T = tensor>
+T triu_indices(index_t rows, index_t columns, index_t offset = 0, dtype type = dtype::int64) {
+  return tril_indices<T>(rows, columns, offset, true, type);
+}
+
+} // namespace varve
+
+// ---- varve/composite/repeat.hpp
+namespace varve {
+
+/// A value repeated along its axes, new ones in front included (`torch.Tensor.repeat`): a copy. There are as many
+/// repeats as the result has dimensions; `value_error` for fewer than the value has, or negative ones.
+inline constexpr struct repeat_t : composite_operator<repeat_t> {
+  static constexpr auto op_name = "repeat";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& repeats) {
+    auto const r = detail::as_fact(repeats);
+    return along<7>(align_to(x, r), r);
+  }
+
+private:
+  template <class X, class R>
+  static constexpr auto align_to(X const& x, R const& r) {
+    auto const wide = [](dims const& s, dims const& n) {
+      if (n.n < s.n) refuse::argument_is_invalid(op_name, "there must be a number for each dimension");
+      for (extent e : n)
+        if (e < 0) refuse::argument_is_invalid(op_name, "repeats must not be negative");
+      dims t = s;
+      while (t.n < n.n) t.insert(0, 1);
+      return t;
+    };
+    return clone(reshape(x, on_dims(wide, shape_of(x), r)));
+  }
+  /// Axis by axis from the last one: each needs one dimension more for a while.
+  template <int Axis, class X, class R>
+  static constexpr auto along(X const& x, R const& r) {
+    if constexpr (Axis < 0) return x;
+    else {
+      auto const apart = [](dims const& s, dims const& n) {
+        dims t = s;
+        if (Axis < n.n) t[Axis] = s[Axis] * n[Axis];
+        return t;
+      };
+      auto const wanted = on_dims(apart, shape_of(x), r);
+      auto const before = [](dims const& s, dims const&) { // [outer, 1, axis and inner]
+        extent outer = 1, inner = 1;
+        for (int k = 0; k < s.n; ++k) (k < Axis ? outer : inner) *= s[k];
+        return dims{outer, 1, inner};
+      };
+      auto const after = [](dims const& s, dims const& n) {
+        extent outer = 1, inner = 1;
+        for (int k = 0; k < s.n; ++k) (k < Axis ? outer : inner) *= s[k];
+        return dims{outer, Axis < n.n ? n[Axis] : extent(1), inner};
+      };
+      auto const repeated = [&](auto const& v) {
+        return reshape(expand(reshape(v, on_dims(before, shape_of(v), r)), on_dims(after, shape_of(v), r)), wanted);
+      };
+      return along<Axis - 1>(choose(same_fact(shape_of(x), wanted), detail::identity, repeated, x), r);
+    }
+  }
+} repeat{};
+
+/// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
+/// along all elements in a row.
+inline constexpr struct roll_t : composite_operator<roll_t> {
+  static constexpr auto op_name = "roll";
+  template <value X, class S, class A = ints<>>
+  static constexpr auto body(X const& x, S const& shifts, A const& axes = {}) {
+    auto const a = detail::as_fact(axes);
+    auto const s = detail::as_fact(shifts);
+    auto const in_a_row = [&](auto const& v) {
+      auto const row = reshape(v, on_dims([](dims const& t) { return dims{numel(t)}; }, shape_of(v)));
+      return reshape(one<0>(row, s, ints<0>{}), shape_of(v));
+    };
+    auto const check = [](dims const& n, dims const& at) {
+      if (n.n == 0 || (at.n != n.n && !(at.n == 0 && n.n == 1)))
+        refuse::argument_is_invalid(op_name, "there must be a shift for each axis");
+      return dims{at.n == 0};
+    };
+    return choose(
+        same_fact(on_dims(check, s, a), ints<1>{}), in_a_row, [&](auto const& v) { return all<0>(v, s, a); }, x);
+  }
+
+private:
+  template <int K, class X, class S, class A>
+  static constexpr auto all(X const& x, S const& s, A const& a) {
+    if constexpr (K == max_rank) return x;
+    else
+      return choose(
+          same_fact(on_dims([](dims const& at) { return dims{K < at.n}; }, a), ints<1>{}),
+          [&](auto const& v) { return all<K + 1>(one<K>(v, s, a), s, a); }, detail::identity, x);
+  }
+  template <int K, class X, class S, class A>
+  static constexpr auto one(X const& x, S const& s, A const& a) {
+    auto const start = [](dims const& t, dims const& n, dims const& at) { // where the result begins
+      int const k = wrap_axis(at[K], t.n);
+      extent const size = t.n ? t[k] : extent(1);
+      return dims{k, size == 0 ? extent(0) : ((size - n[K]) % size + size) % size};
+    };
+    auto const place = on_dims(start, shape_of(x), s, a);
+    auto const moved = [&](auto const& v) {
+      auto const back =
+          on_dims([](dims const& p, dims const& t) { return dims{p[0], p[1], t[int(p[0])], 1}; }, place, shape_of(v));
+      auto const front = on_dims([](dims const& p) { return dims{p[0], 0, p[1], 1}; }, place);
+      return cat(std::make_tuple(bind<slice_t>(back)(v), bind<slice_t>(front)(v)),
+                 on_dims([](dims const& p) { return dims{p[0]}; }, place));
+    };
+    return choose(same_fact(on_dims([](dims const& p) { return dims{p[1] == 0}; }, place), ints<1>{}), detail::identity,
+                  moved, x);
+  }
+} roll{};
+
+} // namespace varve
+
+// ---- varve/op/unbind.hpp
+/// @file
+/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
+namespace varve {
+
+namespace detail {
+template <class V>
+constexpr V one_of_several(V const& v) {
+  if constexpr (std::is_same_v<V, tensor>)
+    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode)
+      v.set_origin(view_origin::many);
+  return v;
+}
+/// Are the sizes of a value types, so that parts of several shapes have a type each?
+template <class X, class... Fact>
+inline constexpr bool parts_are_types =
+    is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
+/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
+inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
+  extent const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
+  return dims{from, to < n ? to : n};
+};
+inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
+  if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{n == 0 ? extent(1) : (n + size[0] - 1) / size[0]};
+};
+inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
+  if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
+  extent const all = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{all == 0 ? extent(1) : (all + n[0] - 1) / n[0]};
+};
+inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
+  return dims{sizes[wrap_axis(axis[0], sizes.n)]};
+};
+} // namespace detail
+
+/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a
+/// `std::vector` (`torch.unbind`).
+inline constexpr struct unbind_t {
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}) const {
+    using fact_t = decltype(detail::as_fact(axis));
+    auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
+    if constexpr (detail::parts_are_types<X, fact_t>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...};
+      }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
+      return r;
+    }
+  }
+} unbind{};
+
+/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a
+/// `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
+inline constexpr struct split_t {
+  template <value X, class S, class A = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    auto const s = detail::as_fact(size);
+    auto const n = on_dims(detail::part_count, a, s, shape_of(x));
+    if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+        return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x)));
+      };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...);
+      }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) {
+        dims const range = detail::part_range(to_dims(a), dims{k}, to_dims(s), to_dims(shape_of(x)));
+        r.push_back(detail::one_of_several(slice(x, axis, range[0], range[1])));
+      }
+      return r;
+    }
+  }
+} split{};
+
+/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
+inline constexpr struct chunk_t {
+  template <value X, class N, class A = ints<0>>
+  constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {
+    return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
+  }
+} chunk{};
+
+} // namespace varve
+
+// ---- varve/composite/stacks.hpp
+/// @file
+/// Joins and splits along the axes that their names say, as NumPy has them. Values come as those of `cat`: in a tuple,
+/// or a `std::vector`; parts of static values are a tuple.
+namespace varve {
+
+namespace detail {
+/// `f` of each value of a tuple or sequence.
+template <class V, class F>
+constexpr auto each(V const& values, F const& f) {
+  if constexpr (tuple_like<V>) {
+    return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, values);
+  } else {
+    if (values.size() == 0) refuse::argument_is_invalid("stack", "at least one value is needed");
+    std::vector<std::remove_cvref_t<decltype(f(values[0]))>> r;
+    for (auto const& v : values) r.push_back(f(v));
+    return r;
+  }
+}
+template <class V>
+constexpr int rank_of_first(V const& values) {
+  if constexpr (tuple_like<V>) return rank_of(std::get<0>(values));
+  else return values.size() == 0 ? 0 : rank_of(values[0]);
+}
+} // namespace detail
+
+/// Side by side: along axis 1, vectors along 0 (`torch.hstack`).
+inline constexpr struct hstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    auto const rows = detail::each(values, atleast_1d);
+    if constexpr (detail::tuple_like<V>) {
+      if constexpr (is_ints<std::remove_cvref_t<decltype(shape_of(std::get<0>(rows)))>>)
+        return cat(rows, ints<(decltype(shape_of(std::get<0>(rows)))::to_dims().n > 1)>{});
+      else return cat(rows, dims{detail::rank_of_first(rows) > 1});
+    } else return cat(rows, dims{detail::rank_of_first(rows) > 1});
+  }
+} hstack{};
+/// One upon the other: along axis 0, vectors as rows (`torch.vstack`).
+inline constexpr struct vstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    return cat(detail::each(values, atleast_2d), axis<0>);
+  }
+} vstack{};
+/// One behind the other: along axis 2 (`torch.dstack`).
+inline constexpr struct dstack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    return cat(detail::each(values, atleast_3d), axis<2>);
+  }
+} dstack{};
+/// Vectors as columns, matrices side by side (`torch.column_stack`).
+inline constexpr struct column_stack_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    auto const column = [](auto const& v) {
+      auto const as_column = [](dims const& s) { return s.n < 2 ? dims{numel(s), 1} : s; };
+      return detail::reshape_to(v, on_dims(as_column, shape_of(v)));
+    };
+    return cat(detail::each(values, column), axis<1>);
+  }
+} column_stack{};
+
+namespace detail {
+/// Parts [b[k], b[k + 1]) of an axis; `b` are all bounds.
+template <class X, class A, class B>
+constexpr auto parts_between(X const& x, A const& axis, B const& bounds) {
+  auto const range = [](dims const& s, dims const& a, dims const& b, dims const& k) {
+    int const i = static_cast<int>(k[0]);
+    return dims{wrap_axis(a[0], s.n), b[i], b[i + 1] < b[i] ? b[i] : b[i + 1], 1};
+  };
+  if constexpr (parts_are_types<X, A, B>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::make_tuple(bind<slice_t>(on_dims(range, shape_of(x), axis, bounds, ints<index_t(K)>{}))(x)...);
+    }(std::make_index_sequence<std::size_t(B::to_dims().n - 1)>{});
+  } else {
+    std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
+    for (index_t k = 0; k + 1 < to_dims(bounds).n; ++k)
+      r.push_back(
+          one_of_several(bind<slice_t>(range(to_dims(shape_of(x)), to_dims(axis), to_dims(bounds), dims{k}))(x)));
+    return r;
+  }
+}
+inline constexpr auto bounds_of_sizes = [](dims const& s, dims const& a, dims const& sizes) {
+  if (s.n == 0) refuse::argument_is_invalid("split_with_sizes", "a rank-0 value has no axis");
+  dims r{0};
+  for (extent n : sizes) {
+    if (n < 0) refuse::argument_is_invalid("split_with_sizes", "sizes must not be negative");
+    r.push_back(r.back() + n);
+  }
+  if (r.back() != s[wrap_axis(a[0], s.n)]) refuse::shapes_do_not_match("split_with_sizes", s, sizes);
+  return r;
+};
+inline constexpr auto bounds_of_sections = [](dims const& s, dims const& a, dims const& n) {
+  if (s.n == 0) refuse::argument_is_invalid("tensor_split", "a rank-0 value has no axis");
+  if (n[0] < 1) refuse::argument_is_invalid("tensor_split", "the number of parts must be positive");
+  extent const all = s[wrap_axis(a[0], s.n)], least = all / n[0], more = all % n[0];
+  dims r{0};
+  for (index_t k = 0; k < n[0]; ++k) r.push_back(r.back() + least + (more > k ? 1 : 0));
+  return r;
+};
+inline constexpr auto bounds_of_indices = [](dims const& s, dims const& a, dims const& at) {
+  if (s.n == 0) refuse::argument_is_invalid("tensor_split", "a rank-0 value has no axis");
+  extent const n = s[wrap_axis(a[0], s.n)];
+  dims r{0};
+  for (extent i : at) {
+    extent const from = i < 0 ? (i + n < 0 ? extent(0) : i + n) : i;
+    r.push_back(from > n ? n : from);
+  }
+  return r.push_back(n);
+};
+} // namespace detail
+
+/// Parts of the given sizes, which add up to that of the axis: views (`torch.split_with_sizes`). At most 7.
+inline constexpr struct split_with_sizes_t {
+  template <value X, class S, class A = ints<0>>
+  constexpr auto operator()(X const& x, S const& sizes, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_sizes, shape_of(x), a, detail::as_fact(sizes)));
+  }
+} split_with_sizes{};
+/// So many parts, as equal as may be: the first ones are greater by one (`torch.tensor_split`). At most 7.
+inline constexpr struct tensor_split_t {
+  template <value X, class N, class A = ints<0>>
+  constexpr auto operator()(X const& x, N const& sections, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_sections, shape_of(x), a, detail::as_fact(sections)));
+  }
+} tensor_split{};
+/// Parts between indices, which may count from the end (`torch.tensor_split` of a list).
+inline constexpr struct split_at_t {
+  template <value X, class I, class A = ints<0>>
+  constexpr auto operator()(X const& x, I const& indices, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    return detail::parts_between(x, a, on_dims(detail::bounds_of_indices, shape_of(x), a, detail::as_fact(indices)));
+  }
+} split_at{};
+
+} // namespace varve
+
+// ---- varve/composite/windows.hpp
+/// @file
+/// Windows over the elements of axes, and values with margins.
+namespace varve {
+
+/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view of a row-major value
+/// (`torch.Tensor.unfold`).
+inline constexpr struct unfold_t : composite_operator<unfold_t> {
+  static constexpr auto op_name = "unfold";
+  template <value X, class A, class N, class S>
+  static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {
+    auto const sizes = [](dims const& s, dims const& a, dims const& n, dims const& by) {
+      int const k = wrap_axis(a[0], s.n);
+      extent const all = s.n ? s[k] : extent(1);
+      if (n[0] < 0 || n[0] > all) refuse::argument_is_invalid(op_name, "a window is longer than its axis");
+      if (by[0] < 1) refuse::argument_is_invalid(op_name, "the step must be positive");
+      dims r = s;
+      if (s.n) r[k] = (all - n[0]) / by[0] + 1;
+      return r.push_back(n[0]);
+    };
+    auto const strides = [](dims const& s, dims const& a, dims const&, dims const& by) {
+      dims r = contiguous_strides(s);
+      int const k = wrap_axis(a[0], s.n);
+      extent const one = s.n ? r[k] : extent(1);
+      if (s.n) r[k] = one * by[0];
+      return r.push_back(one);
+    };
+    auto const s = shape_of(x);
+    auto const a = detail::as_fact(axis);
+    auto const n = detail::as_fact(size);
+    auto const by = detail::as_fact(step);
+    return as_strided(contiguous(x), on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+  }
+} unfold{};
+
+namespace detail {
+/// {axis, from, to, 1} of what stays of axis `Axis` when margins are negative, and the margins that are added.
+template <int Axis>
+inline constexpr auto what_margins_leave = [](dims const& s, dims const& pad) {
+  int const k = s.n - 1 - Axis;
+  if (2 * Axis >= pad.n) return dims{k < 0 ? 0 : k, 0, k < 0 || s.n == 0 ? extent(0) : s[k], 1};
+  extent const before = pad[2 * Axis], after = pad[2 * Axis + 1], n = s[k];
+  extent const from = before < 0 ? -before : extent(0), to = after < 0 ? n + after : n;
+  if (n + before + after < 0 || to < from) refuse::argument_is_invalid("pad", "nothing is left of an axis");
+  return dims{k, from, to, 1};
+};
+template <int Axis, bool Behind>
+inline constexpr auto margin_of = [](dims const& s, dims const& pad) {
+  dims r = s;
+  int const k = s.n - 1 - Axis;
+  extent const n = 2 * Axis < pad.n ? pad[2 * Axis + Behind] : extent(0);
+  if (k >= 0) r[k] = n < 0 ? extent(0) : n;
+  return r;
+};
+template <int Axis, class X, class P, class N>
+constexpr auto with_margins(X const& x, P const& pad, N const& v) {
+  if constexpr (Axis == 4) return x;
+  else {
+    auto const padded = [&](auto const& u) {
+      auto const kept = bind<slice_t>(on_dims(what_margins_leave<Axis>, shape_of(u), pad))(u);
+      auto const before = new_full(kept, on_dims(margin_of<Axis, false>, shape_of(kept), pad), v);
+      auto const after = new_full(kept, on_dims(margin_of<Axis, true>, shape_of(kept), pad), v);
+      auto const axis = on_dims([](dims const& s) { return dims{s.n - 1 - Axis}; }, shape_of(kept));
+      return with_margins<Axis + 1>(cat(std::make_tuple(before, kept, after), axis), pad, v);
+    };
+    return choose(same_fact(on_dims([](dims const& p) { return dims{2 * Axis < p.n}; }, pad), ints<1>{}), padded,
+                  identity, x);
+  }
+}
+} // namespace detail
+
+/// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
+/// negative ones cut (`torch.nn.functional.pad`). At most four axes.
+inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
+  static constexpr auto op_name = "constant_pad_nd";
+  template <value X, class P, number V = int>
+  static constexpr auto body(X const& x, P const& margins, V const& value = 0) {
+    auto const pad = detail::as_fact(margins);
+    auto const check = [](dims const& s, dims const& p) {
+      if (p.n % 2 || p.n > 2 * s.n)
+        refuse::argument_is_invalid(op_name, "there must be two margins for each of the last axes");
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(x), pad);
+    return detail::with_margins<0>(clone(x), pad, value);
+  }
+} constant_pad_nd{};
+
+namespace detail {
+/// Sizes in which the channels of an image carry the pixels of finer ones, as {.., channels, r, r, height, width}.
+inline constexpr auto with_fine_pixels = [](dims const& s, dims const& r) {
+  if (s.n < 3) refuse::argument_is_invalid("pixel_shuffle", "at least three dimensions are expected");
+  extent const f = r[0], c = s[s.n - 3];
+  if (f < 1 || c % (f * f) != 0)
+    refuse::argument_is_invalid("pixel_shuffle", "the channels cannot be divided by the square of the factor");
+  dims t = s.sub(0, s.n - 3);
+  return t.push_back(c / (f * f)).push_back(f).push_back(f).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
+};
+inline constexpr auto with_coarse_pixels = [](dims const& s, dims const& r) {
+  if (s.n < 3) refuse::argument_is_invalid("pixel_unshuffle", "at least three dimensions are expected");
+  extent const f = r[0];
+  if (f < 1 || s[s.n - 1] % f != 0 || s[s.n - 2] % f != 0)
+    refuse::argument_is_invalid("pixel_unshuffle", "the sides cannot be divided by the factor");
+  dims t = s.sub(0, s.n - 2);
+  return t.push_back(s[s.n - 2] / f).push_back(f).push_back(s[s.n - 1] / f).push_back(f);
+};
+/// Leading dimensions, then others counted from the end of the first ones.
+template <int... K>
+inline constexpr auto order_behind = [](dims const& s) {
+  dims r;
+  int const lead = s.n - static_cast<int>(sizeof...(K));
+  for (int k = 0; k < lead; ++k) r.push_back(k);
+  (r.push_back(lead + K), ...);
+  return r;
+};
+} // namespace detail
+/// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
+inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
+  static constexpr auto op_name = "pixel_shuffle";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& factor) {
+    auto const apart = reshape(x, on_dims(detail::with_fine_pixels, shape_of(x), detail::as_fact(factor)));
+    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 3, 1, 4, 2>, shape_of(apart)));
+    auto const joined = [](dims const& s) {
+      dims r = s.sub(0, s.n - 4);
+      return r.push_back(s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2] * s[s.n - 1]);
+    };
+    return reshape(mixed, on_dims(joined, shape_of(mixed)));
+  }
+} pixel_shuffle{};
+/// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
+inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
+  static constexpr auto op_name = "pixel_unshuffle";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& factor) {
+    auto const apart = reshape(x, on_dims(detail::with_coarse_pixels, shape_of(x), detail::as_fact(factor)));
+    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 2, 4, 1, 3>, shape_of(apart)));
+    auto const joined = [](dims const& s) {
+      dims r = s.sub(0, s.n - 5);
+      return r.push_back(s[s.n - 5] * s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
+    };
+    return reshape(mixed, on_dims(joined, shape_of(mixed)));
+  }
+} pixel_unshuffle{};
 
 } // namespace varve
 
@@ -35932,6 +40194,7 @@ template <class Memory>
 struct returned_memories {
   std::vector<std::pair<int, int>> operands, results;
   std::vector<std::pair<int, std::shared_ptr<Memory>>> captured;
+  std::vector<int> outside; // result k is a captured tensor that the host does not see
 };
 /// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
 template <class Host>
@@ -35963,7 +40226,11 @@ private:
   template <class P>
   void find_returned(Host const& in, P const& x, P const& y) const {
     for (int k = 0; k < y.size(); ++k) {
-      if (!y[k].defined() || !in.mine(y[k])) continue;
+      if (!y[k].defined()) continue;
+      if (!in.mine(y[k])) {
+        returned->outside.push_back(k);
+        continue;
+      }
       for_each_memory(in, y[k], [&](auto const& m) {
         bool operand = false;
         for (int i = 0; i < x.size(); ++i)
@@ -35996,6 +40263,8 @@ boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args cons
   if (!returned) return y;
   for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
     if (in.mine(x[1 + i])) in.lie_in(y[k], in.memory_of(x[1 + i]), call.name());
+    else in.refuse_writes(y[k], call.name());
+  for (int k : returned->outside) in.refuse_writes(y[k], call.name());
   for (auto const& [k, m] : returned->captured) in.lie_in(y[k], m, call.name());
   for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
   return y;
@@ -36057,11 +40326,14 @@ public:
     };
     std::vector<write> all;
     for (auto const& [x, seen] : arguments_) {
-      if (!level().is_written(seen)) continue;
+      bool const reshaped = level().alias_of(seen).at != nullptr;
+      if (!level().is_written(seen) && !reshaped) continue;
       for (auto const& [other, _] : arguments_)
         if (!other.is(x) && other.shares_storage(x))
           throw transform_error("varve: functionalize: the function writes into an argument that shares memory with "
                                 "another one; pass one of them, and make views of it inside");
+      if (reshaped) reshape_back(x, seen);
+      if (!level().is_written(seen)) continue;
       bool const recorded = level().writes_recorded(seen);
       set_grad_enabled const as_written(recorded && this_thread_state.grad_mode);
       all.push_back({x, seen.current(), recorded});
@@ -36075,6 +40347,12 @@ public:
   }
 
 private:
+  /// An argument of another shape (`transpose_`) becomes that view of itself.
+  void reshape_back(T const& x, T const& seen) const {
+    set_grad_enabled const as_there(this_thread_state.grad_mode);
+    become("functionalize", x,
+           [&](T const& v) { return functional_memory<T>::shown(v, level().alias_of(seen).at.get()); });
+  }
   /// Refuses what a transform below, or autograd, would refuse to write.
   static void check_write_back(tensor x, tensor y, bool recorded) {
     while (x.is_wrapped() || y.is_wrapped()) {
@@ -36234,8 +40512,9 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     if (same >= 0) r.push_back(x[same]);
     else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain, g->is_shared(k)) : y[k]);
     int const behind = g->operand_behind(k);
-    if (same < 0 && y[k].defined() && behind >= 0 && in.mine(x[behind]))
-      in.lie_in(r[k], in.memory_of(x[behind]), f->name());
+    if (same >= 0 || !y[k].defined() || behind < 0) continue;
+    if (in.mine(x[behind])) in.lie_in(r[k], in.memory_of(x[behind]), f->name());
+    else in.refuse_writes(r[k], f->name());
   }
   return r;
 }
@@ -38578,289 +42857,6 @@ constexpr auto or_masks(F const&... f) {
 
 } // namespace varve
 
-// ---- varve/op/matmul.hpp
-namespace varve {
-
-/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
-/// when ta, b [.., n, k] when tb.
-template <>
-struct rules<mm_t> : rule::bilinear {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
-  static constexpr int least_attributes = 0;
-  static constexpr attributes checked(attributes const& at, meta const*) {
-    if (at.count == 0) return attributes(dims{0, 0});
-    if (at[0].n != 2) refuse::argument_is_invalid("mm", "there are two flags: is each operand stored transposed?");
-    return attributes(dims{at[0][0] != 0, at[0][1] != 0});
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    dims const &a = in[0].sizes, &b = in[1].sizes;
-    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
-    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
-        a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
-      refuse::shapes_do_not_match("matmul", a, b);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
-    dims s = a.sub(0, a.n - 2);
-    s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
-    return {in[0].type, s};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
-    int const r = out.sizes.n;
-    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
-    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
-    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
-    index_t const cm = out.strides[r - 2], cn = out.strides[r - 1];
-    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) {
-        index_t const at_d = i[d].number();
-        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
-      }
-      for (index_t x = 0; x < m; ++x)
-        for (index_t y = 0; y < n; ++y) {
-          R acc{};
-          for (index_t z = 0; z < k; ++z) {
-            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
-            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
-            else acc = static_cast<R>(acc + p * q);
-          }
-          out.data[oc + x * cm + y * cn] = acc;
-        }
-    });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& a, T const& b) {
-    meta const in[] = {meta_of(a), meta_of(b)};
-    meta const m = shape(at, in, 2);
-    T c = tensor::empty(m.sizes, m.type);
-    int const r = m.sizes.n;
-    auto matrix = [r](T const& t, bool transposed, index_t offset) {
-      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
-      index_t const* const step = t.strides().numbers();
-      return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
-    };
-    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d)
-        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
-            oc += i[d].number() * c.strides()[d].number();
-      bool const ta = at[0][0].number() != 0;
-      auto const x = matrix(a, ta, oa);
-      auto const y = matrix(b, at[0][1].number() != 0, ob);
-      index_t const* const size = m.sizes.numbers();
-      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
-                       {y.data, y.row, y.col}, matrix(c, false, oc));
-    });
-    return c;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&,
-                            value auto const& b) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[0]}; }, f),
-        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
-        [&](auto const& u, auto const& v) {
-          return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f));
-        },
-        g, b);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a,
-                            value auto const&) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[1]}; }, f),
-        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
-        [&](auto const& u, auto const& v) {
-          return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f));
-        },
-        g, a);
-  }
-  template <class Op, class N, class A, class B>
-  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
-    return op(materialize(a, n), materialize(b, n));
-  }
-
-private:
-  template <class Flag, class F, class G, class... V>
-  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
-    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
-    else return choose(flag[0] != 0, f, g, v...);
-  }
-};
-
-template <value A, value B, class... F>
-constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
-  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
-  else return bind<mm_t>(flags...)(a, b);
-}
-
-namespace detail {
-inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
-inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
-inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
-  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
-  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
-};
-inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
-  dims s = c;
-  if (b.n == 1) s.erase(s.n - 1);
-  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
-  return s;
-};
-inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
-  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
-  return dims{1};
-};
-} // namespace detail
-
-/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
-/// reshapes and `mm`.
-inline constexpr struct matmul_t : composite_operator<matmul_t> {
-  static constexpr auto op_name = "matmul";
-  static constexpr bool keeps_dtype_of_out = true;
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto const sa = shape_of(a);
-    auto const sb = shape_of(b);
-    auto const fits = on_dims(detail::check_matmul, sa, sb);
-    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
-      return a; // refused: nothing more is instantiated
-    } else {
-      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
-      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
-      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
-      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
-      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
-      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
-    }
-  }
-} matmul{};
-
-/// Sum of products of two vectors of equal length.
-inline constexpr struct dot_t : composite_operator<dot_t> {
-  static constexpr auto op_name = "dot";
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto check = [](dims const& x, dims const& y) {
-      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
-      return dims{};
-    };
-    (void)on_dims(check, shape_of(a), shape_of(b));
-    return sum(mul(a, b));
-  }
-} dot{};
-
-} // namespace varve
-
-// ---- varve/op/amax.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag>
-struct extremum : rule::reduction {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0)
-        refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
-    return reduction::shape(at, in, n);
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    dims first = x.sizes;
-    for (int k = 0; k < first.n; ++k)
-      if (at[0].contains(k)) first[k] = 1;
-    if (numel(x.sizes) == 0) return;
-    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
-    for_each_reduced(at, out, x, [](R& r, T v) {
-      if (v != v || rules<Tag>::better(v, r)) r = v;
-    });
-  }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
-  template <class Op, value Y, value X>
-  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
-    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op),
-                                keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
-    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
-    return mul(weights(op, y, x), keep_reduced(op, g, x));
-  }
-};
-} // namespace detail
-
-/// Greatest element along axes.
-template <>
-struct rules<amax_t> : detail::extremum<amax_t> {
-  static constexpr bool better(auto v, auto r) { return v > r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>);
-  }
-};
-/// Smallest element along axes.
-template <>
-struct rules<amin_t> : detail::extremum<amin_t> {
-  static constexpr bool better(auto v, auto r) { return v < r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>);
-  }
-};
-
-template <value X, class... A>
-constexpr auto amax_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amax_t>(x, at...);
-}
-template <value X, class... A>
-constexpr auto amin_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amin_t>(x, at...);
-}
-
-} // namespace varve
-
-// ---- varve/op/reciprocal.hpp
-namespace varve {
-
-/// 1 / x, correctly rounded; integers become floating.
-template <>
-struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
-};
-
-/// 1 / sqrt(x); infinite at 0, NaN below.
-template <>
-struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
-};
-
-/// x * x; bool becomes int64, as powers do.
-inline constexpr struct square_t : composite_operator<square_t> {
-  static constexpr auto op_name = "square";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    auto const product = [](auto const& v) { return mul(v, v); };
-    return choose(
-        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product,
-        x);
-  }
-} square{};
-
-} // namespace varve
-
 // ---- varve/kernel/row_norm.hpp
 /// @file
 /// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, with their gradients: a row at a time,
@@ -40441,7 +44437,7 @@ struct boxed_scan {
   boxed_function condition; // none: it ends behind a row
   int carried, scanned;
   bool reverse, counted;
-  index_t length;
+  extent length;
   bool outputs;
   layer* self = nullptr;
   /// The step without the state of the generator, where that is the first value carried.
@@ -40541,7 +44537,7 @@ struct boxed_scan {
   }
   template <class P>
   boxed_args row_numbers(P const& x) const {
-    return boxed_args(arange(rows(x)));
+    return boxed_args(arange(static_cast<index_t>(rows(x))));
   }
   template <class I, class O>
   boxed_args mapped(I const& in, O const& o) const {
@@ -40569,8 +44565,8 @@ struct boxed_scan {
 
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
   template <class P>
-  index_t rows(P const& x) const {
-    return length > 0 || !scanned ? length : x[carried].size(0);
+  extent rows(P const& x) const {
+    return length > 0 || !scanned ? length : x[carried].sizes()[0];
   }
   /// The operands of one step.
   template <class P>
@@ -40580,7 +44576,7 @@ struct boxed_scan {
     for (int k = carried; k < x.size(); ++k) {
       T const& v = x[k];
       if (k >= carried + scanned) r.push_back(v);
-      else if (v.sizes()[0]) r.push_back(T(select(v, 0, row)));
+      else if (!(v.sizes()[0] == 0)) r.push_back(T(select(v, 0, row)));
       else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
     }
     return r;
@@ -40600,7 +44596,7 @@ struct boxed_scan {
     for (auto const& t : x)
       if (!t.defined()) refuse_undefined(op->name());
     P now = part(x, 0, carried);
-    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
+    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : static_cast<index_t>(length);
     std::vector<P> all;
     index_t k = 0;
     for (; condition ? goes_on(k, x, now) : k < steps; ++k) {
@@ -40621,7 +44617,7 @@ struct boxed_scan {
     if (!outputs) return r;
     if (k == 0) all.push_back(not_made(operands_of_step(x, 0)));
     P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
-    index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
+    index_t const all_rows = rows(x), unused = (all_rows > 0 ? all_rows : k) - k;
     for (int q = 0; q < like.size(); ++q) {
       T const& first = like[q];
       std::vector<T> parts;
@@ -40661,7 +44657,8 @@ private:
     if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_)
       refuse::argument_is_invalid(op->name(), "the condition must give one bool");
     if (!static_cast<bool>(go[0])) return false;
-    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
+    if (length > 0 && k == length)
+      refuse::loop_takes_more_steps_than_its_bound(op->name(), static_cast<index_t>(length));
     return true;
   }
   template <class P>
@@ -40846,7 +44843,7 @@ auto as_tensors(T const& tree) {
 }
 /// How many steps `scan` or `map` makes of the values that are walked through, operands behind the `carried` ones; all
 /// must have that many rows. `given`: of the first one, or a number of steps alone.
-index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given);
+extent steps_of(char const* who, boxed_args const& x, bool carries, int carried, extent given);
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
@@ -40878,11 +44875,11 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
   int const w = x.size() - c;
-  index_t const given = [&] {
+  extent const given = [&]() -> extent {
     if constexpr (is_steps<Xs>) return to_dims(length_of(xs))[0];
     else return w > 0 ? walked_size(x[c].sizes())[0] : extent(0);
   }();
-  index_t const length = steps_of(who, x, carries, c, given);
+  extent const length = steps_of(who, x, carries, c, given);
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
@@ -40914,7 +44911,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
 
 #if VARVE_DEFINES
 namespace varve::detail {
-VARVE_LIBRARY index_t steps_of(char const* who, boxed_args const& x, bool carries, int carried, index_t given) {
+VARVE_LIBRARY extent steps_of(char const* who, boxed_args const& x, bool carries, int carried, extent given) {
   for (int k = carried; k < x.size(); ++k)
     if (walked_size(x[k].sizes())[0] != given) refuse::lengths_differ(who, dims{given}, x[k].sizes());
   if (carries && carried == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
@@ -41186,7 +45183,7 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
   }
   for (node const& n : l.builder.finish().nodes)
-    if (n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
+    if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
       throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name +
                          "; use combine_mode::generic")
                             .c_str());
@@ -41620,67 +45617,6 @@ auto while_loop_on_tensors(W const& condition, B const& body, Carried const& car
 // ---- varve/op/all.hpp
 /// @file
 /// Every operator.
-
-// ---- varve/op/argmax.hpp
-namespace varve {
-
-/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis},
-/// {keepdim}}.
-template <>
-struct rules<argmax_t> : rule::reduction {
-  static constexpr bool differentiable = false;
-  static constexpr int least_attributes = 1;
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    bool const no_axis_to_take = at[0].n == 0 && in[0].sizes.n == 0;
-    if (at[0].n != 1 && !no_axis_to_take)
-      refuse::argument_is_invalid("argmax", "one axis is needed; reshape to rank 1 for all elements");
-    return reduction::checked(at, in);
-  }
-  static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
-  template <class T>
-  using result = std::int64_t;
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0)
-      refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
-    meta m = reduction::shape(at, in, n);
-    m.type = dtype::int64;
-    return m;
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = 0;
-    if (at[0].n == 0) return; // rank 0, or a batch of such
-    int const a = static_cast<int>(at[0][0]);
-    dims first = x.sizes;
-    first[a] = 1;
-    auto greater = [](T v, T r) { return v > r || (v != v && r == r); };
-    detail::for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [&](R& r, T const& v) {
-      T const* p = &v;
-      for (index_t k = 1; k < x.sizes[a]; ++k)
-        if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
-    });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    meta const in[] = {meta_of(x)};
-    T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
-    auto* out = static_cast<std::int64_t*>(r.raw());
-    if (at[0].n == 0)
-      for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
-    else
-      kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().numbers()),
-                           static_cast<int>(at[0][0]), out);
-    return r;
-  }
-};
-
-template <value X, class... A>
-constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
-  if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
-  else return detail::reduce<argmax_t>(x, at...);
-}
-
-} // namespace varve
 
 // ---- varve/op/convolution_attributes.hpp
 /// @file
@@ -42171,432 +46107,6 @@ inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_tran
 
 } // namespace varve
 
-// ---- varve/op/erf.hpp
-namespace varve {
-
-/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1
-/// + erf(x / sqrt(2)))`.
-template <>
-struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {
-    return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/expm1.hpp
-namespace varve {
-
-/// e^x - 1 without cancellation near 0.
-template <>
-struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
-};
-
-/// log(1 + x) without cancellation near 0; NaN below -1.
-template <>
-struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/gather.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto one_axis = [](dims const& axis, dims const& sizes) { return dims{wrap_axis(axis[0], sizes.n)}; };
-constexpr void check_index(char const* op, dims const& axis, dims const& x, dims const& index) {
-  bool fits = x.n == index.n;
-  for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
-  if (!fits) refuse::shapes_do_not_match(op, x, index);
-}
-/// Indices checked at a time, so that the processor reads the next of them while it moves elements.
-inline constexpr index_t indices_at_once = 64;
-/// Refuses the first of a few indices that is out of range.
-constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> index, index_t size) {
-  std::int64_t signs = 0; // of what is negative in range never
-  if (n == indices_at_once && index.step == 1)
-    for (index_t i = 0; i < indices_at_once; ++i) signs |= index.data[i] | (size - 1 - (index.data[i] & INT64_MAX));
-  else
-    for (index_t i = 0; i < n; ++i) signs |= index[i] | (size - 1 - (index[i] & INT64_MAX));
-  if (signs >= 0) return;
-  index_t i = 0;
-  while (index[i] >= 0 && index[i] < size) ++i;
-  refuse::index_out_of_range(op, index[i], size);
-}
-/// Calls `f(first, n)` for parts of a row, whose indices are in range; those of step 0 are one.
-template <class F>
-constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_t const> at, index_t size, F const& f) {
-  if (at.step == 0) {
-    detail::check_row(op, 1, at, size);
-    return f(index_t{0}, n);
-  }
-  for (index_t i = 0; i < n; i += indices_at_once) {
-    index_t const m = n - i < indices_at_once ? n - i : indices_at_once;
-    detail::check_row(op, m, at.from(i), size);
-    f(i, m);
-  }
-}
-/// How an operand is walked along with an index: where along the axis an element lies, the index says.
-template <class T>
-constexpr strided<T> without_axis(strided<T> x, int axis) {
-  if (x.sizes.n > 0) x.strides[axis] = 0;
-  return x;
-}
-/// A row of elements, chosen by a row of indices of elements `step` apart.
-template <class R>
-constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
-  R* const out = to.data;
-  R const* const x = from.data;
-  std::int64_t const* const k = at.data;
-  bool const plain = to.step == 1 && at.step == 1;
-  if (at.step == 0) detail::assign_row<R>(n, to, {x + *k * step, from.step});
-  else if (plain && from.step == 0 && step == 1)
-    for (index_t i = 0; i < n; ++i) out[i] = x[k[i]];
-  else if (plain && from.step == 1)
-    for (index_t i = 0; i < n; ++i) out[i] = x[i + k[i] * step];
-  else
-    for (index_t i = 0; i < n; ++i) out[i * to.step] = x[i * from.step + k[i * at.step] * step];
-}
-/// ... and added at places so chosen, one after the other.
-template <class R>
-constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
-  R* const out = to.data;
-  R const* const x = from.data;
-  std::int64_t const* const k = at.data;
-  auto const add = [](R& sum, R const& v) { sum = kernel::add<R>(sum, v); };
-  bool const plain = from.step == 1 && at.step == 1;
-  if (at.step == 0) detail::add_row<R>(n, {out + *k * step, to.step}, from);
-  else if (plain && to.step == 0 && step == 1)
-    for (index_t i = 0; i < n; ++i) add(out[k[i]], x[i]);
-  else if (plain && to.step == 1)
-    for (index_t i = 0; i < n; ++i) add(out[i + k[i] * step], x[i]);
-  else
-    for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
-}
-/// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
-/// indices of the part are in range.
-template <auto Row, class R>
-constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
-                                strided<R const> const& x, strided<std::int64_t const> const& index) {
-  for_each_row(
-      index.sizes,
-      [&](index_t n, auto to, auto from, auto at) {
-        detail::for_checked_indices(op, n, at, size,
-                                    [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
-      },
-      out, x, index);
-}
-/// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
-template <class T>
-constexpr index_t size_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
-}
-template <class T>
-constexpr index_t step_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
-}
-} // namespace detail
-
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal, where 0 is as 1. An index without
-/// elements may have any dtype and rank. Attribute {axis}.
-template <>
-struct rules<gather_t> {
-  static constexpr saved_values saved{{saved_values::operand(1)}};
-  static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n != 1 || in[0].sizes.n == 0)
-      refuse::argument_is_invalid("gather", "one axis of a value with dimensions is needed");
-    return attributes(detail::one_axis(at[0], in[0].sizes));
-  }
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr bool moves_elements = true;
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
-    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("gather index (int64 expected):", name(in[1].type));
-    return {in[0].type, in[1].sizes};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
-                                strided<std::int64_t const> index) {
-    int const a = static_cast<int>(at[0][0]);
-    index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
-    detail::for_indexed_rows<detail::gather_row<R>>("gather", size, step, out, detail::without_axis(x, a), index);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
-                            value auto const& index) {
-    return op(d, index);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x,
-                            value auto const& index) {
-    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
-  }
-  /// A row that is one for all lanes is read by all their indices at once, so that its cotangent is one row, too.
-  template <class Op, class N, class X, class I>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
-    auto const by_lane = [&](auto const&...) {
-      return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
-    };
-    auto const at_once = [&](auto const& row, auto const& at) {
-      auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(at));
-      return reshape(bind<gather_t>(ints<0>{})(row, reshape(at, all)), shape_of(at));
-    };
-    return choose(is_one_row(x), at_once, by_lane, x.value, index.value);
-  }
-
-private:
-  template <class V, class F>
-  static constexpr auto is_one_row(operand<V, F> const& x) {
-    auto const is_row = [](dims const& s) { return dims{s.n == 1}; };
-    if constexpr (std::is_same_v<F, std::true_type>) return std::false_type{};
-    else if constexpr (std::is_same_v<F, std::false_type>)
-      return same_fact(on_dims(is_row, shape_of(x.value)), ints<1>{});
-    else return !x.batched && rank_of(x.value) == 1;
-  }
-};
-
-/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate; a source may be greater
-/// than the index, and has gradients of zeros there. Attribute {axis}.
-template <>
-struct rules<scatter_add_t> {
-  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
-  static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
-  static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 3;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
-    if (in[1].type != dtype::int64)
-      refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
-    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
-    for (int k = 0; k < in[1].sizes.n; ++k)
-      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k])
-        refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
-    return {in[0].type, in[0].sizes};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x,
-                                strided<std::int64_t const> index, strided<T const> source) {
-    int const a = static_cast<int>(at[0][0]);
-    detail::assign(out, x);
-    index_t const size = detail::size_along(x, a), step = detail::step_along(out, a);
-    detail::for_indexed_rows<detail::scatter_row<R>>("scatter_add", size, step, detail::without_axis(out, a), source,
-                                                     index);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return d;
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&,
-                            value auto const& index, value auto const&) {
-    return op(detail::constant_zeros(y), index, d);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
-    return g;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
-                            value auto const& index, value auto const&) {
-    return bind<gather_t>(op.a)(g, index); // of a source that is read as a whole: the public function cuts it
-  }
-  template <class Op, class N, class X, class I, class S>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
-    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n),
-                                                               materialize(source, n));
-  }
-};
-
-namespace detail {
-inline constexpr auto shape_of_rank_one = [](dims const& s) { return s.n ? s : dims{1}; };
-/// A value of rank 0 as one of rank 1, which it stands for here, as in PyTorch.
-template <value X>
-constexpr auto of_rank_one(X const& x) {
-  return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
-}
-/// Sizes of 0, as many as a shape has, one at least.
-inline constexpr auto no_element_of_rank = [](dims const& s) {
-  dims r = s.n ? s : dims{0};
-  for (int k = 0; k < r.n; ++k) r[k] = 0;
-  return r;
-};
-/// The part of a source that an index of other sizes reads: the first elements along every axis.
-inline constexpr auto sizes_to_read = [](dims const& source, dims const& index) {
-  bool fits = source.n == index.n;
-  for (int k = 0; fits && k < index.n; ++k) fits = index[k] <= source[k];
-  return fits ? index : source;
-};
-template <value S, class I>
-constexpr auto part_to_read(S const& source, I const& index) {
-  auto const sizes = on_dims(sizes_to_read, shape_of(source), index);
-  auto const first = [&](auto const& v) {
-    return as_strided(contiguous(v), sizes, on_dims([](dims const& s) { return contiguous_strides(s); }, shape_of(v)),
-                      ints<0>{});
-  };
-  return choose(same_fact(sizes, shape_of(source)), identity, first, source);
-}
-/// No element of `x`, in a shape without elements.
-template <value X, class S>
-constexpr auto nothing_of(X const& x, S const& shape) {
-  auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
-  return reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape);
-}
-inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
-/// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
-template <value X, value I, class F, class G>
-constexpr auto unless_index_is_empty(X const& x, I const& index, F const& f, G const& g) {
-  return choose(same_fact(on_dims(has_no_elements, shape_of(index)), ints<1>{}), g, f, x);
-}
-} // namespace detail
-
-template <value X, class A, value I>
-constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
-  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
-  return detail::unless_index_is_empty(
-      x, index,
-      [&](auto const& v) {
-        return detail::reshape_to(bind<gather_t>(a)(detail::of_rank_one(v), detail::of_rank_one(index)),
-                                  shape_of(index));
-      },
-      [&](auto const& v) {
-        auto const none = detail::nothing_of(v, shape_of(index));
-        if constexpr (is_seen<I>) return where(eq(index, index), none, none); // seen as what is chosen by the index is
-        else return none;
-      });
-}
-template <value X, class A, value I, value S>
-constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
-  auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
-  return detail::unless_index_is_empty(
-      x, index,
-      [&](auto const& v) {
-        auto const at = detail::of_rank_one(index);
-        auto const added = detail::part_to_read(detail::of_rank_one(source), shape_of(at));
-        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
-      },
-      [&](auto const& v) { // adds nothing, and the source has a gradient of zeros
-        auto const none = on_dims(detail::no_element_of_rank, shape_of(v));
-        auto const at = detail::nothing_of(to(index, ints<static_cast<index_t>(dtype::int64)>{}), none);
-        auto const added = detail::nothing_of(to(source, type_fact(v)), none);
-        return detail::reshape_to(bind<scatter_add_t>(a)(detail::of_rank_one(v), at, added), shape_of(v));
-      });
-}
-
-} // namespace varve
-
-// ---- varve/op/gelu.hpp
-/// @file
-/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
-namespace varve {
-
-/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
-struct approximate {
-  static constexpr ints<0> none{};
-  static constexpr ints<1> tanh{};
-};
-
-namespace detail {
-template <class A>
-struct gelu_formula {
-  static constexpr auto op_name = "gelu";
-  static constexpr int arity = 1;
-  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, neg_t, exp_t, erf_t, tanh_t>(); }
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return of(x, A{});
-  }
-  template <value X, class B>
-  static constexpr auto of(X const& x, B const& approximation) {
-    return choose(
-        same_fact(as_fact(approximation), approximate::tanh),
-        [](auto const& v) {
-          return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1));
-        },                                                                                             // sqrt(2/pi)
-        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
-  }
-};
-struct silu_formula {
-  static constexpr auto op_name = "silu";
-  static constexpr int arity = 1;
-  static bool is_built_in() { return are_built_in<mul_t, add_t, sub_t, sigmoid_t>(); }
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return mul(x, sigmoid(x));
-  }
-};
-struct softplus_formula {
-  static constexpr auto op_name = "softplus";
-  static constexpr int arity = 3;
-  static bool is_built_in() { return are_built_in<mul_t, div_t, gt_t, where_t, log1p_exp_t, sigmoid_t>(); }
-  template <value X, value B, value T>
-  constexpr auto operator()(X const& x, B const& beta, T const& threshold) const {
-    auto const scaled = mul(x, beta);
-    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
-  }
-};
-} // namespace detail
-
-/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
-inline constexpr struct gelu_t : composite_operator<gelu_t> {
-  static constexpr auto op_name = "gelu";
-  template <value X, class A = ints<0>>
-  static constexpr auto body(X const& x, A const& approximation = {}) {
-    detail::needs_floating<gelu_t>(x);
-    if constexpr (detail::is_one_tensor<X> && is_ints<A>)
-      if (X y = detail::whole_function<detail::gelu_formula<A>>::call(x); y.defined()) return y;
-    return detail::gelu_formula<A>::of(x, approximation);
-  }
-} gelu{};
-
-/// x * sigmoid(x) (also called swish). Integers are refused.
-inline constexpr struct silu_t : composite_operator<silu_t> {
-  static constexpr auto op_name = "silu";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    detail::needs_floating<silu_t>(x);
-    if constexpr (detail::is_one_tensor<X>)
-      if (X y = detail::whole_function<detail::silu_formula>::call(x); y.defined()) return y;
-    return detail::silu_formula{}(x);
-  }
-} silu{};
-
-/// log(1 + e^x) without overflow.
-template <>
-struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x)));
-  }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
-};
-
-/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the
-/// threshold. Integers are refused.
-inline constexpr struct softplus_t : composite_operator<softplus_t> {
-  static constexpr auto op_name = "softplus";
-  template <value X, number B = int, number T = int>
-  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
-    detail::needs_floating<softplus_t>(x);
-    if constexpr (detail::is_one_tensor<X>)
-      if (X y = detail::whole_function<detail::softplus_formula>::call(x, beta, threshold); y.defined()) return y;
-    return detail::softplus_formula{}(x, beta, threshold);
-  }
-} softplus{};
-
-} // namespace varve
-
 // ---- varve/op/index.hpp
 namespace varve {
 
@@ -42792,145 +46302,6 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
 
 } // namespace varve
 
-// ---- varve/op/maximum.hpp
-namespace varve {
-
-namespace detail {
-/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
-constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
-  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
-}
-struct selecting : rule::pointwise<2> {
-  static constexpr saved_values saved{
-      {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
-  template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x,
-                            value auto const& y) {
-    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x,
-                            value auto const& y) {
-    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
-  }
-};
-} // namespace detail
-
-/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
-template <>
-struct rules<maximum_t> : detail::selecting {
-  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
-};
-
-/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
-template <>
-struct rules<minimum_t> : detail::selecting {
-  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
-};
-
-} // namespace varve
-
-// ---- varve/op/nonzero.hpp
-namespace varve {
-
-/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
-/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
-/// each lane for itself.
-inline constexpr struct nonzero_static_t {
-  static constexpr auto op_name = "nonzero_static";
-  template <value X, class N>
-  constexpr auto operator()(X const& x, N const& size) const {
-    if constexpr (std::is_same_v<N, extent>) return bind<nonzero_static_t>(dims{size}, ints<0>{})(x);
-    else return bind<nonzero_static_t>(detail::as_fact(size), ints<0>{})(x);
-  }
-} nonzero_static{};
-
-template <>
-struct rules<nonzero_static_t> {
-  static constexpr auto schema = "(Tensor self, *, SymInt size, int lanes=0) -> Tensor";
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 1;
-  static constexpr bool differentiable = false;
-  template <class>
-  using result = std::int64_t;
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n != 1 || at[1].n != 1 || at[1][0] < 0 || at[1][0] > in[0].sizes.n)
-      refuse::argument_is_invalid("nonzero_static", "the number of places is one number");
-    return detail::require_sizes("nonzero_static", at[0]), at;
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    int const lanes = static_cast<int>(at[1][0]);
-    dims s;
-    for (int k = 0; k < lanes; ++k) s.push_back(in[0].sizes[k]);
-    s.push_back(at[0][0]);
-    s.push_back(in[0].sizes.n - lanes);
-    return {dtype::int64, s};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    int const lanes = static_cast<int>(at[1][0]), rank = x.sizes.n - lanes;
-    index_t const size = at[0][0];
-    index_t count = 1, each = 1;
-    for (int k = 0; k < x.sizes.n; ++k) (k < lanes ? count : each) *= index_t(x.sizes[k]);
-    dims at_element = x.sizes;
-    for (int k = 0; k < at_element.n; ++k) at_element[k] = 0;
-    R* to = out.data;
-    T const* from = x.data;
-    for (index_t lane = 0; lane < count; ++lane) {
-      index_t found = 0;
-      for (index_t i = 0; i < each; ++i) {
-        if (*from != T(0) && found < size) {
-          for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
-          ++found;
-        }
-        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
-          from += index_t(x.strides[k]);
-          if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
-            at_element[k] = next;
-            break;
-          }
-          from -= index_t(x.strides[k]) * index_t(x.sizes[k]);
-          at_element[k] = 0;
-        }
-      }
-      for (; found < size; ++found)
-        for (int k = 0; k < rank; ++k) *to++ = R(-1);
-    }
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<nonzero_static_t>(op.a, on_dims([](dims const& l) { return dims{l[0] + 1}; }, op.b))(o.value);
-  }
-};
-
-/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
-/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T nonzero(T const& x) {
-  extent const n = item(sum(to(ne(x, 0), dtype::int64)));
-  check_is_size(n);
-  return nonzero_static(x, n);
-}
-/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
-/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T masked_select(T const& x, T const& mask) {
-  if (mask.dtype() != dtype::bool_)
-    refuse::dtype_is_not_supported("masked_select (a bool mask expected):", name(mask.dtype()));
-  dims const all = broadcast(x.sizes(), mask.sizes());
-  dims const row{numel(all)};
-  T const places = nonzero(T(reshape(expand(mask, all), row)));
-  return gather(reshape(expand(x, all), row), 0, reshape(places, dims{places.sizes()[0]}));
-}
-
-} // namespace varve
-
 // ---- varve/op/one_hot.hpp
 namespace varve {
 
@@ -43116,28 +46487,32 @@ public:
   explicit out_argument(tensor const& t) : out_(t) {}
   template <class Op, class... X>
   tensor operator()(Op const& op, X const&... x) const {
-    using T = dependent<tensor, Op>;
-    constexpr char const* name = Op::op_name;
-    auto const tracked = [](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
-      else return false;
+    std::vector<dependent<tensor, Op>> operands;
+    auto const keep = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) operands.push_back(v);
     };
-    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
-    T const y = op(x...);
+    (keep(x), ...);
+    return give(Op::op_name, keeps_dtype_of_out<Op>(), operands, [&] { return dependent<tensor, Op>(op(x...)); });
+  }
+  /// Writes what `run()` gives of the operands.
+  template <class T, class F>
+  T give(char const* name, bool keeps_dtype, std::vector<T> const& operands, F const& run) const {
+    bool tracked = out_.requires_grad();
+    for (T const& x : operands) tracked = tracked || (x.defined() && x.requires_grad());
+    if (this_thread_state.grad_mode && !this_thread_inference && tracked) refuse_out(name);
+    T const y = run();
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
-    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype_of_out<Op>() && y.dtype() != to.dtype()))
+    if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype && y.dtype() != to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
                          " cannot be written into " + varve::name(to.dtype()))
                             .c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());
-      auto const shares = [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
-        else return false;
-      };
-      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+      bool shares = false; // a view of an operand is not what is asked for
+      for (T const& x : operands) shares = shares || (x.defined() && memory.shares_storage(x));
+      set_(to, shares ? T(clone(memory)) : memory);
     }
     return to;
   }
@@ -43152,123 +46527,6 @@ private:
 /// reduces, contracts or gathers wants the very dtype; `autograd_error` when
 /// gradients are recorded and an argument or `y` requires one (AG-17).
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
-
-} // namespace varve
-
-// ---- varve/op/pow.hpp
-namespace varve {
-
-/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not
-/// negative.
-template <>
-struct rules<pow_t> : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
-                                       saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
-  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
-    return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1))));
-  }
-  static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
-    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/unbind.hpp
-/// @file
-/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
-namespace varve {
-
-namespace detail {
-template <class V>
-constexpr V one_of_several(V const& v) {
-  if constexpr (std::is_same_v<V, tensor>)
-    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode)
-      v.set_origin(view_origin::many);
-  return v;
-}
-/// Are the sizes of a value types, so that parts of several shapes have a type each?
-template <class X, class... Fact>
-inline constexpr bool parts_are_types =
-    is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
-/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
-inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
-  extent const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
-  return dims{from, to < n ? to : n};
-};
-inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
-  if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
-  if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{n == 0 ? extent(1) : (n + size[0] - 1) / size[0]};
-};
-inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
-  if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
-  if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
-  extent const all = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{all == 0 ? extent(1) : (all + n[0] - 1) / n[0]};
-};
-inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
-  return dims{sizes[wrap_axis(axis[0], sizes.n)]};
-};
-} // namespace detail
-
-/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a
-/// `std::vector` (`torch.unbind`).
-inline constexpr struct unbind_t {
-  template <value X, class A = ints<0>>
-  constexpr auto operator()(X const& x, A const& axis = {}) const {
-    using fact_t = decltype(detail::as_fact(axis));
-    auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
-    if constexpr (detail::parts_are_types<X, fact_t>) {
-      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...};
-      }(std::make_index_sequence<count>{});
-    } else {
-      std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
-      for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
-      return r;
-    }
-  }
-} unbind{};
-
-/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a
-/// `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
-inline constexpr struct split_t {
-  template <value X, class S, class A = ints<0>>
-  constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
-    auto const a = detail::as_fact(axis);
-    auto const s = detail::as_fact(size);
-    auto const n = on_dims(detail::part_count, a, s, shape_of(x));
-    if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
-      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-        return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x)));
-      };
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...);
-      }(std::make_index_sequence<count>{});
-    } else {
-      std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
-      for (index_t k = 0; k < to_dims(n)[0]; ++k) {
-        dims const range = detail::part_range(to_dims(a), dims{k}, to_dims(s), to_dims(shape_of(x)));
-        r.push_back(detail::one_of_several(slice(x, axis, range[0], range[1])));
-      }
-      return r;
-    }
-  }
-} split{};
-
-/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
-inline constexpr struct chunk_t {
-  template <value X, class N, class A = ints<0>>
-  constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {
-    return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
-  }
-} chunk{};
 
 } // namespace varve
 
