@@ -180,7 +180,7 @@ struct avg_pool_of {
     auto const up = as_fact(ceil);
     auto const s = shape_of(x);
     auto const pad = on_dims(pool_margins<N>, s, k, t, p, d, up);
-    auto const sums = sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
+    auto const sums = varve::sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
     auto const over = [&](auto const& counts) { // of integers what is behind the point is cut off
       return with_lead_of<N>(to(div(sums, expand(counts, shape_of(sums))), type_fact(x)), shape_of(in));
     };
@@ -190,7 +190,7 @@ struct avg_pool_of {
     auto const own =
         constant_pad_nd(ones_there, on_dims(pool_margins_apart<N, true>, s, k, t, p, d, up), count_margin ? 1 : 0);
     auto const all = constant_pad_nd(own, on_dims(pool_margins_apart<N, false>, s, k, t, p, d, up));
-    auto const counts = sum(pool_windows<N>(all, spatial, k, t, p, d, up), axis<-1>);
+    auto const counts = varve::sum(pool_windows<N>(all, spatial, k, t, p, d, up), axis<-1>);
     return over(counts);
   }
 };
