@@ -60,6 +60,9 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   for (int k = 0; k < y.size(); ++k) {
     bool const recorded = values[k].defined() && is_floating(values[k].dtype());
     T v = recorded ? T(values[k].alias()) : T(values[k]);
+    for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied`
+      if (x[i].defined() && !x[i].is_wrapped() && v.shares_storage(x[i]))
+        v.set_base(x[i].base().defined() ? x[i].base() : x[i], view_origin::function);
     if (recorded) v.set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
     r.push_back(v);
   }

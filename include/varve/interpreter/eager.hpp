@@ -133,6 +133,9 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   edge old; // let go outside of the lock: what a graph holds may be the user's
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
+  if (t.origin() == view_origin::function)
+    throw autograd_error("varve: what a function of a higher-order operator returned may lie in the memory of its "
+                         "operand, which was written into since; let it return a copy, clone(x)");
   if (t.history() && t.history().to()->type->is_leaf)
     throw autograd_error(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "

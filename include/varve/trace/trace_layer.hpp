@@ -192,7 +192,8 @@ struct trace_layer : layer {
     called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
+      tensor v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
+      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], x);
       r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
@@ -298,6 +299,13 @@ private:
 
   tensor stand_in(tensor const& of);
   tensor standing_for(tensor const& t, tensor copied);
+  /// A result is in the memory of an operand where what one of the functions returned is.
+  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& x) {
+    for (int i = 1; i < x.size(); ++i)
+      if (tensor const t = real(x[i]); returned.shares_storage(t) && !v.shares_storage(t))
+        if (!v.stands_in() && v.is_made_since(epoch) && !owns(v)) return standing_for(t, v);
+    return v;
+  }
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/value/tensor_block.hpp>
+#include <varve/value/storage.hpp>
 
 #include <vector>
 
 namespace varve::detail {
+
+void drop_storage(storage* s);
 
 /// Memory that a trace of this thread runs on in place of what its function captured or was given: who asks whether
 /// two tensors share memory is told as if the function ran on that itself. Until the end of the trace; what is still
