@@ -565,6 +565,38 @@ TEST_CASE("aot: operators with functions are differentiated", "[aot][hop]") {
   CHECK(gradient_by(compiled, leaf({1, 2, 3})) == gradient_by(f, leaf({1, 2, 3})));
 }
 
+TEST_CASE("aot: operators with functions have the gradients that they have without", "[aot][hop][exception]") {
+  auto const yes = [](tensor const& t) { return vv::gt(vv::sum(t), 0.0); };
+  auto const twice = [](tensor v) { return v * 2.0; };
+  // None where nothing requires one.
+  tensor const s = data({1, 2}), t = data({3, 4});
+  auto const plain = vv::aot_function([&](tensor a, tensor b) {
+    return std::pair{
+        vv::cond(yes(a), [&](tensor v) { return v * b; }, twice, a), vv::map([&](tensor v) { return v * b; }, a)};
+  });
+  auto const [c, m] = plain(s, t);
+  CHECK_FALSE((c.requires_grad() || m.requires_grad()));
+  // A second one by the operands is refused, by what is captured it is right.
+  tensor const x = leaf({1, 2}), w = leaf({3, 0.5});
+  auto const second = [&](bool by_captured) {
+    return [=](tensor a, tensor b) {
+      tensor const y = vv::sum(vv::cond(yes(a), [&](tensor v) { return vv::exp(v) * b; }, twice, a));
+      tensor const g = vv::autograd::grad({y}, {a}, {}, {.create_graph = true})[0];
+      return vv::autograd::grad({vv::sum(g * g)}, {by_captured ? b : a})[0].detach();
+    };
+  };
+  CHECK(elements(vv::aot_function(second(true))(x, w)) == elements(second(true)(x, w)));
+  CHECK_THROWS_WITH(vv::aot_function(second(false))(x, w), Catch::Contains("differentiated again by the operands"));
+  // What a step captures alone is refused where a trace does not record it.
+  CHECK_THROWS_WITH(
+      vv::make_fx([&](tensor v) {
+        tensor const b = v.detach();
+        b.requires_grad_();
+        return vv::autograd::grad({vv::sum(vv::map([&](tensor u) { return u * b; }, v)) + vv::sum(b)}, {b})[0].detach();
+      })(s),
+      Catch::Contains("requires a gradient"));
+}
+
 TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
   auto const step = [](tensor x, tensor y, values w) {
     tensor const hidden = vv::tanh(vv::matmul(x, w[0]) + w[1]), scores = vv::matmul(hidden, w[2]) + w[3];

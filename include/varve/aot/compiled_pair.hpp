@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/aot/joint_graph.hpp>
+#include <varve/aot/share_elements.hpp>
 #include <varve/interpreter/become_view.hpp>
 #include <varve/interpreter/function_node.hpp>
-#include <varve/value/share_elements.hpp>
 
 /// @file
 /// The two compiled parts of a function as one node of eager autograd, and what is done around them: new values are

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/aot/share_elements.hpp>
 #include <varve/export/dynamic_shapes.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/in_place.hpp>
-#include <varve/value/share_elements.hpp>
 
 #include <ostream>
 #include <string>

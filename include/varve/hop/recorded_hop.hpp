@@ -19,6 +19,8 @@ struct recorded_hop_pull {
   std::shared_ptr<dynamic_reverse_scope<>> scope;
   boxed_args operands, results; // values of the level
   std::vector<char> passed;     // results that were recorded below, by what the functions capture
+  char const* name;
+  std::vector<edge> of{}; // the operands
 
   boxed_args operator()(boxed_args const& g, bool const*) const {
     boxed_args floating, cotangents, r;
@@ -26,12 +28,35 @@ struct recorded_hop_pull {
       if (results[k].defined() && g[k].defined()) floating.push_back(results[k]), cotangents.push_back(g[k]);
     scope->backward(floating, cotangents);
     for (auto const& t : operands) r.push_back(t.defined() ? scope->gradient(static_cast<T const&>(t)) : T());
+    for (int k = 0; k < r.size() && is_grad_enabled(); ++k)
+      if (r[k].defined()) r[k] = once(static_cast<T const&>(r[k]));
     for (int k = 0; k < results.size(); ++k)
       if (passed[static_cast<std::size_t>(k)]) r.push_back(g[k]);
     return r;
   }
-  void release() { operands = results = boxed_args(); }
+  void release() { operands = results = boxed_args(), of.clear(); }
   static constexpr bool released = true;
+
+private:
+  /// The level took the operands for constants below it: a gradient says so to who differentiates it by them.
+  T once(T const& g) const {
+    T const r = g.alias();
+    std::vector<edge> edges(1, g.requires_grad() ? edge(eager_history(g)) : edge());
+    edges.insert(edges.end(), of.begin(), of.end());
+    auto const count = edges.size();
+    r.set_history(edge_to(record_function(
+        [n = name, count](boxed_args const& t, bool const* wanted) -> boxed_args {
+          for (std::size_t k = 1; k < count; ++k)
+            if (wanted[k])
+              throw autograd_error((std::string("varve: ") + n +
+                                    ": under a mode the gradient of eager autograd cannot be differentiated again by "
+                                    "the operands; take the first one by grad or vjp there")
+                                       .c_str());
+          return boxed_args(t[0]);
+        },
+        std::move(edges), 1, name)));
+    return r;
+  }
 };
 
 /// Calls it on values of a level, to which its gradient is left, with no history of theirs but the level's. What the
@@ -49,16 +74,21 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   }
   boxed_args const y = scope->run([&] { return op(in); });
   boxed_args const values = scope->primal(y);
-  recorded_hop_pull<T> pull{scope, tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0)};
+  recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
+                            op.name(), edges};
   for (int k = 0; k < y.size(); ++k)
     if (values[k].defined() && values[k].requires_grad()) {
       pull.passed[static_cast<std::size_t>(k)] = 1;
       edges.push_back(edge(eager_history(values[k])));
     }
+  bool by_operands = false;
+  for (auto const& t : tracked) by_operands = by_operands || t.defined();
+  std::vector<char> const passed = pull.passed;
   edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), op.name()));
   boxed_args r;
   for (int k = 0; k < y.size(); ++k) {
-    bool const recorded = values[k].defined() && is_floating(values[k].dtype());
+    bool const recorded =
+        values[k].defined() && is_floating(values[k].dtype()) && (by_operands || passed[static_cast<std::size_t>(k)]);
     T v = recorded ? T(values[k].alias()) : T(values[k]);
     for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied`
       if (x[i].defined() && !x[i].is_wrapped() && v.shares_storage(x[i]))
