@@ -5359,6 +5359,8 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 
 namespace varve::detail {
 
+void drop_storage(storage* s);
+
 /// Memory that a trace of this thread runs on in place of what its function captured or was given: who asks whether
 /// two tensors share memory is told as if the function ran on that itself. Until the end of the trace; what is still
 /// held then, as a result of a function, is known to the trace around it.
@@ -15085,6 +15087,9 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   edge old; // let go outside of the lock: what a graph holds may be the user's
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
+  if (t.origin() == view_origin::function)
+    throw autograd_error("varve: what a function of a higher-order operator returned may lie in the memory of its "
+                         "operand, which was written into since; let it return a copy, clone(x)");
   if (t.history() && t.history().to()->type->is_leaf)
     throw autograd_error(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
@@ -21210,7 +21215,8 @@ struct trace_layer : layer {
     called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
+      tensor v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
+      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], x);
       r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
@@ -21316,6 +21322,13 @@ private:
 
   tensor stand_in(tensor const& of);
   tensor standing_for(tensor const& t, tensor copied);
+  /// A result is in the memory of an operand where what one of the functions returned is.
+  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& x) {
+    for (int i = 1; i < x.size(); ++i)
+      if (tensor const t = real(x[i]); returned.shares_storage(t) && !v.shares_storage(t))
+        if (!v.stands_in() && v.is_made_since(epoch) && !owns(v)) return standing_for(t, v);
+    return v;
+  }
   int literal_node(tensor const& t);
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
@@ -44751,6 +44764,8 @@ private:
       if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
       P all = x;
       for (auto const& t : captures) {
+        if (around.is_mode() && t.requires_grad() && is_grad_enabled()) // recorded calls have given them as operands
+          detail::refuse_eager_gradient("the function of an operator", l.kind->name);
         all.push_back(t);
         real.push_back(around.real(t));
         step_in.push_back(around.real(t));
