@@ -5391,7 +5391,7 @@ VARVE_COLD VARVE_LIBRARY void memory_stand_ins::add(storage& copy, storage& orig
   copy.refs.add(), original.refs.add();
   copy.stands_in = true;
 }
-VARVE_COLD VARVE_LIBRARY memory_stand_ins::~memory_stand_ins() {
+VARVE_COLD VARVE_LIBRARY_MEMBER memory_stand_ins::~memory_stand_ins() {
   memory_stand_ins** at = &innermost; // traces that are members of others may end in any order
   while (*at != this) at = &(*at)->around_;
   *at = around_;
