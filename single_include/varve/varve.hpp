@@ -5520,7 +5520,7 @@ inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
   auto* const old = block_->store;
   block_->store = o.block_->store;
-  block_->store->refs.add();
+  if (block_->store != &block_->own) block_->store->refs.add(); // of its own it has a share
   if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
@@ -5551,7 +5551,7 @@ inline void tensor::take_memory_of(tensor const& y) const {
     if (!inside) old->refs.add();
   }
   b->store = from->store;
-  b->store->refs.add();
+  if (b->store != &b->own) b->store->refs.add(); // of its own it has a share
   b->sizes = from->sizes;
   b->strides = from->strides;
   b->offset = from->offset;

@@ -222,3 +222,18 @@ TEST_CASE("in-place views in traces", "[graph][in_place]") {
   CHECK_THROWS_WITH(vv::make_fx(of_argument, vv::tracing::fake)(x), Catch::Contains("changes the shape"));
   CHECK(x.sizes() == dims{2, 3});
 }
+
+TEST_CASE("set_: to other memory and back to its own", "[in_place][memory]") {
+  for (int k = 0; k < 2; ++k) { // what is lost is found by sanitizers
+    tensor const a = data({2}), b = data({2}, 5);
+    tensor was = a.detach();
+    vv::set_(a, b);
+    CHECK(a.shares_storage(b));
+    vv::set_(a, was);
+    vv::set_(a, was);
+    was = tensor();
+    vv::add_(a, 1.0);
+    CHECK(difference(a, data({2}) + 1.0) == "");
+    CHECK(difference(b, data({2}, 5)) == "");
+  }
+}

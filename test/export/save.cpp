@@ -105,7 +105,7 @@ TEST_CASE("save: what is no program is refused with its place", "[export][save][
         t.erase(at, 1 + draw() % 20);
         break;
       case 2:
-        t.insert(at, std::to_string(static_cast<std::int64_t>(draw()) * static_cast<std::int64_t>(draw())));
+        t.insert(at, std::to_string(static_cast<std::int64_t>(std::uint64_t{draw()} * draw())));
         break;
       case 3:
         t.insert(at, t.substr(draw() % t.size(), draw() % 40));
