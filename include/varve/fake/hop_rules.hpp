@@ -5,6 +5,7 @@
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
 #include <varve/loop/map.hpp>
+#include <varve/shape/environment.hpp>
 
 /// @file
 /// Higher-order operators on fake tensors: functions run once each, whatever data would decide, and give metadata.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/grad_mode.hpp>
 
 #include <string>
 
