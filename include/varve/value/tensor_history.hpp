@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/value/stand_ins.hpp>
+#include <varve/value/tensor_block.hpp>
 
 /// @file
 /// The members of `tensor` that deal with histories, versions and memory that tensors share.
