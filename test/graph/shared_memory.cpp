@@ -66,13 +66,15 @@ std::vector<std::pair<char const*, function>> const& returned_views() {
 } // namespace
 
 TEST_CASE("functionalize in a traced function writes into what was captured", "[graph][functionalize][compile]") {
-  for (auto const& [name, view] : views())
+  for (auto const& named : views())
     for (around const& outer : {around(compiled), around([](function f) { return compiled(compiled(f)); })})
       for (around const& inner : {around(functional), around([](function f) { return functional(functional(f)); }),
                                   around([](function f) -> function {
                                     return
                                         [f](tensor const& a) { return vv::vmap(functional(f))(vv::unsqueeze(a, 0)); };
                                   })}) {
+        auto const& name = named.first;
+        auto const& view = named.second; // clang 14 captures no structured bindings
         INFO(name);
         tensor const w = vector_of({2, 3});
         function const writes = [&](tensor const& a) {
@@ -107,11 +109,13 @@ TEST_CASE("functionalize in a traced function writes into what was captured", "[
 
 TEST_CASE("a traced function that is differentiated writes into nothing captured, through views neither",
           "[graph][transform]") { // A22
-  for (auto const& [name, view] : views())
+  for (auto const& named : views())
     for (around const& outer : {around([](function f) { return f; }), around(compiled), around(branch)})
       for (around const& inner :
            {around(gradient), around(tangent), around([](function f) { return gradient(functional(f)); }),
             around([](function f) { return functional([f](tensor const& a) { return vv::grad(f)(a); }); })}) {
+        auto const& name = named.first;
+        auto const& view = named.second; // clang 14 captures no structured bindings
         INFO(name);
         tensor const w = vector_of({2, 3});
         function const writes = [&](tensor const& a) {
@@ -127,12 +131,14 @@ TEST_CASE("a traced function that is differentiated writes into nothing captured
 TEST_CASE("what a traced function returned in the memory of its operand is not written into at a level",
           "[graph][hop][transform]") {
   tensor const x = vector_of({2, 3});
-  for (auto const& [name, view] : returned_views())
+  for (auto const& named : returned_views())
     for (around const& outer : {around(compiled), around(graph_of), around(graph_on_fakes),
                                 around([](function f) { return graph_of(branch(f)); })})
       for (around const& inner : {around(tangent), around([](function f) -> function {
                                     return [f](tensor const& a) { return vv::sum(vv::grad(f)(a)); };
                                   })}) {
+        auto const& name = named.first;
+        auto const& view = named.second; // clang 14 captures no structured bindings
         INFO(name);
         auto const writes = [&](bool into_operand) -> function {
           return [&, into_operand](tensor const& a) {
@@ -169,7 +175,9 @@ TEST_CASE("what a traced function returned in the memory of its operand is not w
 TEST_CASE("under functionalize what a function returned of a captured tensor is not written into",
           "[graph][functionalize][hop]") {
   tensor const w = vector_of({2, 3});
-  for (auto const& [name, view] : returned_views()) {
+  for (auto const& named : returned_views()) {
+    auto const& name = named.first;
+    auto const& view = named.second; // clang 14 captures no structured bindings
     INFO(name);
     function const writes = [&](tensor const& a) {
       tensor const v = view(w);
