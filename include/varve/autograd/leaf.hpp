@@ -208,9 +208,9 @@ inline void tensor::set_data(tensor const& y) const {
   if (is_wrapped() || y.is_wrapped())
     throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
   if (object() && y.object() && &object()->type() == &y.object()->type()) {
-    if (detail::watches_renames) detail::watches_renames->renaming("set_data", *this);
+    if (detail::watches_renames) detail::watches_renames->renaming(*detail::watches_renames, "set_data", *this);
     become_alias(y);
-    if (detail::watches_renames) detail::watches_renames->renamed(*this, y);
+    if (detail::watches_renames) detail::watches_renames->renamed(*detail::watches_renames, *this, y);
     return;
   }
   if (!has_data() || !y.has_data())

@@ -33,7 +33,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
                           "detach the tensor")
                              .c_str());
   if (watches_renames) [[unlikely]]
-    watches_renames->renaming(name, x);
+    watches_renames->renaming(*watches_renames, name, x);
   T const y = view(x);
   if (!y.shares_storage(x) && !x.is_wrapped())
     throw autograd_error((std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
@@ -42,7 +42,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
   if (recorded && h) change_history(x, std::move(h));
   x.bump_version();
   if (watches_renames) [[unlikely]]
-    watches_renames->renamed(x, y);
+    watches_renames->renamed(*watches_renames, x, y);
   return x;
 }
 } // namespace detail

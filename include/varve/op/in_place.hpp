@@ -326,7 +326,7 @@ inline constexpr struct set__t {
       throw autograd_error(
           "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
     if (detail::watches_renames) [[unlikely]]
-      detail::watches_renames->renaming("set_", x);
+      detail::watches_renames->renaming(*detail::watches_renames, "set_", x);
     if (objects) {
       x.become_alias(y);
     } else {
@@ -334,7 +334,7 @@ inline constexpr struct set__t {
       x.bump_version();
     }
     if (detail::watches_renames) [[unlikely]]
-      detail::watches_renames->renamed(x, y);
+      detail::watches_renames->renamed(*detail::watches_renames, x, y);
     return x;
   }
 } set_{};

@@ -262,18 +262,16 @@ private:
   };
   detail::known_values known_; // of a mode
   /// What a traced function changes in place but for its elements (`transpose_`).
-  class follows_renames final : public detail::rename_watcher {
-  public:
-    explicit follows_renames(trace_layer& of) : of_(of), before_(std::exchange(detail::watches_renames, this)) {}
+  struct follows_renames : detail::rename_watcher {
+    explicit follows_renames(trace_layer& t)
+        : rename_watcher{&told_before, &told_after}, of(t), before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
-    ~follows_renames() { detail::watches_renames = before_; }
-
-  private:
-    void renaming(char const* op, tensor const& x) override;
-    void renamed(tensor const& x, tensor const& y) override;
-    trace_layer& of_;
-    detail::rename_watcher* before_;
+    ~follows_renames() { detail::watches_renames = before; }
+    static void told_before(detail::rename_watcher& self, char const* op, tensor const& x);
+    static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
+    trace_layer& of;
+    detail::rename_watcher* before;
   };
   follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
@@ -456,24 +454,30 @@ VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
                                            "itself");
 }
 /// A graph does not keep another shape of an argument.
-VARVE_LIBRARY void trace_layer::follows_renames::renaming(char const* op, tensor const& x) {
-  if (before_) before_->renaming(op, x);
-  bool const mine = of_.is_mode() ? of_.exact_node(x) >= 0 : of_.is_mine(x);
-  if (mine && of_.builder.written(of_.node_of(x)).op == &placeholder_handle)
+VARVE_LIBRARY void trace_layer::follows_renames::told_before(detail::rename_watcher& self, char const* op,
+                                                             tensor const& x) {
+  auto& me = static_cast<follows_renames&>(self);
+  trace_layer& of = me.of;
+  if (me.before) me.before->renaming(*me.before, op, x);
+  bool const mine = of.is_mode() ? of.exact_node(x) >= 0 : of.is_mine(x);
+  if (mine && of.builder.written(of.node_of(x)).op == &placeholder_handle)
     refuse::argument_is_invalid(op, "a traced function changes the shape or the memory of an argument, which a graph "
                                     "does not keep; use the operator without underscore");
 }
-VARVE_LIBRARY void trace_layer::follows_renames::renamed(tensor const& x, tensor const& y) {
-  if (before_) before_->renamed(x, y);
-  if (!of_.is_mode()) return;
+VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watcher& self, tensor const& x,
+                                                            tensor const& y) {
+  auto& me = static_cast<follows_renames&>(self);
+  trace_layer& of = me.of;
+  if (me.before) me.before->renamed(*me.before, x, y);
+  if (!of.is_mode()) return;
   if (y.is_wrapped()) { // seen through levels above: what they hold is a value of its own
     tensor const* v = &y;
     while (v->is_wrapped()) v = &v->inner();
-    return of_.known_.written(*v);
+    return of.known_.written(*v);
   }
-  if (of_.exact_node(y) < 0) return;
-  of_.known_.remember(x, of_.exact_node(y));
-  of_.known_.written(x);
+  if (of.exact_node(y) < 0) return;
+  of.known_.remember(x, of.exact_node(y));
+  of.known_.written(x);
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);

@@ -67,11 +67,8 @@ inline constinit thread_local literal_lifter* lifts_literals = nullptr;
 /// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
 /// tracer.
 struct rename_watcher {
-  virtual void renaming(char const* op, tensor const& x) = 0;
-  virtual void renamed(tensor const& x, tensor const& y) = 0;
-
-protected:
-  ~rename_watcher() = default;
+  void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
+  void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
