@@ -237,3 +237,34 @@ TEST_CASE("set_: to other memory and back to its own", "[in_place][memory]") {
     CHECK(difference(b, data({2}, 5)) == "");
   }
 }
+
+TEST_CASE("set_data and set_ in traces: a value is the other one from then on", "[graph][in_place]") {
+  auto const same = [](auto const& f) {
+    tensor const x = data({2}), y = data({2}, 5);
+    tensor const want = f(vv::clone(x), vv::clone(y));
+    auto const run = [&](vv::graph const& g) {
+      return tensor(vv::interpret(g, vv::boxed_args(vv::clone(x), vv::clone(y)))[0]);
+    };
+    CHECK(difference(run(vv::make_fx(f)(x, y)), want) == "");
+    CHECK(difference(run(vv::make_fx(f, vv::tracing::fake)(x, y)), want) == "");
+  };
+  same([](tensor a, tensor b) {
+    tensor const c = a * 1.0;
+    c.set_data(b.data());
+    return c * 2.0 + a;
+  });
+  same([](tensor a, tensor b) {
+    tensor const c = a * 1.0;
+    vv::set_(c, vv::slice(b, 0, 0, 1));
+    return c * 2.0 + a;
+  });
+  auto const of_argument = [](tensor a, tensor b) {
+    a.set_data(b);
+    return a * 2.0;
+  };
+  tensor const x = data({2}), y = data({2}, 5);
+  CHECK_THROWS_WITH(vv::make_fx(of_argument)(x, y), Catch::Contains("changes the shape or the memory"));
+  CHECK_THROWS_WITH(vv::make_fx(of_argument, vv::tracing::fake)(x, y),
+                    Catch::Contains("changes the shape or the memory"));
+  CHECK((difference(x, data({2})) == "" && !x.shares_storage(y)));
+}

@@ -62,6 +62,9 @@ TEST_CASE("export: sizes are those of the example, or in a range", "[export][EX-
 TEST_CASE("export: sizes derived from others", "[export][EX-S02]") {
   auto const dimx = dynamic_dim("dimx", 3, 6);
   tensor const x = data({5}), y = data({6});
+  auto const by_count = [](tensor v) { return v * static_cast<double>(v.numel()); };
+  CHECK_THROWS_WITH(export_program(by_count, {.dynamic_shapes = {{dynamic_dim("n"), dynamic_dim("m")}}})(data({3, 4})),
+                    Catch::Contains("n*m == 12 must hold"));
   CHECK_THROWS_WITH(export_program(without_first, {.dynamic_shapes = {{dimx}, {dynamic_dim("dimy", 3, 6)}}})(x, y),
                     Catch::Contains("constraints violated") && Catch::Contains("Suggested fixes: dimy = dimx + 1"));
   CHECK_THROWS_WITH(export_program(without_first, {.dynamic_shapes = {{dimx}, {2 * dimx}}})(x, y),

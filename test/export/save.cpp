@@ -35,7 +35,7 @@ vv::exported_program program(tensor& w, tensor& count) {
                                 .names = {"x"},
                                 .state = {vv::parameter("w", w), vv::buffer("count", count)}})(data({4, 2}));
 }
-bool same(std::vector<tensor> const& a, std::vector<tensor> const& b) {
+bool same_values(std::vector<tensor> const& a, std::vector<tensor> const& b) {
   bool all = a.size() == b.size();
   for (std::size_t k = 0; all && k < a.size(); ++k) all = difference(a[k], b[k]).empty();
   return all;
@@ -50,7 +50,7 @@ TEST_CASE("save: a program that is read again is the same", "[export][save]") {
   CHECK(vv::to_text(q) == text);
   CHECK(vv::equal(p.graph, q.graph));
   q.state = p.state;
-  for (index_t n : {2, 5, 9}) CHECK(same(p(data({n, 2})), q(data({n, 2}))));
+  for (index_t n : {2, 5, 9}) CHECK(same_values(p(data({n, 2})), q(data({n, 2}))));
   CHECK_THROWS_WITH(q(data({51, 2})), Catch::Contains("to be <= 50"));
 
   auto const path = (std::filesystem::temp_directory_path() / "varve_saved_program").string();
@@ -60,12 +60,53 @@ TEST_CASE("save: a program that is read again is the same", "[export][save]") {
   auto const y = r(data({3, 2}));
   CHECK(r.state_of("count").item<double>() == before + 1);
   CHECK(count.item<double>() == before); // its own state
-  CHECK(same(y, p(data({3, 2}))));
+  CHECK(same_values(y, p(data({3, 2}))));
   CHECK_THROWS_WITH(vv::load(path + ".none"), Catch::Contains("cannot be read"));
   vv::detail::write_file(path + ".safetensors", vv::to_safetensors({{"w", w}}));
   CHECK_THROWS_WITH(vv::load(path), Catch::Contains("there is no tensor count"));
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".safetensors");
+}
+
+namespace {
+struct sevenfold : vv::function<sevenfold> {
+  static tensor forward(tensor v) { return v * 2.0; }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, tensor g) { return g * 7.0; }
+};
+} // namespace
+
+TEST_CASE("save: programs of all kinds", "[export][save]") {
+  tensor const x = data({3}), three = vv::full(vv::dims{}, 3, dtype::int64), none = vv::zeros(vv::dims{0, 2}),
+               truth = vv::gt(x, 0.2);
+  auto const same = [&](auto const& f, vv::export_options const& o = {}) {
+    vv::exported_program const p = vv::export_program(f, o)(x);
+    vv::exported_program q = vv::program_from_text(vv::to_text(p));
+    CHECK(vv::equal(p.graph, q.graph));
+    q.state = p.state;
+    vv::manual_seed(3);
+    auto const a = p(x);
+    vv::manual_seed(3);
+    CHECK(same_values(a, q(x)));
+  };
+  vv::export_options const any{.dynamic_shapes = {{vv::dynamic_dim("a_long_name")}}};
+  same([&](tensor a) {
+    return std::tuple{a * three, none + 1.0f, vv::where(truth, a, 0.0), vv::to(a, dtype::int32), vv::argmax(a)};
+  });
+  same([](tensor a) { return a * vv::randn(vv::dims{3}); });
+  same([](tensor a) {
+    return vv::checkpoint([](tensor v) { return vv::sin(v) * vv::randn(vv::dims{3}, dtype::float64); }, a);
+  });
+  same([](tensor a) {
+    return vv::while_loop([](tensor v) { return vv::lt(vv::sum(v), 99.0); }, [](tensor v) { return v * 2.0; }, a);
+  });
+  same([](tensor a) { return vv::map([](tensor v) { return vv::exp(v) + v; }, a); }, any);
+  same([](tensor a) { return vv::grad([](tensor v) { return vv::sum(vv::softmax(v, vv::axis<0>) * v); })(a); }, any);
+  same([](tensor a) { return vv::mean(vv::cat(std::vector{a, a * 2.0}, 0)); }, any);
+  same([](tensor a) { return vv::nonzero(vv::gt(a, 0.2)); });
+  auto const custom = [](tensor a) { return vv::grad([](tensor v) { return vv::sum(sevenfold::apply(v)); })(a); };
+  CHECK_THROWS_WITH(vv::to_text(vv::export_program(custom)(x)), Catch::Contains("custom function"));
+  CHECK(elements(vv::export_program(custom)(x)(x)[0]) == std::vector<double>{7, 7, 7});
 }
 
 TEST_CASE("save: what is no program is refused with its place", "[export][save][exception]") {

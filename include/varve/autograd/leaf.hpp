@@ -207,20 +207,20 @@ inline void tensor::set_data(tensor const& y) const {
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
     throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
-  if (object() && y.object() && &object()->type() == &y.object()->type()) {
-    if (detail::watches_renames) detail::watches_renames->renaming(*detail::watches_renames, "set_data", *this);
-    become_alias(y);
-    if (detail::watches_renames) detail::watches_renames->renamed(*detail::watches_renames, *this, y);
-    return;
-  }
-  if (!has_data() || !y.has_data())
+  bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
+  if (!objects && (!has_data() || !y.has_data()))
     throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))
     throw dtype_error(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
   bool const other_type = y.dtype() != dtype();
-  take_memory_of(y);
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->renaming(*detail::watches_renames, "set_data", *this);
+  if (objects) become_alias(y);
+  else take_memory_of(y);
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->renamed(*detail::watches_renames, *this, y);
   if (leaf && other_type) {
     // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
     auto* const fresh = new detail::accumulate_grad;

@@ -154,6 +154,9 @@ private:
         why += "; " + d.name + " is " + text(now);
         fixes += "; " + relation(d, symbol, now);
       } else {
+        for (std::string const& must : equalities_of(symbol))
+          if (why.find(must) == std::string::npos)
+            why += "; " + must + " must hold", fixes += "; dim_auto, which is checked in each run, or numbers";
         size_range const r = range(symbol);
         index_t const least = d.least < 2 ? 2 : d.least;
         if (r.least > least || r.greatest < d.greatest) {

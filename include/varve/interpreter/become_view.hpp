@@ -35,7 +35,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
   if (watches_renames) [[unlikely]]
     watches_renames->renaming(*watches_renames, name, x);
   T const y = view(x);
-  if (!y.shares_storage(x) && !x.is_wrapped())
+  if (!y.shares_storage(x))
     throw autograd_error((std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
   edge h = recorded ? edge(y.history()) : edge(x.history());
   x.become_view(y);

@@ -119,6 +119,9 @@ public:
   /// The guards in C++, over the sources of their symbols: `x0.size(0) == x1.size(1)` (SY-13).
   std::vector<std::string> guards_in_cpp() const;
 
+  /// The equalities among guards that speak of a symbol and are not in the sizes already: `n*m == 12`.
+  std::vector<std::string> equalities_of(extent symbol) const;
+
   /// A size as an entry of another table, whose symbols are those that it needs: for what is to outlive the
   /// environment.
   extent import_into(size_table& to, extent e) const { return imported(to, theirs(resolved(e))); }
@@ -435,6 +438,16 @@ VARVE_LIBRARY std::string shape_environment::cpp(extent e) const {
 VARVE_LIBRARY std::string shape_environment::cpp(size_guard const& g) const {
   constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
   return cpp(g.left) + signs[static_cast<int>(g.is)] + cpp(g.right);
+}
+VARVE_LIBRARY std::vector<std::string> shape_environment::equalities_of(extent symbol) const {
+  std::vector<std::string> r;
+  for (auto const& g : guards_) {
+    extent const left = resolved_here(g.holds.left), right = resolved_here(g.holds.right), s = theirs(symbol);
+    if (g.holds.is == relation::equal && (mentions(left, s) || mentions(right, s)) &&
+        known(relation::equal, left, right, false) != truth::yes)
+      r.push_back(condition({relation::equal, left, right}));
+  }
+  return r;
 }
 VARVE_LIBRARY std::vector<std::string> shape_environment::guards_in_cpp() const {
   std::vector<std::string> r;

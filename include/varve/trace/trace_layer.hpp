@@ -272,6 +272,7 @@ private:
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
+    bool knows = false; // what is just renamed, which is found by its memory
   };
   follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
@@ -460,6 +461,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_before(detail::rename_watc
   trace_layer& of = me.of;
   if (me.before) me.before->renaming(*me.before, op, x);
   bool const mine = of.is_mode() ? of.exact_node(x) >= 0 : of.is_mine(x);
+  me.knows = mine || (of.is_mode() && of.known_node(x) >= 0);
   if (mine && of.builder.written(of.node_of(x)).op == &placeholder_handle)
     refuse::argument_is_invalid(op, "a traced function changes the shape or the memory of an argument, which a graph "
                                     "does not keep; use the operator without underscore");
@@ -475,8 +477,9 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
     while (v->is_wrapped()) v = &v->inner();
     return of.known_.written(*v);
   }
-  if (of.exact_node(y) < 0) return;
-  of.known_.remember(x, of.exact_node(y));
+  int const exact = of.exact_node(y);
+  if (!me.knows && exact < 0) return;
+  of.known_.remember(x, exact >= 0 ? exact : of.node_of(y));
   of.known_.written(x);
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {

@@ -155,6 +155,7 @@ inline void tensor::become_view(tensor const& y) const {
 inline void tensor::become_alias(tensor const& y) const {
   auto *const b = block_, *const from = y.block_;
   b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  b->type = from->type, b->custom = from->custom;
   if (b->object != from->object) {
     b->object->was_replaced();
     detail::keep_object(from->object);
