@@ -5572,6 +5572,7 @@ inline void tensor::become_view(tensor const& y) const {
 inline void tensor::become_alias(tensor const& y) const {
   auto *const b = block_, *const from = y.block_;
   b->sizes = from->sizes, b->strides = from->strides, b->offset = from->offset, b->contiguous = from->contiguous;
+  b->type = from->type, b->custom = from->custom;
   if (b->object != from->object) {
     b->object->was_replaced();
     detail::keep_object(from->object);
@@ -15917,20 +15918,20 @@ inline void tensor::set_data(tensor const& y) const {
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
     throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
-  if (object() && y.object() && &object()->type() == &y.object()->type()) {
-    if (detail::watches_renames) detail::watches_renames->renaming(*detail::watches_renames, "set_data", *this);
-    become_alias(y);
-    if (detail::watches_renames) detail::watches_renames->renamed(*detail::watches_renames, *this, y);
-    return;
-  }
-  if (!has_data() || !y.has_data())
+  bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
+  if (!objects && (!has_data() || !y.has_data()))
     throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))
     throw dtype_error(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
   bool const other_type = y.dtype() != dtype();
-  take_memory_of(y);
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->renaming(*detail::watches_renames, "set_data", *this);
+  if (objects) become_alias(y);
+  else take_memory_of(y);
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->renamed(*detail::watches_renames, *this, y);
   if (leaf && other_type) {
     // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
     auto* const fresh = new detail::accumulate_grad;
@@ -21292,6 +21293,7 @@ private:
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
+    bool knows = false; // what is just renamed, which is found by its memory
   };
   follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
@@ -21480,6 +21482,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_before(detail::rename_watc
   trace_layer& of = me.of;
   if (me.before) me.before->renaming(*me.before, op, x);
   bool const mine = of.is_mode() ? of.exact_node(x) >= 0 : of.is_mine(x);
+  me.knows = mine || (of.is_mode() && of.known_node(x) >= 0);
   if (mine && of.builder.written(of.node_of(x)).op == &placeholder_handle)
     refuse::argument_is_invalid(op, "a traced function changes the shape or the memory of an argument, which a graph "
                                     "does not keep; use the operator without underscore");
@@ -21495,8 +21498,9 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
     while (v->is_wrapped()) v = &v->inner();
     return of.known_.written(*v);
   }
-  if (of.exact_node(y) < 0) return;
-  of.known_.remember(x, of.exact_node(y));
+  int const exact = of.exact_node(y);
+  if (!me.knows && exact < 0) return;
+  of.known_.remember(x, exact >= 0 ? exact : of.node_of(y));
   of.known_.written(x);
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
@@ -25730,7 +25734,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
   if (watches_renames) [[unlikely]]
     watches_renames->renaming(*watches_renames, name, x);
   T const y = view(x);
-  if (!y.shares_storage(x) && !x.is_wrapped())
+  if (!y.shares_storage(x))
     throw autograd_error((std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
   edge h = recorded ? edge(y.history()) : edge(x.history());
   x.become_view(y);
@@ -33752,13 +33756,13 @@ private:
   constexpr void boxes(int j, unfolding& u) {
     one_group const& gr = groups[j];
     u.group = j;
-    list<box> todo(1, box{});
-    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
+    list<box> waiting(1, box{});
+    for (int d = 0; d < gr.space.n; ++d) waiting[0].hi[d] = gr.space[d];
     bool split = false;
-    while (!todo.empty()) {
+    while (!waiting.empty()) {
       u.clear();
-      u.range = todo.back();
-      todo.pop_back();
+      u.range = waiting.back();
+      waiting.pop_back();
       list<root> roots;
       for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
       u.run();
@@ -33771,7 +33775,7 @@ private:
         if (u.asked)
           u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
         left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
-        todo.push_back(right), todo.push_back(left);
+        waiting.push_back(right), waiting.push_back(left);
         continue;
       }
       for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;

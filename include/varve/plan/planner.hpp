@@ -286,13 +286,13 @@ private:
   constexpr void boxes(int j, unfolding& u) {
     one_group const& gr = groups[j];
     u.group = j;
-    list<box> todo(1, box{});
-    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
+    list<box> waiting(1, box{});
+    for (int d = 0; d < gr.space.n; ++d) waiting[0].hi[d] = gr.space[d];
     bool split = false;
-    while (!todo.empty()) {
+    while (!waiting.empty()) {
       u.clear();
-      u.range = todo.back();
-      todo.pop_back();
+      u.range = waiting.back();
+      waiting.pop_back();
       list<root> roots;
       for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
       u.run();
@@ -305,7 +305,7 @@ private:
         if (u.asked)
           u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
         left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
-        todo.push_back(right), todo.push_back(left);
+        waiting.push_back(right), waiting.push_back(left);
         continue;
       }
       for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
