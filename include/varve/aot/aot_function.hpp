@@ -134,6 +134,7 @@ private:
 /// another, run `f` itself. Refused (`autograd_error`): second derivatives of the compiled function (AO-18), writes
 /// into captured tensors and into gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first
 /// call. AO-1 to AO-21.
+/// Another tensor that is assigned to a captured variable later is not seen, as by `compile`.
 template <class F>
 auto aot_function(F f, aot_options how = {}) {
   return ahead_of_time_function<F>(std::move(f), std::move(how));
