@@ -132,3 +132,22 @@ TEST_CASE("chains: NaN, infinities and quotients as by operators", "[fuse][graph
       CHECK((u == v || (u != u && v != v)));
     }
 }
+TEST_CASE("chains: more numbers and single elements than one has room for", "[fuse][graph][chain]") {
+  for (dtype type : {dtype::float32, dtype::float64})
+    for (index_t n : {3, 100, 5000}) {
+      tensor const x = signs({n}, type, 1), one = signs({}, type, 2), column = signs({1}, type, 3);
+      auto const f = [](tensor const& u, tensor const& a, tensor const& b) {
+        tensor v = u;
+        for (int k = 0; k < 50; ++k) {
+          v = v + static_cast<double>(k % 7 - 3);
+          v = k % 2 ? v - a : b + v;
+          if (k % 5 == 0) v = v * -1.0;
+        }
+        return v;
+      };
+      tensor const got = vv::fuse(vv::make_fx(f)(x, one, column))(vv::boxed_args(x, one, column))[0],
+                   expected = f(x, one, column);
+      REQUIRE(got.dtype() == expected.dtype());
+      CHECK(std::memcmp(got.raw(), expected.raw(), static_cast<std::size_t>(n * vv::itemsize(type))) == 0);
+    }
+}
