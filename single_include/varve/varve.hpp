@@ -27891,6 +27891,7 @@ private:
     int calls[most_links - 1]; // the first one takes two links
     int count;
     int number;
+    int singles; // operands of one element, for which a chain has some room
   };
   list<block_step> const& steps_;
   list<char> const& needed_;
@@ -27919,6 +27920,14 @@ private:
     return r;
   }
   constexpr int held(open_chain const& c) const { return steps_[c.calls[c.count - 1]].out; }
+  constexpr int singles_of(block_step const& s) const {
+    int n = 0;
+    for (int q = 0; q < s.count; ++q) n += (s.single >> q & 1) != 0 || needed_[s.in[q]] == 2;
+    return n;
+  }
+  constexpr bool has_room(open_chain const& c, block_step const& s) const {
+    return c.count < most_links - 1 && c.singles + singles_of(s) <= most_single;
+  }
   constexpr int open_with(int value) const {
     for (int k = 0; k < count_; ++k)
       if (open_[k].number == chain_of_[value]) return k;
@@ -27928,7 +27937,7 @@ private:
     block_step const& s = steps_[step];
     int to = -1;
     for (int q = 0; q < s.count && s.op != chain_op::none && to < 0; ++q)
-      if (int const c = open_with(s.in[q]); c >= 0 && held(open_[c]) == s.in[q] && open_[c].count < most_links - 1)
+      if (int const c = open_with(s.in[q]); c >= 0 && held(open_[c]) == s.in[q] && has_room(open_[c], s))
         to = open_[c].number;
     for (int q = 0; q < s.count; ++q)
       if (int const c = open_with(s.in[q]); c >= 0 && open_[c].number != to) close(c);
@@ -27937,9 +27946,10 @@ private:
     while (at < count_ && open_[at].number != to) ++at;
     if (at == count_) {
       if (count_ == most_open) close(0), at = count_;
-      open_[count_++] = {{}, 0, numbers_++};
+      open_[count_++] = {{}, 0, numbers_++, 0};
     }
     open_[at].calls[open_[at].count++] = step;
+    open_[at].singles += singles_of(s);
     call_of_[s.out] = step;
     chain_of_[s.out] = open_[at].number;
   }
@@ -27947,11 +27957,7 @@ private:
     open_chain const c = open_[k];
     for (int j = k + 1; j < count_; ++j) open_[j - 1] = open_[j];
     --count_;
-    int singles = 0;
-    for (int j = 0; j < c.count; ++j)
-      for (int q = 0; q < steps_[c.calls[j]].count; ++q)
-        singles += (steps_[c.calls[j]].single >> q & 1) != 0 || needed_[steps_[c.calls[j]].in[q]] == 2;
-    begin(steps_[c.calls[0]].type, c.count + 1, singles);
+    begin(steps_[c.calls[0]].type, c.count + 1, c.singles);
     int held = -1;
     for (int j = 0; j < c.count; ++j) {
       block_step const& s = steps_[c.calls[j]];
