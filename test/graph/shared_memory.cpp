@@ -234,3 +234,51 @@ TEST_CASE("a trace within a loop that is traced leaves nothing of what it ran fo
   check(write);
   check(walk);
 }
+
+TEST_CASE("what a function inside of others makes of what it captures is in the graph", "[graph][hop]") {
+  using vv::dims;
+  tensor const xs = vector_of({-2, 1, 3}), vector = vector_of({2, -1}), number = vv::full({}, -1.0, dtype::float64);
+  // A view, or a value, of what is captured from outside of all functions, used in the innermost one.
+  std::vector<std::function<tensor(tensor const&)>> const uses{
+      [](tensor const& c) { return vv::reshape(c.sizes().n ? vv::slice(c, 0, 1, 2) : c, dims{}); },
+      [](tensor const& c) { return vv::squeeze(c.sizes().n ? vv::select(c, 0, 0) : c); },
+      [](tensor const& c) { return vv::sum(c); }, [](tensor const& c) { return vv::sum(vv::unsqueeze(c, 0)); }};
+  using binary = std::function<tensor(tensor const&, tensor const&)>;
+  for (auto const& use : uses) {
+    std::vector<binary> const inner{
+        [&](tensor const& u, tensor const& c) {
+          return vv::checkpoint([&](tensor t) { return vv::maximum(t, 0.5) * use(c); }, u);
+        },
+        [&](tensor const& u, tensor const& c) {
+          return vv::cond(
+              vv::gt(u, 0.0), [&](tensor t) { return t * use(c); }, [&](tensor t) { return t + use(c); }, u);
+        },
+        [&](tensor const& u, tensor const& c) {
+          return vv::sum(vv::map([&](tensor t) { return t * use(c); }, vv::unsqueeze(u, 0)));
+        }};
+    for (binary const& body : inner) {
+      auto const gradient = [&](tensor const& r, tensor const& c) {
+        return vv::grad([&](tensor u, std::vector<tensor> rest) { return vv::sin(body(u, rest[0])); })(
+            r, std::vector<tensor>{c});
+      };
+      std::vector<binary> const whole{
+          [&](tensor const& x, tensor const& c) { return vv::map([&](tensor r) { return gradient(r, c); }, x); },
+          [&](tensor const& x, tensor const& c) {
+            return vv::scan([&](tensor s, tensor r) { return std::pair{s + r, gradient(r, c) * s}; }, vv::sum(c), x)
+                .second;
+          },
+          [&](tensor const& x, tensor const& c) {
+            return vv::cond(
+                vv::gt(vv::sum(x), 0.0), [&](tensor v) { return gradient(vv::select(v, 0, 1), c); },
+                [&](tensor v) { return gradient(vv::select(v, 0, 0), c); }, x);
+          }};
+      for (binary const& f : whole)
+        for (tensor const& w : {vector, number}) {
+          auto const want = elements(f(xs, w));
+          CHECK(elements(vv::interpret(vv::make_fx(f)(xs, w), vv::boxed_args(xs, w))[0]) == want);
+          CHECK(elements(vv::interpret(vv::make_fx(f, vv::tracing::fake)(xs, w), vv::boxed_args(xs, w))[0]) == want);
+          CHECK(difference(vv::compile(f)(xs, w), f(xs, w), 1e-14) == "");
+        }
+    }
+  }
+}

@@ -392,6 +392,60 @@ TEST_CASE("a view whose base was written keeps its tangent when a traced branch 
   CHECK(elements(vv::linearize(f, x).second(one)) == doubles({6.5, 6.5, 6.5}));
 }
 
+TEST_CASE("forward mode does not pass over a write of a traced branch into what it captures", "[hop][jvp]") {
+  tensor const x = vector_of({0.5, 1}), zero = vv::zeros({}, dtype::int64);
+  auto const f = [](tensor const& v, tensor const& which) { // the operand is the captured tensor
+    tensor const w = v * 1.0;
+    return vv::cond(
+        which, [&](tensor const& a) { return vv::clone(a); },
+        [&](tensor const& a) { return vv::fill_(w, -1.0), a * 2.0; }, w);
+  };
+  auto const along = [&](tensor const& v, tensor const& which) {
+    return vv::jvp([&](tensor const& u) { return f(u, which); }, std::tuple(v), std::tuple(v)).second;
+  };
+  CHECK(elements(along(x, zero)) == doubles({0, 0}));
+  auto const refused = ContainsText("writes into its operand, or what it captures, whose tangent would not change");
+  CHECK_THROWS_WITH(vv::make_fx(along)(x, zero), refused);
+  CHECK_THROWS_WITH(vv::compile(along)(x, zero), ContainsText("return the new value instead"));
+}
+
+TEST_CASE("the tangent of a view that a function of a function asks for first is that of the program", "[hop][jvp]") {
+  using values = std::vector<tensor>;
+  tensor const x = vector_of({-1.25, -1}), one = vector_of({1, 0});
+  auto const steps = [](tensor const& start, auto const& body) {
+    vv::while_loop([](values const& c) { return c[0] < 2; },
+                   [&](values const& c) { return body(), values{c[0] + 1, vv::clone(c[1])}; },
+                   values{vv::zeros({}, dtype::int64), start});
+  };
+  auto const f = [&](tensor const& v) {
+    tensor const whole = vv::clone(v), view = vv::slice(whole, 0, 0, 2);
+    vv::fill_(vv::select(whole, 0, 1), 1.0);
+    steps(v, [&] { steps(view, [] {}); });
+    return vv::sum(vv::sin(view));
+  };
+  double const right = std::cos(-1.25);
+  CHECK(vv::linearize(f, x).second(one).item<double>() == Approx(right));
+  auto const along = [&](tensor const& v, tensor const& t) { return vv::jvp(f, std::tuple(v), std::tuple(t)).second; };
+  CHECK(along(x, one).item<double>() == Approx(right));
+  CHECK(vv::interpret(vv::make_fx(along)(x, one), vv::boxed_args(x, one))[0].item<double>() == Approx(right));
+  CHECK(vv::compile(along)(x, one).item<double>() == Approx(right));
+}
+
+TEST_CASE("a region of a slice that is not contiguous is refused, not copied", "[hop][vmap]") {
+  tensor const x = vector_of({1.25, -0.25});
+  auto const f = [](tensor const& v) {
+    tensor const rows = vv::map([&](tensor const&) { return vv::clone(v); }, vv::zeros({2}, dtype::float64)),
+                 region = vv::as_strided(rows, vv::dims{2}, vv::dims{0}, vv::dims{1});
+    return vv::mul_(rows, 3.0), region;
+  };
+  auto const mapped = [&](tensor const& v) { return vv::map(f, v); };
+  CHECK(elements(mapped(x)) == doubles({3.75, 3.75, -0.75, -0.75}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(mapped(v)); })(x)) == doubles({6, 6}));
+  auto const refused = ContainsText("as_strided: the value must be contiguous");
+  CHECK_THROWS_WITH(vv::jacrev(mapped)(x), refused);
+  CHECK_THROWS_WITH(vv::vmap(f)(x), refused);
+}
+
 TEST_CASE("a write in no_grad mode within a trace is not read as a constant", "[hop][functionalize]") {
   tensor const x = vector_of({1, 2});
   auto const f = [](tensor const& v) {

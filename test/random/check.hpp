@@ -132,11 +132,22 @@ inline outcome call(program const& p, given const& g, stack const& s, values con
 }
 
 // ---- comparisons --------------------------------------------------------------------------------------------------
+/// Does it convert to float32, or to what that comes of beside a number?
 inline bool uses_float32(block const& b) {
   for (statement const& s : b.code) {
-    if (std::string(s.op->name) == "to" && s.at[0][0] == static_cast<index_t>(dtype::float32)) return true;
+    if (std::string(s.op->name) == "to" && s.at[0][0] != static_cast<index_t>(dtype::float64)) return true;
     for (block const& f : s.bodies)
       if (uses_float32(f)) return true;
+  }
+  return false;
+}
+/// Is a value divided by itself? The derivative is 0 but for rounding, which is one way here and another there: a sign
+/// of it says nothing.
+inline bool cancels(block const& b) {
+  for (statement const& s : b.code) {
+    if (std::string(s.op->name) == "div" && s.operands[0] == s.operands[1]) return true;
+    for (block const& f : s.bodies)
+      if (cancels(f)) return true;
   }
   return false;
 }
@@ -372,7 +383,7 @@ inline difference check_stack(program const& p, stack const& s, tally* t = nullp
       return {s, "a refused call wrote into an input"};
     return {};
   }
-  if (!right.refused.empty()) return {};
+  if (!right.refused.empty() || cancels(p.body)) return {};
   if (t) ++t->comparisons;
   for (std::size_t k = 0; k < found.after.size(); ++k)
     if (!same_elements(found.after[k], right.after[k], is_coarse(p) ? 1e-3 : 1e-7))

@@ -29,13 +29,15 @@ struct boxed_dual_fn {
     int const n = x.size() / 2;
     std::vector<std::uint32_t> writes;
     for (int k = 0; k < n; ++k) writes.push_back(x[k].writes());
+    trace_layer const* const trace = trace_layer::innermost();
+    int const before = trace ? trace->builder.count() : 0;
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    for (int k = 0; k < n; ++k)
-      if (x[k].writes() != writes[static_cast<std::size_t>(k)])
-        throw transform_error(
-            "varve: jvp: the function of a higher-order operator writes into its operand, whose tangent "
-            "would not change with it; return the new value instead");
+    bool changed = trace && trace->builder.writes_outside(before);
+    for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
+    if (changed)
+      throw transform_error("varve: jvp: the function of a higher-order operator writes into its operand, or what it "
+                            "captures, whose tangent would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }

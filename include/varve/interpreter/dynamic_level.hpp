@@ -66,10 +66,10 @@ struct dynamic_level {
   VARVE_NOINLINE void refresh_as_of(tensor const& t) const {
     thread_state& s = this_thread_state;
     layer* const top = s.transforms.top;
-    layer* l = top;
-    while (l && static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch))
-      l = l->below;
-    detail::set_top(s.transforms, l);
+    layer* below = top;
+    for (layer* l = top; l; l = l->below)
+      if (static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch)) below = l->below;
+    detail::set_top(s.transforms, below);
     struct put_back {
       layer* top;
       ~put_back() { detail::set_top(this_thread_state.transforms, top); }

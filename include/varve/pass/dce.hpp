@@ -64,10 +64,22 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
-/// The program without what was written on the way for shapes alone.
+/// The program without what was written on the way for shapes alone. What it gives may not depend on values that the
+/// trace did not know (`argument_error`).
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
-  for (std::size_t n = 0; n < g.nodes.size(); ++n) part[n] = !g.nodes[n].scaffold;
+  list<char> const needed = live_nodes(g);
+  list<char> unknown(g.nodes.size(), 0);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    node const& nd = g.nodes[n];
+    unknown[n] = nd.unknown;
+    for (int k = 0; k < nd.count; ++k)
+      unknown[n] = unknown[n] || unknown[static_cast<std::size_t>(g.edges[nd.first + k])];
+    if (unknown[n] && needed[n])
+      refuse::argument_is_invalid("trace", "what a function gives depends on a value that was only there while shapes "
+                                           "of an inner one were asked for; pass the value as an argument");
+    part[n] = !nd.scaffold && !unknown[n];
+  }
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(

@@ -156,6 +156,12 @@ struct trace_layer : layer {
   }
   /// The tracer that is a mode of this thread.
   static layer* mode_at_work() { return mode_slot().top; }
+  /// Of what this thread runs now; null: nothing is traced.
+  static trace_layer* innermost() {
+    for (layer* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->kind->is_trace()) return static_cast<trace_layer*>(l->object);
+    return mode_at_work() ? static_cast<trace_layer*>(mode_at_work()->object) : nullptr;
+  }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
@@ -276,6 +282,7 @@ private:
   };
   follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
+  int unknown(tensor const& t);
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
@@ -410,6 +417,12 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
 }
+/// Zeros, for the shape of what uses a value that is not of the program.
+VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
+  int const zero = builder.constant(t.dtype(), 0);
+  attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
+  return builder.is_unknown(builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()}));
+}
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
@@ -432,7 +445,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
-  if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
+  if (builder.writes_scaffolds() && (t.is_made_since(epoch) || (t.stands_in() && !is_mode()))) return unknown(t);
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
     if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
