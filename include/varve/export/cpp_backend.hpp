@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/aot/aot_function.hpp>
+#include <varve/export/emit_cpp.hpp>
+#include <varve/export/native_library.hpp>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <thread>
+
+namespace varve {
+
+/// What became of the programs that `backends::cpp` was given, in this process.
+struct cpp_programs {
+  long compiled = 0, from_disk = 0;
+  /// Those that run by `backends::fused`: for good, and until the compiler is done.
+  long fused = 0, waiting = 0;
+};
+
+namespace detail {
+struct cpp_counters {
+  std::atomic<long> compiled{0}, from_disk{0}, fused{0}, waiting{0};
+};
+inline cpp_counters cpp_counted;
+
+/// A graph as a unit of C++ with one function of addresses.
+template <class G>
+std::string unit_of(G const& g) {
+  std::string s = emit_cpp(g, "program"), call;
+  auto const also = [&](char const* list, int k, dtype t, char const* constant) {
+    call += (call.empty() ? "" : ", ") + ("static_cast<" + std::string(cpp::type_text(t))) + constant + "*>(" + list +
+            "[" + std::to_string(k) + "])";
+  };
+  region const& whole = g.regions[0];
+  for (int k = 0; k < whole.inputs; ++k) also("x", k, g.nodes[whole.node_first + k].out.type, " const");
+  for (int k = 0; k < whole.result_count; ++k) also("y", k, g.nodes[g.results[whole.result_first + k]].out.type, "");
+  return s +
+         "extern \"C\" __attribute__((visibility(\"default\"))) void varve_program([[maybe_unused]] void const* "
+         "const* x, [[maybe_unused]] void* const* y) {\n  program::run(" +
+         call + ");\n}\n";
+}
+
+/// A program that runs by another backend until its library is loaded. The compiler works on a thread of its own, and
+/// ends with the last copy of the program.
+class native_program {
+public:
+  native_program(graph const& g, cpp_options how) : meanwhile_(fuse(g)), how_(std::move(how)) {
+    cpp_counted.waiting.fetch_add(1, std::memory_order_relaxed);
+    try {
+      text_ = unit_of(g);
+      if (how_.wait) build();
+      else worker_ = std::thread([this] { build(); });
+    } catch (std::exception const& e) { stays(e.what()); }
+  }
+  native_program(native_program const&) = delete;
+  native_program& operator=(native_program const&) = delete;
+  ~native_program() {
+    stops_.store(true, std::memory_order_relaxed);
+    if (worker_.joinable()) worker_.join();
+  }
+  template <class T = tensor>
+  boxed_args operator()(boxed_args const& x) const {
+    auto const run = run_.load(std::memory_order_acquire);
+    if (!run || x.size() != static_cast<int>(meanwhile_.arguments().size())) return meanwhile_(x);
+    std::vector<dependent<void const*, T>> in;
+    std::vector<dependent<void*, T>> out;
+    boxed_args kept, y;
+    for (int k = 0; k < x.size(); ++k) {
+      tensor const& t = loop::plain_tensor(x[k]);
+      loop::check_tensor({"argument", k, meanwhile_.arguments()[k]}, t);
+      if (!t.is_contiguous()) kept.push_back(contiguous_copy(t));
+      in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
+    }
+    for (meta const& m : meanwhile_.results()) {
+      y.push_back(T::empty(m.sizes, m.type));
+      out.push_back(y[y.size() - 1].raw());
+    }
+    run(in.data(), out.data());
+    return y;
+  }
+
+private:
+  using entry = void (*)(void const* const*, void* const*);
+  fused_graph meanwhile_;
+  cpp_options how_;
+  std::string text_;
+  std::atomic<entry> run_{nullptr};
+  std::atomic<bool> stops_{false};
+  std::thread worker_;
+
+  void stays(std::string const& why) {
+    cpp_counted.waiting.fetch_sub(1, std::memory_order_relaxed);
+    cpp_counted.fused.fetch_add(1, std::memory_order_relaxed);
+    if (how_.report && !stops_.load(std::memory_order_relaxed)) how_.report(why);
+  }
+  void build() {
+    try {
+      bool made = false;
+      auto const library = native_build(how_, stops_)(text_, made);
+      auto const f = reinterpret_cast<entry>(native_function(library, "varve_program"));
+      (made ? cpp_counted.compiled : cpp_counted.from_disk).fetch_add(1, std::memory_order_relaxed);
+      cpp_counted.waiting.fetch_sub(1, std::memory_order_relaxed);
+      run_.store(f, std::memory_order_release);
+    } catch (std::exception const& e) { stays(e.what()); }
+    text_.clear();
+  }
+};
+} // namespace detail
+
+namespace backends {
+/// `compile(f, backends::cpp)`: each program is written as C++ (`emit_cpp`), compiled by the system's compiler into a
+/// shared library, and loaded; it is kept on disk, by its text, the compiler, the flags and varve's headers, for other
+/// processes and later ones. Until it is there, and where there is no compiler, or the graph has an operator without a
+/// text, calls run by `backends::fused`; the latter is reported. `backends::cpp.with({.wait = true})`: other options.
+struct cpp_t {
+  std::shared_ptr<cpp_options const> how{};
+
+  cpp_t with(cpp_options o) const { return {std::make_shared<cpp_options const>(std::move(o))}; }
+  boxed_function operator()(graph const& g) const {
+    if (g.results.empty()) return [](boxed_args const&) { return boxed_args(); };
+    auto const p = std::make_shared<detail::native_program>(g, how ? *how : cpp_options{});
+    return [p](boxed_args const& x) { return (*p)(x); };
+  }
+};
+inline cpp_t const cpp{};
+
+/// What became of the programs of this process.
+inline cpp_programs cpp_status() {
+  auto const& c = detail::cpp_counted;
+  return {c.compiled.load(), c.from_disk.load(), c.fused.load(), c.waiting.load()};
+}
+} // namespace backends
+} // namespace varve

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/error.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <spawn.h>
+#include <string>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+/// @file
+/// C++ text, compiled by the system's compiler into a shared library, kept on disk, and loaded. POSIX only.
+namespace varve {
+
+/// How `backends::cpp` compiles.
+struct cpp_options {
+  /// The compiler; empty: `CXX` of the environment, or `c++`.
+  std::string compiler{};
+  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, and the path of varve's headers.
+  std::vector<std::string> flags{"-O3", "-march=native", "-DNDEBUG"};
+  /// Where libraries are kept; empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or `HOME`/.cache/varve. It is made for
+  /// this user alone, and one that others may write into is refused.
+  std::filesystem::path cache{};
+  /// Where `varve/` lies; empty: `VARVE_INCLUDE_DIR`, or where this header was when the program was compiled.
+  std::filesystem::path include{};
+  /// The first call waits for the compiler, instead of running `backends::fused` meanwhile.
+  bool wait = false;
+  /// Told once per program why it stays with `backends::fused`; by default a line on stderr.
+  void (*report)(std::string const&) = [](std::string const& why) {
+    std::fprintf(stderr, "varve: backends::cpp: %s; the program runs by backends::fused\n", why.c_str());
+  };
+};
+
+namespace detail {
+inline std::string from_environment(char const* name) {
+  char const* const value = std::getenv(name);
+  return value ? value : "";
+}
+/// FNV-1a, twice: a name for a text.
+inline std::string name_of_text(std::string const& text) {
+  std::uint64_t a = 0xcbf29ce484222325u, b = 0x84222325cbf29ce4u;
+  for (char const c : text) {
+    auto const byte = static_cast<unsigned char>(c);
+    a = (a ^ byte) * 0x100000001b3u;
+    b = (b + byte) * 0x9E3779B97F4A7C15u ^ (b >> 29);
+  }
+  char r[33];
+  std::snprintf(r, sizeof r, "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+  return r;
+}
+
+/// Text to a library, step by step. What goes wrong is a `value_error` that says why.
+class native_build {
+public:
+  native_build(cpp_options const& how, std::atomic<bool> const& stops) : how_(how), stops_(stops) {
+    if (how_.compiler.empty()) how_.compiler = from_environment("CXX");
+    if (how_.compiler.empty()) how_.compiler = "c++";
+    find_headers();
+    find_cache();
+  }
+  /// The library of a text: `made` says whether it was compiled now.
+  std::filesystem::path operator()(std::string const& text, bool& made) const {
+    std::vector<std::string> command{how_.compiler,
+                                     "-std=c++20",
+                                     "-shared",
+                                     "-fPIC",
+                                     "-fvisibility=hidden",
+                                     "-fvisibility-inlines-hidden",
+                                     "-I" + how_.include.string()};
+    command.insert(command.end(), how_.flags.begin(), how_.flags.end());
+    std::string all = text + headers_now() + compiler_now();
+    for (std::string const& word : command) all += '\n' + word;
+    std::string const name = name_of_text(all);
+    std::filesystem::path const library = how_.cache / (name + ".so");
+    made = !std::filesystem::exists(library);
+    if (made) compile(text, name, std::move(command), library);
+    return library;
+  }
+
+private:
+  cpp_options how_;
+  std::atomic<bool> const& stops_;
+
+  [[noreturn]] static void fail(std::string const& why) { throw value_error(why.c_str()); }
+  void find_headers() {
+    namespace fs = std::filesystem;
+    if (how_.include.empty()) how_.include = from_environment("VARVE_INCLUDE_DIR");
+    if (how_.include.empty()) how_.include = fs::path(__FILE__).parent_path().parent_path().parent_path();
+    std::error_code none;
+    how_.include = fs::absolute(how_.include, none);
+    if (!fs::exists(how_.include / "varve" / "kernel" / "math.hpp", none))
+      fail("there are no headers of varve in " + how_.include.string() + "; set VARVE_INCLUDE_DIR");
+  }
+  void find_cache() {
+    if (how_.cache.empty()) how_.cache = from_environment("VARVE_CACHE_DIR");
+    if (how_.cache.empty())
+      if (std::string const d = from_environment("XDG_CACHE_HOME"); !d.empty())
+        how_.cache = std::filesystem::path(d) / "varve";
+    if (how_.cache.empty())
+      if (std::string const d = from_environment("HOME"); !d.empty())
+        how_.cache = std::filesystem::path(d) / ".cache" / "varve";
+    if (how_.cache.empty()) fail("no directory for compiled programs is known; set VARVE_CACHE_DIR");
+    std::error_code bad;
+    if (how_.cache.has_parent_path()) std::filesystem::create_directories(how_.cache.parent_path(), bad);
+    ::mkdir(how_.cache.c_str(), 0700);
+    struct stat s{};
+    if (::stat(how_.cache.c_str(), &s) != 0 || !S_ISDIR(s.st_mode))
+      fail("the directory " + how_.cache.string() + " cannot be made");
+    if (s.st_uid != ::geteuid() || (s.st_mode & (S_IWGRP | S_IWOTH)))
+      fail("others may write into the directory " + how_.cache.string() + ", whose libraries would be run");
+  }
+  /// What the headers that a program may include are now: sizes and times.
+  std::string headers_now() const {
+    std::string r;
+    std::error_code none;
+    for (char const* folder : {"varve/core", "varve/kernel"})
+      for (auto const& f : std::filesystem::directory_iterator(how_.include / folder, none)) {
+        struct stat s{};
+        if (::stat(f.path().c_str(), &s) == 0)
+          r += f.path().filename().string() + ':' + std::to_string(s.st_size) + ':' + std::to_string(s.st_mtime) + '\n';
+      }
+    return r;
+  }
+  /// ... and the compiler: the file that is found on the path.
+  std::string compiler_now() const {
+    namespace fs = std::filesystem;
+    std::vector<fs::path> places;
+    if (how_.compiler.find('/') != std::string::npos) places.emplace_back("");
+    std::string const path = from_environment("PATH");
+    for (std::size_t from = 0; places.empty() || !places.front().empty();) {
+      std::size_t const end = std::min(path.find(':', from), path.size());
+      places.emplace_back(path.substr(from, end - from));
+      if (end >= path.size()) break;
+      from = end + 1;
+    }
+    for (fs::path const& p : places) {
+      struct stat s{};
+      if (::stat((p / how_.compiler).c_str(), &s) == 0 && S_ISREG(s.st_mode))
+        return (p / how_.compiler).string() + std::to_string(s.st_size) + ':' + std::to_string(s.st_mtime);
+    }
+    fail("there is no compiler " + how_.compiler + "; set CXX");
+  }
+  /// Whole libraries only are seen by others, whoever writes them at the same time.
+  void compile(std::string const& text, std::string const& name, std::vector<std::string> command,
+               std::filesystem::path const& library) const {
+    static std::atomic<unsigned> count{0};
+    std::string const mine =
+        (how_.cache / (name + '.' + std::to_string(::getpid()) + '.' + std::to_string(count.fetch_add(1)))).string();
+    std::string const source = mine + ".cpp", object = mine + ".so", log = mine + ".log";
+    struct cleaner {
+      std::string files[3];
+      ~cleaner() {
+        for (std::string const& f : files) ::unlink(f.c_str());
+      }
+    } const on_exit{{source, object, log}};
+    if (!(std::ofstream(source) << text << std::flush)) fail("the file " + source + " cannot be written");
+    for (std::string const& word : {std::string("-o"), object, source}) command.push_back(word);
+    if (int const code = run(command, log); code != 0) {
+      std::string line;
+      std::ifstream in(log);
+      while (std::getline(in, line) && line.find("error") == std::string::npos) {}
+      fail(command[0] + " gave " + std::to_string(code) + (line.empty() ? "" : ": " + line));
+    }
+    if (std::rename(object.c_str(), library.c_str()) != 0) fail("the file " + library.string() + " cannot be made");
+  }
+  /// Runs a command to its end, or kills it when nobody waits for it any more.
+  int run(std::vector<std::string> const& command, std::string const& log) const {
+    std::vector<char*> words;
+    for (std::string const& w : command) words.push_back(const_cast<char*>(w.c_str()));
+    words.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawnattr_t how;
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP); // the compiler's own processes end with it
+    pid_t child = 0;
+    int const bad = posix_spawnp(&child, words[0], &files, &how, words.data(), environ);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    if (bad != 0) fail("the compiler " + command[0] + " cannot be run: " + std::strerror(bad));
+    int status = 0;
+    for (pid_t ended = 0; ended == 0;) {
+      ended = ::waitpid(child, &status, WNOHANG);
+      if (ended < 0 && errno != EINTR) fail("the compiler " + command[0] + " was not seen to end");
+      if (ended < 0) ended = 0;
+      if (ended == 0 && stops_.load(std::memory_order_relaxed)) ::kill(-child, SIGKILL);
+      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+};
+/// A function of a library, which stays loaded for good: what it throws may outlive everything else.
+inline void* native_function(std::filesystem::path const& library, char const* name) {
+  void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!loaded) {
+    char const* const why = ::dlerror();
+    std::error_code none;
+    std::filesystem::remove(library, none); // a damaged file is made anew next time
+    throw value_error((std::string("the library cannot be loaded: ") + (why ? why : library.c_str())).c_str());
+  }
+  void* const f = ::dlsym(loaded, name);
+  if (!f) throw value_error(("the library " + library.string() + " has no function " + name).c_str());
+  return f;
+}
+} // namespace detail
+} // namespace varve
