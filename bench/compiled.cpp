@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), and fused by the
-/// compiler, every operation as code (`fused`) or as a table (`table`).
+/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), compiled by the
+/// system's compiler at run time (`cpp`), and fused by the compiler, every operation as code (`fused`) or as a table
+/// (`table`).
+#include <varve/export/cpp_backend.hpp>
 #include <varve/varve.hpp>
 
 #include <benchmark/benchmark.h>
@@ -57,6 +59,14 @@ void compiled(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(f(x, y));
 }
 template <auto F, index_t... D>
+void cpp(benchmark::State& state) {
+  tensor const x = waves({D...}, 0.1), y = waves({D...}, 0.7);
+  auto const f = vv::compile(F, vv::backends::cpp.with({.wait = true}));
+  f(x, y);
+  if (vv::backends::cpp_status().fused) return state.SkipWithError("the compiler made no program");
+  for (auto _ : state) benchmark::DoNotOptimize(f(x, y));
+}
+template <auto F, index_t... D>
 void fused(benchmark::State& state) {
   tensor const x = waves({D...}, 0.1), y = waves({D...}, 0.7);
   constexpr auto f = vv::fuse<vv::spec<float, D...>, vv::spec<float, D...>>(F);
@@ -72,6 +82,7 @@ template <auto F, index_t... D>
 void row(std::string const& name) {
   benchmark::RegisterBenchmark(("compiled/" + name + "/eager").c_str(), &eager<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/compiled").c_str(), &compiled<F, D...>);
+  benchmark::RegisterBenchmark(("compiled/" + name + "/cpp").c_str(), &cpp<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/fused").c_str(), &fused<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/table").c_str(), &table<F, D...>);
 }

@@ -26,12 +26,19 @@
 /// C++ text, compiled by the system's compiler into a shared library, kept on disk, and loaded. POSIX only.
 namespace varve {
 
+namespace detail {
+inline void say_why_not_native(std::string const& why) {
+  std::fprintf(stderr, "varve: backends::cpp: %s; the program runs by backends::fused\n", why.c_str());
+}
+} // namespace detail
+
 /// How `backends::cpp` compiles.
 struct cpp_options {
   /// The compiler; empty: `CXX` of the environment, or `c++`.
   std::string compiler{};
-  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, and the path of varve's headers.
-  std::vector<std::string> flags{"-O3", "-march=native", "-DNDEBUG"};
+  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, and the path of varve's headers; empty: `-O3
+  /// -march=native -DNDEBUG`.
+  std::vector<std::string> flags{};
   /// Where libraries are kept; empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or `HOME`/.cache/varve. It is made for
   /// this user alone, and one that others may write into is refused.
   std::filesystem::path cache{};
@@ -40,9 +47,7 @@ struct cpp_options {
   /// The first call waits for the compiler, instead of running `backends::fused` meanwhile.
   bool wait = false;
   /// Told once per program why it stays with `backends::fused`; by default a line on stderr.
-  void (*report)(std::string const&) = [](std::string const& why) {
-    std::fprintf(stderr, "varve: backends::cpp: %s; the program runs by backends::fused\n", why.c_str());
-  };
+  void (*report)(std::string const&) = &detail::say_why_not_native;
 };
 
 namespace detail {
@@ -69,6 +74,7 @@ public:
   native_build(cpp_options const& how, std::atomic<bool> const& stops) : how_(how), stops_(stops) {
     if (how_.compiler.empty()) how_.compiler = from_environment("CXX");
     if (how_.compiler.empty()) how_.compiler = "c++";
+    if (how_.flags.empty()) how_.flags = {"-O3", "-march=native", "-DNDEBUG"};
     find_headers();
     find_cache();
   }
