@@ -625,3 +625,35 @@ TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
        {trained(vv::compile(step, vv::backends::aot_eager)), trained(vv::compile(step, vv::backends::fused))})
     for (std::size_t k = 0; k < plain.size(); ++k) CHECK(std::abs(losses[k] - plain[k]) < 1e-6);
 }
+
+TEST_CASE("a compiled function says which program a call would run, and why another one is made", "[aot][compile]") {
+  using Catch::Matchers::Contains;
+  tensor const w = data({2, 3, 4}), chooses = vv::full({}, 1.0, vv::dtype::float64);
+  auto const f = [&](tensor const& x, int k) {
+    return chooses.item<double>() > 0 ? x * w * static_cast<double>(k) : x + w;
+  };
+  auto const check = [&](auto const& fast) {
+    tensor const x = data({1, 2, 3});
+    CHECK_THAT(fast.explain(x, 2), Contains("no program was made yet"));
+    fast(x, 2);
+    CHECK_THAT(fast.explain(x, 2), Contains("runs one of 1 program, the one that was called last"));
+    CHECK_THAT(fast.explain(x, 3), Contains("a constant among the arguments is another one"));
+    CHECK_THAT(fast.explain(data({1, 2}), 2), Contains("argument 0: sizes [2], but the program is for [3]"));
+    CHECK_THAT(fast.explain(vv::to(x, vv::dtype::float32), 2),
+               Contains("argument 0: dtype float32, but the program is for float64"));
+    CHECK_THAT(fast.explain(leaf({1, 2, 3}), 2), Contains("requires a gradient: yes, but the program is for no"));
+    fast(vv::to(x, vv::dtype::float32), 2);
+    CHECK_THAT(fast.explain(x, 2), Contains("runs one of 2 programs, with 1 called since it was"));
+    CHECK(fast.versions() == 2);
+    {
+      vv::no_grad const off;
+      CHECK_THAT(fast.explain(vv::to(x, vv::dtype::float32), 2), Contains("gradients are off, but were on"));
+    }
+  };
+  auto const fused = vv::compile(f);
+  check(fused);
+  vv::fill_(chooses, -1.0);
+  CHECK_THAT(fused.explain(vv::to(data({1, 2, 3}), vv::dtype::float32), 2),
+             Contains("a captured tensor that is read as a number has changed"));
+  check(vv::compile([&](tensor const& x, int k) { return x * w * static_cast<double>(k); }, vv::backends::aot_eager));
+}

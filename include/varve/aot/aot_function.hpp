@@ -114,6 +114,11 @@ public:
   }
   /// For how many kinds of arguments it was compiled.
   std::size_t versions() const { return made_->size(); }
+  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing.
+  template <class... X>
+  std::string explain(X const&... x) const {
+    return made_->explain(x...);
+  }
 
 private:
   /// Would nobody but eager autograd see the operators?

@@ -60,6 +60,12 @@ public:
   }
   /// For how many sets of dtypes and sizes a program is kept.
   std::size_t versions() const { return made_->size(); }
+  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing. (Where
+  /// transforms, modes or autograd watch, calls run the function itself.)
+  template <class... X>
+  std::string explain(X const&... x) const {
+    return made_->explain(x...);
+  }
 
 private:
   using versions_t = detail::program_versions<F, detail::fused_program<F, How...>>;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -99,6 +100,22 @@ private:
   }
   read_watcher* before_;
 };
+/// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
+template <class = void>
+std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
+  auto const said = [&](char const* what, std::string const& a, std::string const& b) {
+    return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
+  };
+  auto const yes = [](bool b) { return std::string(b ? "yes" : "no"); };
+  std::string r;
+  if (now.info.type != then.info.type) r += said("dtype", name(now.info.type), name(then.info.type));
+  if (!(now.info.sizes == then.info.sizes)) r += said("sizes", to_string(now.info.sizes), to_string(then.info.sizes));
+  if (now.number != then.number) r += said("a plain number:", yes(now.number), yes(then.number));
+  if (now.contiguous != then.contiguous) r += said("contiguous:", yes(now.contiguous), yes(then.contiguous));
+  if (now.requires_grad != then.requires_grad)
+    r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
+  return r;
+}
 /// One address for each type.
 template <class T>
 inline constexpr char type_mark = 0;
@@ -168,11 +185,49 @@ public:
     return make(f, x...);
   }
 
+  /// What a call with these arguments would run, and if nothing, why not the program that was called last.
+  template <class... X>
+  std::string explain(X const&... x) const {
+    std::vector<std::shared_ptr<version const>> all;
+    {
+      spin_lock::held const on(lock_);
+      all = all_;
+    }
+    std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
+    if (all.empty()) return "no program was made yet: the call traces one\n";
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (same_arguments(*all[k], x...) && same_captures(*all[k]))
+        return "runs one of " + count + ", " +
+               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n";
+    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...);
+  }
+
 private:
   mutable spin_lock lock_;
   std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
   owner_lock making_;
 
+  template <class... X>
+  static std::string why_not(version const& v, X const&... x) {
+    if (v.types != &type_mark<std::tuple<X...>>) return "the arguments are of other C++ types\n";
+    boxed_args const now = tensors_among(x...);
+    if (static_cast<std::size_t>(now.size()) != v.arguments.size())
+      return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) +
+             "\n";
+    std::string r;
+    for (int k = 0; k < now.size(); ++k)
+      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]),
+                           v.arguments[static_cast<std::size_t>(k)]);
+    if (v.grad_mode != is_grad_enabled())
+      r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+    if (r.empty() && !v.program.is_for(now)) r += "an argument is laid out otherwise, or a leaf and was none\n";
+    if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
+    for (int c = 0; c < v.captured.size(); ++c)
+      r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
+                           v.captures[static_cast<std::size_t>(c)]);
+    if (!v.program.still()) r += "a captured tensor that is read as a number has changed\n";
+    return r;
+  }
   template <class... X>
   static bool same_arguments(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return false;
