@@ -657,3 +657,42 @@ TEST_CASE("a compiled function says which program a call would run, and why anot
              Contains("a captured tensor that is read as a number has changed"));
   check(vv::compile([&](tensor const& x, int k) { return x * w * static_cast<double>(k); }, vv::backends::aot_eager));
 }
+
+TEST_CASE("what is done to the data of a value behind autograd's back is as without the compiler", "[aot][DT-15]") {
+  using function = std::function<tensor(tensor const&)>;
+  std::vector<function> const all{
+      [](tensor const& v) {
+        tensor const y = v * 2.0;
+        return vv::fill_(y.data(), 5.0), y * y;
+      },
+      [](tensor const& v) { // saved before it is written: the gradient uses what was written
+        tensor const y = v * 2.0, z = y * y;
+        return vv::fill_(y.data(), 5.0), z;
+      },
+      [](tensor const& v) {
+        tensor const y = v * 2.0;
+        return y * y.data();
+      },
+      [](tensor const& v) {
+        tensor const y = v * 2.0, d = y.data();
+        return vv::mul_(y, 3.0), d + y;
+      },
+      [](tensor const& v) {
+        tensor y = v * 2.0;
+        y.set_data(vv::sin(v));
+        return y * y;
+      }};
+  auto const run = [](auto const& f) {
+    tensor const a = leaf({1, 2}), y = f(a);
+    vv::sum(y).backward();
+    return std::pair(elements(y.detach()), elements(a.grad()));
+  };
+  for (function const& f : all) {
+    CHECK(run(vv::compile(f, vv::backends::aot_eager)) == run(f));
+    CHECK(run(vv::compile(f, vv::backends::fused)) == run(f));
+  }
+  // A graph on real values has the value without its history, and refuses what is written through it.
+  vv::graph const read = vv::make_fx(all[2])(data({1, 2}));
+  CHECK(run([&](tensor const& a) { return vv::interpret(read, vv::boxed_args(a))[0]; }) == run(all[2]));
+  CHECK_THROWS_AS(vv::make_fx(all[0])(data({1, 2})), vv::value_error);
+}

@@ -200,6 +200,8 @@ inline tensor tensor::data() const {
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {

@@ -270,12 +270,14 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after}, of(t), before(std::exchange(detail::watches_renames, this)) {}
+        : rename_watcher{&told_before, &told_after, &told_read}, of(t),
+          before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
     ~follows_renames() { detail::watches_renames = before; }
     static void told_before(detail::rename_watcher& self, char const* op, tensor const& x);
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
+    static void told_read(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
     bool knows = false; // what is just renamed, which is found by its memory
@@ -494,6 +496,17 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   if (!me.knows && exact < 0) return;
   of.known_.remember(x, exact >= 0 ? exact : of.node_of(y));
   of.known_.written(x);
+}
+/// The data of a value is the value without its history (DT-10). What is written through it is not followed: refused
+/// where the memory is used again, since its counter is another one.
+VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watcher& self, tensor const& x,
+                                                           tensor const& y) {
+  auto& me = static_cast<follows_renames&>(self);
+  trace_layer& of = me.of;
+  if (me.before) me.before->read(*me.before, x, y);
+  if (!of.is_mode() || of.known_node(x) < 0) return;
+  int const from = of.node_of(x);
+  of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);

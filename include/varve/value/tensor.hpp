@@ -69,6 +69,8 @@ inline constinit thread_local literal_lifter* lifts_literals = nullptr;
 struct rename_watcher {
   void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is the data of `x` (`tensor::data`).
+  void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
