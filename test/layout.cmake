@@ -13,7 +13,7 @@ set(layers core shape value kernel dispatch rule op composite nn masked signal i
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)
 # Not reached by the umbrella, since they need what a user may not have, or cost what not every user needs.
-set(optional "^interop/|^call/|^nn/|^nn.hpp$|^masked/|^masked.hpp$|^signal/|^signal.hpp$|^mode/|^aot/|^aot.hpp$|^fake/|^fake.hpp$|^functional.hpp$|^functional/functional_mode.hpp$|^functional/functional_tensor.hpp$|^hop/recorded_hop.hpp$|^shape/environment.hpp$|^export/|^export.hpp$|^dispatch/parallel_for.hpp$|^kernel/vector_loop.hpp$")
+set(optional "^interop/|^call/|^nn/|^nn.hpp$|^masked/|^masked.hpp$|^signal/|^signal.hpp$|^mode/|^aot/|^aot.hpp$|^fake/|^fake.hpp$|^functional.hpp$|^functional/functional_mode.hpp$|^functional/functional_tensor.hpp$|^hop/recorded_hop.hpp$|^hop/wrap.hpp$|^hop/switch_case.hpp$|^shape/environment.hpp$|^export/|^export.hpp$|^dispatch/parallel_for.hpp$|^kernel/vector_loop.hpp$")
 set(max_columns 120)
 
 set(include "${ROOT}/include/varve")

@@ -250,15 +250,19 @@ inline std::string lanes_and_modes_of(std::string meaning) {
   std::erase_if(meaning, [](char c) { return c != 'B' && c != 'F' && c != 'M'; });
   return meaning;
 }
+/// Is a statement given values of float32, or whole numbers that may become such?
+inline bool is_single(statement const&, values x) {
+  return std::any_of(x.begin(), x.end(), [](tensor const& t) { return t.dtype() != dtype::float64; });
+}
 /// Does a program meet such a statement, in the branches that it takes?
-inline bool meets_infinity(program const& p, std::string const& meaning) {
+inline bool meets(bool (*such)(statement const&, values), program const& p, std::string const& meaning) {
   bool met = false;
-  listener = [&met](statement const& s, values const& x) {
+  listener = [&met, such](statement const& s, values const& x) {
     if (met) return;
     auto const mine = std::exchange(listener, nullptr);
     varve::thread_state const at_work = varve::this_thread_state; // whatever transforms the program is in
     clean_thread();
-    met = is_infinite(s, x);
+    met = such(s, x);
     varve::this_thread_state = at_work;
     listener = mine;
   };
@@ -270,15 +274,19 @@ inline bool meets_infinity(program const& p, std::string const& meaning) {
 /// (What cancels of large and small values, which are among special ones, leaves an error that moving the arguments may
 /// not show: x / x is 1 wherever x is.)
 inline std::string compared(program const& p, stack const& reference, stack const& ways, values right, values found) {
-  double const base = is_coarse(p) ? 2e-4 : p.special ? 1e-5 : 1e-9;
+  double base = is_coarse(p) ? 2e-4 : p.special ? 1e-5 : 1e-9;
   bool const derivatives = order(ways) > 0 || carries(p.body, {"grad", "jvp"});
   auto const differ = [&] {
     return apart(found, right, derivatives, [&](std::size_t, index_t, double y) { return base * (1 + std::fabs(y)); });
   };
   if (order(ways) > 0) leave_out_infinite(right, found, false);
   std::string first = differ();
-  if (derivatives && !first.empty() && meets_infinity(p, meaning(ways))) {
+  if (derivatives && !first.empty() && meets(is_infinite, p, meaning(ways))) {
     leave_out_infinite(right, found, true);
+    first = differ();
+  }
+  if (!first.empty() && base < 2e-4 && meets(is_single, p, meaning(ways))) {
+    base = 2e-4;
     first = differ();
   }
   if (first.empty()) return first;

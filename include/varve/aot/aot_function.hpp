@@ -65,13 +65,13 @@ struct aot_program {
     G const g = optimize(p.of.joint, purpose::values);
     p.of.joint = G();
     if (!p.of.has_backward()) {
-      p.forward = how.fw_compiler(g);
+      p.forward = how.fw_compiler(share_regions(g));
       return;
     }
     partition const parts = how.partition_fn(g, p.of.shape);
     p.saved_values = parts.saved_values;
-    p.forward = how.fw_compiler(parts.forward);
-    p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(parts.backward);
+    p.forward = how.fw_compiler(share_regions(parts.forward));
+    p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(share_regions(parts.backward));
   }
   bool is_for(boxed_args const& in) const {
     for (int k = 0; k < in.size(); ++k)

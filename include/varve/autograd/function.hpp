@@ -6,16 +6,6 @@
 namespace varve {
 
 namespace detail {
-/// Is a type `tensor`, or a tree with tensors?
-template <class X>
-constexpr bool holds_tensors() {
-  if constexpr (std::is_same_v<X, tensor>) return true;
-  else if constexpr (is_tree_node<X>)
-    return []<class... E>(std::type_identity<std::tuple<E...>>) {
-      return (holds_tensors<E>() || ...);
-    }(std::type_identity<elements_of<X>>{});
-  else return false;
-}
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using Y = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), x...));

@@ -36,9 +36,11 @@ struct op_handle {
   op_handle const* (*functional)() = nullptr;
   /// Of a higher-order operator.
   hop_signature signature{};
-  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that
-  /// follow from operand 0.
-  bool is_call = false;
+  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ...; with the random numbers that
+  /// follow from operand 0?
+  bool is_call = false, draws_from_state = false;
+  /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
+  bool shares_region = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.

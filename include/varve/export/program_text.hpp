@@ -4,6 +4,7 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
 #include <varve/loop/map.hpp>
@@ -93,6 +94,9 @@ private:
     word("region"), number(r.node_first), number(r.node_count), number(r.inputs), line();
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
       node const& nd = g.nodes[n];
+      if (nd.op == &hop_handle<hints_wrapper_t>)
+        throw value_error("varve: save: the hints of hints_wrapper are known to the process that made them alone; use "
+                          "wrap");
       word("node"), quoted(nd.op->name), word(name(nd.out.type)), sizes(nd.out.sizes);
       word("operands"), number(nd.count);
       for (int k = 0; k < nd.count; ++k) number(g.edges[nd.first + k]);
@@ -193,7 +197,8 @@ private:
 inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
-        &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>})
+        &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
+        &hop_handle<wrap_t>, &hop_handle<invoke_subgraph_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;

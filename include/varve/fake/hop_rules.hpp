@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/fake/fake_mode.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
 #include <varve/loop/map.hpp>
@@ -84,8 +85,7 @@ template <class Mode>
 boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_args const in = part(x, 1, x.size());
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
-  if (a.size() != b.size())
-    throw shape_error("varve: cond: both functions must return the same number of values");
+  if (a.size() != b.size()) throw shape_error("varve: cond: both functions must return the same number of values");
   return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v); }, a, b);
 }
 /// The row of one step.
@@ -123,9 +123,9 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   for (int k = op.carried; k < y.size(); ++k) r.push_back(fresh(mode, y[k], prepend(y[k].sizes(), dims{rows})));
   return r;
 }
-/// A call: the function, behind the state of the generator.
+/// A call: the function, behind what names the call.
 template <class Mode>
-boxed_args fake_checkpoint(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+boxed_args fake_region(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   return run_inside(mode, call.functions[0], part(x, 1, x.size()), false);
 }
 
@@ -137,7 +137,9 @@ void register_fake_rules() {
     scan_operator<>().template impl_mode<Mode>(&fake_loop<Mode>);
     loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
-    checkpoint_operator<>().template impl_mode<Mode>(&fake_checkpoint<Mode>);
+    for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
+                     &region_operator<hints_wrapper_t>()})
+      op->template impl_mode<Mode>(&fake_region<Mode>);
     return true;
   }();
   (void)once;

@@ -32,11 +32,5 @@ struct drawing_pull_fn {
     return joined(P(constant_zeros(x[0])), g);
   }
 };
-/// The state of the generator as the layers below that which is at work see it.
-template <class P>
-P rng_state_below() {
-  lowered const off;
-  return P(get_rng_state());
-}
 
 } // namespace varve::detail

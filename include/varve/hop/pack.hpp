@@ -22,6 +22,16 @@ boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
 }
 
 namespace detail {
+/// Is a type `tensor`, or a tree with tensors?
+template <class X>
+constexpr bool holds_tensors() {
+  if constexpr (std::is_same_v<X, tensor>) return true;
+  else if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (holds_tensors<E>() || ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return false;
+}
 /// A number of values that the compiler knows; calculated with as if it were an int.
 template <int N>
 struct count_t : std::integral_constant<int, N> {};

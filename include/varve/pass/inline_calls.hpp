@@ -51,7 +51,8 @@ private:
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
+      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
+        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
     return now(result(nd, 0));

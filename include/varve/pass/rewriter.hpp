@@ -45,19 +45,22 @@ struct rewriter {
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
+  /// One region, which becomes the next one: `start()`, whose nodes are of it, and `each` of its nodes.
+  template <class Each, class Start>
+  constexpr void copy_region(region r, Each const& each, Start const& start) {
+    int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+    start();
+    for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
+    for (int k = 0; k < r.result_count; ++k)
+      to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+    r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+    to.regions.push_back(r);
+  }
   /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
   /// beginning of a region.
   template <class Each, class Start>
   constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
+    for (region const& r : from.regions) { copy_region(r, each, start); }
     return static_cast<graph&&>(to);
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/tree.hpp>
 #include <varve/pass/dce.hpp>
+#include <varve/pass/share_regions.hpp>
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
@@ -126,7 +127,7 @@ private:
     if (l.captures) l.builder.inputs_first();
     dependent<graph, F> g = l.builder.finish();
     values.finish(g);
-    return without_scaffolds(g);
+    return share_regions(without_scaffolds(g));
   }
 };
 template <class F>

@@ -34,6 +34,8 @@ constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
   h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
+  if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
+  if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
   return h;
 }
 } // namespace detail

@@ -5,6 +5,7 @@
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/op/clone.hpp>
+#include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/item.hpp>
 #include <varve/op/randn.hpp>

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/boxed_inner_function.hpp>
+#include <varve/op/randn.hpp>
+#include <varve/op/slice.hpp>
+#include <varve/trace/region.hpp>
+
+/// @file
+/// Calls of one function that stay calls in graphs (OH-16): `wrap_activation_checkpoint`, and `wrap`,
+/// `invoke_subgraph`, `hints_wrapper`, `strict_mode` (`hop/wrap.hpp`). Operand 0 is no operand of the function: the
+/// state of the generator, or a number that names the call. One attribute says whether the function is what a gradient
+/// runs.
+namespace varve {
+
+namespace rule {
+/// Rules of a call: each interpreter hands down a call of what it makes of the function. The gradient keeps the
+/// operands alone.
+struct region_call {
+  template <class I, class Op, class P, class X>
+  static auto jvp(I const& in, Op const& op, P const& lead, X const& x) {
+    auto const d = in.open_dual(x);
+    auto const y = op.with(op.dual_fn(in, op.f))(lead, d.primal, op.tangent(d));
+    return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+  }
+  template <class I, class Op, class P, class X>
+  static auto grad(I const& in, Op const& op, P const& lead, X const& x) {
+    auto const t = in.open_tracked(x);
+    auto const y = op(lead, t.primal);
+    return in.record_hop(in, op, y, lead, t);
+  }
+  template <class Op, class P, class X, class G>
+  static auto pull(Op const& op, P const& lead, X const& x, G const& g) {
+    return op.run_again().with(op.pull_fn(op.f, x))(lead, x, g);
+  }
+  template <class I, class Op, class P, class X>
+  static auto vmap(I const& in, Op const& op, P const& lead, X const& x) {
+    auto const o = in.open_batched(x);
+    auto const y = op.with(op.batched_fn(in, op.f, o))(lead, o.value);
+    return tree_map(
+        [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
+        y);
+  }
+};
+} // namespace rule
+
+namespace detail {
+template <class Tag>
+higher_order_operator& region_operator();
+
+/// A call with its function; calling it lowers from the layer `self`.
+template <class Tag>
+struct boxed_region_call : boxed_forms {
+  using tag = Tag;
+  static constexpr char const* backward_name = Tag::backward_name;
+  boxed_function f;
+  bool again;
+  layer* self = nullptr;
+
+  boxed_region_call(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
+  boxed_region_call with(boxed_function g) const { return {std::move(g), again, self}; }
+  boxed_region_call run_again() const { return {f, true, self}; }
+  template <class... P>
+  boxed_args operator()(boxed_args const& lead, P const&... packs) const {
+    return call_below(self, boxed_hop{&region_operator<Tag>(), {f}, attributes(dims{again})}, lead, packs...);
+  }
+};
+
+/// The state of the generator as the layers below that which is at work see it.
+template <class P>
+P rng_state_below() {
+  lowered const off;
+  return P(get_rng_state());
+}
+
+/// The operator: `Tag::run(lead, again, f, x)` is what it does where nobody watches.
+template <class Tag>
+class region_operator_rules : public higher_order_operator {
+  using pack = boxed_args;
+
+public:
+  region_operator_rules() : higher_order_operator(Tag::op_name, Tag::signature) {
+    mark_passing();
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
+      return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
+    });
+    shared("jvp",
+           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::jvp(in, op, p, x); });
+    shared("vmap",
+           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
+    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      pack captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      auto const f = traced(op.f, primal, captures);
+      f.refuse_writes();
+      op.f = f.call;
+      if constexpr (requires { Tag::with_state(op); }) // its gradient draws what it drew
+        if (f.draws)
+          return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<pack>(),
+                                                joined(x, captures));
+      return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      attributes const at(dims{c.at[0][0] || pullbacks});
+      return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
+                                    [](auto const&, auto const& only, auto const&) { return only; });
+    }
+  };
+  /// Operand 0 has no part in any transform.
+  template <class In>
+  static tensor opened_lead(In const& in, tensor const& lead) {
+    if (!in.mine(lead)) return lead;
+    if (lead.dim() == lead.inner().dim()) return lead.inner();
+    lowered const off;
+    return select(static_cast<dependent<tensor, In> const&>(lead.inner()), 0, 0);
+  }
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      pack const lead(opened_lead(in, x[0])), operands = part(x, 1, x.size());
+      return in.tied(r(in, boxed_region_call<Tag>{c.functions[0], c.at[0][0] != 0, &l}, lead, operands), operands);
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+template <class Tag>
+higher_order_operator& region_operator() {
+  static auto* const op = new region_operator_rules<Tag>; // outlives every call
+  (void)&known_from_start<&region_operator<Tag>>;
+  return *op;
+}
+
+/// A call of `f` on trees of arguments as one of a function of tensors: `call` is given that function and the tensors
+/// among the arguments, and gives what the function gave.
+template <class Call, class F, class... X>
+auto call_of_trees(Call const& call, F const& f, X const&... x) {
+  using Y = decltype(f(x...));
+  auto const is_operand = [](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
+    else return false;
+  };
+  Y last{}; // the structure of the results: of a vector the function alone knows it
+  boxed_function const region = [&](boxed_args const& a) {
+    int k = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
+      else return v;
+    };
+    std::tuple const in{tree_map(take, x)...};
+    last = call_with(f, in);
+    return flatten(last);
+  };
+  boxed_args operands;
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
+          if (is_operand(v)) operands.push_back(v);
+      },
+      std::tuple<X const&...>(x...));
+  boxed_args const y = call(region, operands);
+  int k = 0;
+  return tree_map([&](auto const&) { return y[k++]; }, last);
+}
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/wrap_activation_checkpoint.hpp>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+/// @file
+/// Calls that stay calls in graphs that are traced at run time, and do nothing else: `wrap`, `invoke_subgraph`,
+/// `hints_wrapper` (OH-3 to OH-6, OH-13). Elsewhere, and on static values, they are the function. Functions that are
+/// fused or compiled have the call's text in its place.
+namespace varve {
+
+namespace detail {
+/// What such a call is where nobody watches: its function.
+struct plain_call {
+  static constexpr bool is_call = true;
+  static boxed_args run(tensor const&, bool, boxed_function const& f, boxed_args const& x) { return f(x); }
+  /// The call where a gradient is taken of a function that draws random numbers.
+  template <class Op>
+  static auto with_state(Op const& op) {
+    return boxed_region_call<wrap_activation_checkpoint_t>{op.f, op.again, op.self};
+  }
+};
+template <class Tag, class F, class... X>
+auto call_region(index_t name, F const& f, X const&... x) -> decltype(f(x...)) {
+  if (!inside_trace()) return f(x...);
+  auto const call = [name](boxed_function const& region, boxed_args const& operands) {
+    return region_operator<Tag>()({region}, joined(boxed_args(tensor::from_number(std::int64_t{name})), operands),
+                                  attributes(dims{0}));
+  };
+  return call_of_trees(call, f, x...);
+}
+} // namespace detail
+
+/// Tag of `wrap`.
+struct wrap_t : detail::plain_call {
+  static constexpr auto op_name = "wrap";
+  static constexpr auto backward_name = "WrapBackward";
+  static constexpr hop_signature signature{
+      "(GraphModule function, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
+};
+template <>
+struct rules<wrap_t> : rule::region_call {};
+/// Tag of `invoke_subgraph`. Operand 0 is the identifier of the region.
+struct invoke_subgraph_t : detail::plain_call {
+  static constexpr auto op_name = "invoke_subgraph";
+  static constexpr bool shares_region = true;
+  static constexpr auto backward_name = "InvokeSubgraphBackward";
+  static constexpr hop_signature signature{
+      "(GraphModule subgraph, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
+};
+template <>
+struct rules<invoke_subgraph_t> : rule::region_call {};
+/// Tag of `hints_wrapper`. Operand 0 says which hints (`hints_of`).
+struct hints_wrapper_t : detail::plain_call {
+  static constexpr auto op_name = "hints_wrapper";
+  static constexpr auto backward_name = "HintsWrapperBackward";
+  static constexpr hop_signature signature{
+      "(GraphModule function, int hints, Tensor[] operands, bool backward) -> Tensor[]"};
+};
+template <>
+struct rules<hints_wrapper_t> : rule::region_call {};
+
+/// `wrap(f, x...)`: f(x...), as one node with a subgraph in graphs (OH-13). Arguments and results are trees of tensors;
+/// numbers among the arguments are constants of the subgraph.
+template <class F, class... X>
+constexpr auto wrap(F const& f, X const&... x) {
+  if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<wrap_t>(0, f, x...);
+  else return f(x...);
+}
+/// `invoke_subgraph(f, identifier, x...)`: ... of a region that several calls share: calls of one graph with one
+/// identifier whose subgraphs are equal have one subgraph, and so have their gradients (OH-4, OH-5). Calls with other
+/// shapes have another one.
+template <class F, class... X>
+constexpr auto invoke_subgraph(F const& f, index_t identifier, X const&... x) {
+  if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<invoke_subgraph_t>(identifier, f, x...);
+  else return f(x...);
+}
+/// `auto block = mark_compile_region(f); block(x...)`: calls of `f` by `invoke_subgraph`, with an identifier of its own
+/// (OH-6).
+template <class F>
+class compile_region {
+public:
+  explicit compile_region(F f) : f_(std::move(f)) {
+    static std::atomic<index_t> next{1};
+    identifier_ = next.fetch_add(1, std::memory_order_relaxed);
+  }
+  template <class... X>
+  auto operator()(X const&... x) const {
+    return invoke_subgraph(f_, identifier_, x...);
+  }
+  index_t identifier() const { return identifier_; }
+
+private:
+  F f_;
+  index_t identifier_;
+};
+template <class F>
+auto mark_compile_region(F f) {
+  return compile_region<F>(std::move(f));
+}
+
+/// What `hints_wrapper` says to who reads the graph.
+using hint = std::variant<bool, std::int64_t, double, std::string>;
+using hints = std::map<std::string, hint>;
+namespace detail {
+/// The hints of this process, each once.
+class known_hints {
+public:
+  index_t number_of(hints const& h) {
+    std::lock_guard const on(lock_);
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (all_[k] == h) return static_cast<index_t>(k);
+    all_.push_back(h);
+    return static_cast<index_t>(all_.size()) - 1;
+  }
+  hints const* at(double number) {
+    std::lock_guard const on(lock_);
+    return number >= 0 && number < static_cast<double>(all_.size()) ? &all_[static_cast<std::size_t>(number)] : nullptr;
+  }
+  static known_hints& here() {
+    static auto* const all = new known_hints; // outlives every graph
+    return *all;
+  }
+
+private:
+  std::mutex lock_;
+  std::deque<hints> all_;
+};
+} // namespace detail
+/// `hints_wrapper(f, {{"fuse", false}, {"tile", 32}}, x...)`: f(x...), as one node with a subgraph, of which `hints_of`
+/// tells the hints; they change no value (OH-3).
+template <class F, class... X>
+auto hints_wrapper(F const& f, hints const& h, X const&... x) {
+  if constexpr ((detail::holds_tensors<X>() || ...))
+    return detail::call_region<hints_wrapper_t>(detail::known_hints::here().number_of(h), f, x...);
+  else return f(x...);
+}
+/// The hints of a node of a graph; null where it is no `hints_wrapper` of this process.
+template <class G>
+hints const* hints_of(G const& g, node const& n) {
+  if (n.op != &hop_handle<hints_wrapper_t>) return nullptr;
+  int const number = g.edges[static_cast<std::size_t>(n.first)];
+  return detail::known_hints::here().at(g.nodes[static_cast<std::size_t>(number)].value);
+}
+
+} // namespace varve
