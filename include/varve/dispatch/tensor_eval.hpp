@@ -58,10 +58,17 @@ struct pointwise_functor {
 };
 template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
+/// Does an elementwise operator say that it has no kernel of a dtype?
+template <class R, class T>
+constexpr bool takes_dtype() {
+  if constexpr (requires { R::takes(dtype_of_type<T>()); }) return R::takes(dtype_of_type<T>());
+  else return true;
+}
 template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
-  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  if constexpr (!takes_dtype<R, T>()) return nullptr;
+  else if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
   else if constexpr (std::is_same_v<T, bool> && !accepts_bool<R>) return nullptr;
   else if constexpr (R::promote == promotion::comparison)
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
