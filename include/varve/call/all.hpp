@@ -10,5 +10,6 @@
 #include <varve/call/pointwise.hpp>
 #include <varve/call/pool.hpp>
 #include <varve/call/reduction.hpp>
+#include <varve/call/sorting.hpp>
 #include <varve/call/special.hpp>
 #include <varve/call/view.hpp>

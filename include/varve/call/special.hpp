@@ -10,7 +10,9 @@ std::span<call_row const> special_functions();
 #if VARVE_DEFINES
 #include <varve/call/adapt.hpp>
 #include <varve/op/all.hpp>
-#include <varve/special.hpp>
+#include <varve/special/angles.hpp>
+#include <varve/special/integers.hpp>
+#include <varve/special/rounding.hpp>
 
 namespace varve::by_name {
 inline call_family const special_family{&special_functions};
