@@ -46,14 +46,14 @@ two_results middle_along(tensor const& x, index_t a, bool k) {
 /// Quantiles of all elements or along an axis; those of a vector stand in front.
 template <bool SkipNan>
 tensor quantiles(tensor const& x, tensor const& q, std::optional<index_t> a, bool k, std::string const& how) {
-  using enum interpolation;
+  using enum quantile_method;
   struct named {
     char const* name;
-    interpolation value;
+    quantile_method value;
   };
   static constexpr named all[] = {
       {"linear", linear}, {"lower", lower}, {"higher", higher}, {"midpoint", midpoint}, {"nearest", nearest}};
-  interpolation which = linear;
+  quantile_method which = linear;
   bool found = false;
   for (named const& n : all)
     if (how == n.name) which = n.value, found = true;

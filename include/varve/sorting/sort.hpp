@@ -208,19 +208,19 @@ inline constexpr struct mode_t {
 } mode{};
 
 /// How a quantile between two elements is made of them.
-enum class interpolation { linear, lower, higher, midpoint, nearest };
+enum class quantile_method { linear, lower, higher, midpoint, nearest };
 
 namespace detail {
 /// Between the elements of sorted rows at places that need not be whole.
 template <value V, value R, class A>
-constexpr auto at_rank(V const& sorted, R const& rank, A const& a, interpolation how) {
+constexpr auto at_rank(V const& sorted, R const& rank, A const& a, quantile_method how) {
   auto const low = floor(rank), high = ceil(rank);
   auto const at = [&](auto const& r) { return gather(sorted, a, to(r, ints<static_cast<index_t>(dtype::int64)>{})); };
-  if (how == interpolation::lower) return at(low);
-  if (how == interpolation::higher) return at(high);
-  if (how == interpolation::nearest) return at(round_half_even(rank));
+  if (how == quantile_method::lower) return at(low);
+  if (how == quantile_method::higher) return at(high);
+  if (how == quantile_method::nearest) return at(round_half_even(rank));
   auto const u = at(low), w = at(high);
-  auto const share = how == interpolation::midpoint ? mul(sub(high, low), 0.5) : sub(rank, low);
+  auto const share = how == quantile_method::midpoint ? mul(sub(high, low), 0.5) : sub(rank, low);
   auto const d = sub(w, u);
   return where(lt(share, 0.5), add(u, mul(share, d)), sub(w, mul(d, sub(1, share))));
 }
@@ -230,7 +230,7 @@ constexpr auto at_rank(V const& sorted, R const& rank, A const& a, interpolation
 inline constexpr struct quantiles_along_t {
   static constexpr auto op_name = "quantile";
   template <value X, value Q, class A>
-  constexpr auto operator()(X const& x, Q const& q, A const& axis, interpolation how, bool skip_nan) const {
+  constexpr auto operator()(X const& x, Q const& q, A const& axis, quantile_method how, bool skip_nan) const {
     detail::needs_floating<quantiles_along_t>(x);
     if (dtype_of(x) != dtype_of(q)) refuse::dtype_is_not_supported("quantile (q of another dtype):", name(dtype_of(q)));
     auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
