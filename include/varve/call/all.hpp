@@ -10,6 +10,8 @@
 #include <varve/call/pointwise.hpp>
 #include <varve/call/pool.hpp>
 #include <varve/call/reduction.hpp>
+#include <varve/call/sampling.hpp>
+#include <varve/call/scatter.hpp>
 #include <varve/call/sorting.hpp>
 #include <varve/call/special.hpp>
 #include <varve/call/view.hpp>
