@@ -11,7 +11,11 @@ std::span<call_row const> special_functions();
 #include <varve/call/adapt.hpp>
 #include <varve/op/all.hpp>
 #include <varve/special/angles.hpp>
+#include <varve/special/bessel.hpp>
+#include <varve/special/error_functions.hpp>
+#include <varve/special/gamma.hpp>
 #include <varve/special/integers.hpp>
+#include <varve/special/polynomials.hpp>
 #include <varve/special/rounding.hpp>
 
 namespace varve::by_name {
@@ -23,6 +27,12 @@ inline tensor quotient(tensor const& x, tensor const& y, std::optional<std::stri
   if (*mode == "floor") return floor_divide(x, y);
   if (*mode == "trunc") return trunc_divide(x, y);
   refuse::argument_is_invalid("div", "the rounding mode is None, 'trunc' or 'floor'");
+}
+
+/// The order and the value may be turned round, as the method of a tensor has them.
+inline tensor derivative_of_digamma(argument const& n, argument const& x) {
+  if (n.is<tensor>() && x.is<extent>()) return derivative_of_digamma(x, n);
+  return polygamma(detail::parameter<index_t>::of(n), detail::held<tensor>(x, "Tensor"));
 }
 
 VARVE_LIBRARY std::span<call_row const> special_functions() {
@@ -87,6 +97,123 @@ VARVE_LIBRARY std::span<call_row const> special_functions() {
       {"sinh(Tensor self) -> Tensor", of_one<sinh_t>, both},
       {"asinh(Tensor self) -> Tensor", of_one<asinh_t>, both, "arcsinh"},
       {"atanh(Tensor self) -> Tensor", of_one<atanh_t>, both, "arctanh"},
+
+      {"lgamma(Tensor self) -> Tensor", of_one<lgamma_t>, both, "special_gammaln special.gammaln"},
+      {"digamma(Tensor self) -> Tensor", of_one<digamma_t>, both,
+       "special_digamma special.digamma special_psi special.psi"},
+      {"polygamma(int n, Tensor self) -> Tensor", +[](index_t n, tensor const& x) -> tensor { return polygamma(n, x); },
+       out},
+      {"special_polygamma(int n, Tensor self) -> Tensor",
+       +[](index_t n, tensor const& x) -> tensor { return polygamma(n, x); }, out},
+      {"special.polygamma(Any n, Any self) -> Tensor", derivative_of_digamma},
+      {"mvlgamma(Tensor self, int p) -> Tensor", +[](tensor const& x, index_t p) -> tensor { return mvlgamma(x, p); },
+       both, "special_multigammaln special.multigammaln"},
+      {"igamma(Tensor self, Tensor other) -> Tensor", of_two<igamma_t>, both, "special_gammainc special.gammainc"},
+      {"igammac(Tensor self, Tensor other) -> Tensor", of_two<igammac_t>, both, "special_gammaincc special.gammaincc"},
+      {"special_zeta(Tensor self, Tensor other) -> Tensor", of_two<zeta_t>, out, "special.zeta"},
+      {"special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", of_two<zeta_t>, out, "special.zeta"},
+      {"special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", of_two<zeta_t>, out, "special.zeta"},
+
+      {"erfc(Tensor self) -> Tensor", of_one<erfc_t>, both, "special_erfc special.erfc"},
+      {"erfinv(Tensor self) -> Tensor", of_one<erfinv_t>, both, "special_erfinv special.erfinv"},
+      {"special_erfcx(Tensor self) -> Tensor", of_one<erfcx_t>, out, "special.erfcx"},
+      {"special_ndtri(Tensor self) -> Tensor", of_one<ndtri_t>, out, "special.ndtri"},
+      {"special_log_ndtr(Tensor self) -> Tensor", of_one<log_ndtr_t>, out, "special.log_ndtr"},
+
+      {"i0(Tensor self) -> Tensor", of_one<i0_t>, both, "special_i0 special.i0"},
+      {"special_modified_bessel_i0(Tensor self) -> Tensor", of_one<i0_t>, out, "special.modified_bessel_i0"},
+      {"special_modified_bessel_i1(Tensor self) -> Tensor", of_one<i1_t>, out, "special.modified_bessel_i1"},
+      {"special_i0e(Tensor self) -> Tensor", of_one<i0e_t>, out, "special.i0e"},
+      {"special_i1(Tensor self) -> Tensor", of_one<i1_t>, out, "special.i1"},
+      {"special_i1e(Tensor self) -> Tensor", of_one<i1e_t>, out, "special.i1e"},
+      {"special_modified_bessel_k0(Tensor self) -> Tensor", of_one<modified_bessel_k0_t>, out,
+       "special.modified_bessel_k0"},
+      {"special_modified_bessel_k1(Tensor self) -> Tensor", of_one<modified_bessel_k1_t>, out,
+       "special.modified_bessel_k1"},
+      {"special_scaled_modified_bessel_k0(Tensor x) -> Tensor", of_one<scaled_modified_bessel_k0_t>, out,
+       "special.scaled_modified_bessel_k0"},
+      {"special_scaled_modified_bessel_k1(Tensor x) -> Tensor", of_one<scaled_modified_bessel_k1_t>, out,
+       "special.scaled_modified_bessel_k1"},
+      {"special_bessel_j0(Tensor self) -> Tensor", of_one<bessel_j0_t>, out, "special.bessel_j0"},
+      {"special_bessel_j1(Tensor self) -> Tensor", of_one<bessel_j1_t>, out, "special.bessel_j1"},
+      {"special_bessel_y0(Tensor self) -> Tensor", of_one<bessel_y0_t>, out, "special.bessel_y0"},
+      {"special_bessel_y1(Tensor self) -> Tensor", of_one<bessel_y1_t>, out, "special.bessel_y1"},
+      {"special_spherical_bessel_j0(Tensor x) -> Tensor", of_one<spherical_bessel_j0_t>, out,
+       "special.spherical_bessel_j0"},
+      {"special_airy_ai(Tensor x) -> Tensor", of_one<airy_ai_t>, out, "special.airy_ai"},
+
+      {"special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_t_t>, out,
+       "special.chebyshev_polynomial_t"},
+      {"special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_t_t>, out,
+       "special.chebyshev_polynomial_t"},
+      {"special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<chebyshev_polynomial_t_t>, out,
+       "special.chebyshev_polynomial_t"},
+      {"special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_u_t>, out,
+       "special.chebyshev_polynomial_u"},
+      {"special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_u_t>, out,
+       "special.chebyshev_polynomial_u"},
+      {"special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<chebyshev_polynomial_u_t>, out,
+       "special.chebyshev_polynomial_u"},
+      {"special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_v_t>, out,
+       "special.chebyshev_polynomial_v"},
+      {"special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_v_t>, out,
+       "special.chebyshev_polynomial_v"},
+      {"special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<chebyshev_polynomial_v_t>, out,
+       "special.chebyshev_polynomial_v"},
+      {"special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_w_t>, out,
+       "special.chebyshev_polynomial_w"},
+      {"special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<chebyshev_polynomial_w_t>, out,
+       "special.chebyshev_polynomial_w"},
+      {"special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<chebyshev_polynomial_w_t>, out,
+       "special.chebyshev_polynomial_w"},
+      {"special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", of_two<shifted_chebyshev_polynomial_t_t>,
+       out, "special.shifted_chebyshev_polynomial_t"},
+      {"special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_t_t>, out, "special.shifted_chebyshev_polynomial_t"},
+      {"special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_t_t>, out, "special.shifted_chebyshev_polynomial_t"},
+      {"special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", of_two<shifted_chebyshev_polynomial_u_t>,
+       out, "special.shifted_chebyshev_polynomial_u"},
+      {"special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_u_t>, out, "special.shifted_chebyshev_polynomial_u"},
+      {"special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_u_t>, out, "special.shifted_chebyshev_polynomial_u"},
+      {"special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", of_two<shifted_chebyshev_polynomial_v_t>,
+       out, "special.shifted_chebyshev_polynomial_v"},
+      {"special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_v_t>, out, "special.shifted_chebyshev_polynomial_v"},
+      {"special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_v_t>, out, "special.shifted_chebyshev_polynomial_v"},
+      {"special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", of_two<shifted_chebyshev_polynomial_w_t>,
+       out, "special.shifted_chebyshev_polynomial_w"},
+      {"special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_w_t>, out, "special.shifted_chebyshev_polynomial_w"},
+      {"special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
+       of_two<shifted_chebyshev_polynomial_w_t>, out, "special.shifted_chebyshev_polynomial_w"},
+      {"special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor", of_two<hermite_polynomial_h_t>, out,
+       "special.hermite_polynomial_h"},
+      {"special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<hermite_polynomial_h_t>, out,
+       "special.hermite_polynomial_h"},
+      {"special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<hermite_polynomial_h_t>, out,
+       "special.hermite_polynomial_h"},
+      {"special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor", of_two<hermite_polynomial_he_t>, out,
+       "special.hermite_polynomial_he"},
+      {"special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<hermite_polynomial_he_t>, out,
+       "special.hermite_polynomial_he"},
+      {"special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<hermite_polynomial_he_t>, out,
+       "special.hermite_polynomial_he"},
+      {"special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor", of_two<laguerre_polynomial_l_t>, out,
+       "special.laguerre_polynomial_l"},
+      {"special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<laguerre_polynomial_l_t>, out,
+       "special.laguerre_polynomial_l"},
+      {"special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<laguerre_polynomial_l_t>, out,
+       "special.laguerre_polynomial_l"},
+      {"special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor", of_two<legendre_polynomial_p_t>, out,
+       "special.legendre_polynomial_p"},
+      {"special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor", of_two<legendre_polynomial_p_t>, out,
+       "special.legendre_polynomial_p"},
+      {"special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor", of_two<legendre_polynomial_p_t>, out,
+       "special.legendre_polynomial_p"},
   };
   return rows;
 }
