@@ -4,6 +4,7 @@
 /// Every family of calls by name.
 #include <varve/call/create.hpp>
 #include <varve/call/index.hpp>
+#include <varve/call/linalg.hpp>
 #include <varve/call/masked.hpp>
 #include <varve/call/matrix.hpp>
 #include <varve/call/nn.hpp>

@@ -212,7 +212,11 @@ inline constexpr bool moves_elements = requires { requires R::moves_elements; };
 template <class R, class F>
 void on_elements(dtype t, char const* op, F&& f) {
   if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
-  else if constexpr (moves_elements<R>)
+  else if constexpr (requires { requires R::only_floating; }) {
+    if (t == dtype::float32) return f.template operator()<float>();
+    if (t == dtype::float64) return f.template operator()<double>();
+    refuse::dtype_is_not_supported(op, name(t));
+  } else if constexpr (moves_elements<R>)
     require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
   else on_dtype(t, op, f);
 }
