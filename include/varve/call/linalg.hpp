@@ -136,14 +136,12 @@ inline bool reads_upper(std::string const& part) {
   if (part != "U" && part != "L") refuse::argument_is_invalid("eigh", "UPLO is 'L' or 'U'");
   return part == "U";
 }
-/// A limit that is a number or a tensor for each matrix; nothing for None.
+/// A limit that is a number; nothing for None.
 inline std::optional<double> number_of_limit(argument const& a) {
-  if (a.is<tensor>()) return a.as<tensor>().numel() == 1 ? a.as<tensor>().item<double>() : std::optional<double>();
   return a.is_none() ? std::optional<double>() : detail::parameter<double>::of(a);
 }
 inline tensor pseudoinverted(tensor const& a, argument const& atol, argument const& rtol, bool hermitian) {
-  auto const several = [](argument const& l) { return l.is<tensor>() && l.as<tensor>().dim() > 0; };
-  if (!several(atol) && !several(rtol))
+  if (!atol.is<tensor>() && !rtol.is<tensor>())
     return pinv(a, number_of_limit(atol).value_or(0), number_of_limit(rtol).value_or(-1), dims{hermitian});
   dims const batch = a.sizes().sub(0, a.dim() - 2);
   auto const limit = [&](argument const& l, double without) {
