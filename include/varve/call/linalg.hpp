@@ -186,7 +186,7 @@ inline tensor condition(tensor const& a, argument const& p) {
   return mul(norm(a), norm(inverse(a)));
 }
 /// The solution, residuals, ranks and singular values, of which drivers give some.
-inline argument::list least_squares(tensor const& a, tensor const& b, std::optional<double> rcond,
+inline std::tuple<tensor, tensor, tensor, tensor> least_squares(tensor const& a, tensor const& b, std::optional<double> rcond,
                                     std::optional<std::string> const& driver) {
   std::string const by = driver.value_or("gelsy");
   if (by != "gels" && by != "gelsy" && by != "gelsd" && by != "gelss")
@@ -215,7 +215,7 @@ inline tensor solved_by_ldl(tensor const& factors, tensor const& pivots, tensor 
   tensor const whole = cat(std::vector<tensor>{factors, unsqueeze(to(pivots, factors.dtype()), dims{-2})}, dims{-2});
   return ldl_solve(with_batch_of(whole, 2, b, 2), with_batch_of(b, 2, whole, 2));
 }
-inline argument::list singular_triple(tensor const& a, bool some, bool vectors) {
+inline results_of_three singular_triple(tensor const& a, bool some, bool vectors) {
   if (a.dim() < 2) refuse::argument_is_invalid("svd", "matrices are expected");
   extent const m = a.sizes()[a.dim() - 2], n = a.sizes()[a.dim() - 1];
   auto const [u, s, v] = svd(a);
@@ -339,10 +339,9 @@ VARVE_LIBRARY std::span<call_row const> factorizations() {
        +[](tensor const& a, std::optional<std::string> const&) -> tensor { return svdvals(a); }, out, "linalg.svdvals"},
       {"svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", singular_triple},
       {"linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-       +[](tensor const& a, bool full, std::optional<std::string> const&) -> argument::list {
-         argument::list r = singular_triple(a, !full, true);
-         r[2] = tensor(transpose(r[2].as<tensor>()));
-         return r;
+       +[](tensor const& a, bool full, std::optional<std::string> const&) -> results_of_three {
+         auto const [u, s, v] = singular_triple(a, !full, true);
+         return {u, s, transpose(v)};
        },
        "linalg.svd"},
       {"linalg_pinv.atol_rtol_tensor(Tensor self, *, Any atol=None, Any rtol=None, bool hermitian=False) -> Tensor",

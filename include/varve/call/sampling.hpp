@@ -60,11 +60,11 @@ VARVE_LIBRARY std::span<call_row const> samplings() {
        "per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
        bags},
       {"broadcast_shapes(Any a, Any b=None, Any c=None, Any d=None) -> Any",
-       +[](argument const& a, argument const& b, argument const& c, argument const& d) -> argument::list {
+       +[](argument const& a, argument const& b, argument const& c, argument const& d) -> argument {
          dims r;
          for (argument const* s : {&a, &b, &c, &d})
            r = broadcast(r, s->is<extent>() ? dims{s->as<extent>()} : detail::parameter<dims>::of(*s));
-         return {argument(r)};
+         return r;
        }},
   };
   return rows;
