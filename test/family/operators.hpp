@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Samples of the operators that the umbrella header has not: special functions, scans, sorts, scatters, factorizations.
+/// Samples of the operators that the umbrella header has not: special functions, scans, sorts, scatters and
+/// factorizations.
 /// PyTorch's recorded cases say what they give; the laws run over these.
 #include "../sample/op.hpp"
 
@@ -99,8 +100,8 @@ void visit_rows(V const& visit) {
       "recurrence", [](auto const& a, auto const& b) { return vv::recurrence(a, b, vv::axis<-1>, vv::ints<1>{}); },
       false, shapes{{dims{4}, dims{4}}, {dims{3, 0}, dims{3, 0}}}, m, m);
   auto const written = [&](char const* name, auto f) {
-    visit(name, f, false, shapes{{dims{3}, dims{3}, dims{3}}, {dims{3, 3}, dims{2, 1}, dims{2, 1}}}, on<real, 2, 3>{}, i,
-          m);
+    visit(name, f, false, shapes{{dims{3}, dims{3}, dims{3}}, {dims{3, 3}, dims{2, 1}, dims{2, 1}}}, on<real, 2, 3>{},
+          i, m);
   };
   written("scatter_by", [](auto const& x, auto const& at, auto const& s) {
     return vv::scatter_by(x, vv::axis<-1>, at, s, vv::by_rule<vv::scatter_rule::multiply>);

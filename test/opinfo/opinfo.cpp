@@ -110,17 +110,16 @@ std::string wrong_fakes(recorded const& c) {
 }
 /// What makes tensors of none, or whose result's shape depends on data.
 bool needs_data(std::string const& op) {
-  for (char const* name : {"arange", "argwhere", "eye", "full", "item", "masked_select", "nonzero", "ones",
-                           "scalar_tensor", "tril_indices", "triu_indices", "zeros", "linspace", "logspace", "unique",
-                           "unique_consecutive"})
+  for (char const* name :
+       {"arange", "argwhere", "eye", "full", "item", "masked_select", "nonzero", "ones", "scalar_tensor",
+        "tril_indices", "triu_indices", "zeros", "linspace", "logspace", "unique", "unique_consecutive"})
     if (op == name) return true;
   return op.find("signal.") == 0;
 }
 /// ... only with some arguments, or a result that is a number: there fakes are refused.
 bool may_need_data(std::string const& op) {
-  for (char const* name :
-       {"__getitem__", "allclose", "bincount", "cov", "equal", "histc", "histogramdd", "index_put", "linspace", "logspace",
-        "narrow", "repeat_interleave", "tensor_split"})
+  for (char const* name : {"__getitem__", "allclose", "bincount", "cov", "equal", "histc", "histogramdd", "index_put",
+                           "linspace", "logspace", "narrow", "repeat_interleave", "tensor_split"})
     if (op == name) return true;
   return false;
 }

@@ -186,8 +186,8 @@ inline tensor condition(tensor const& a, argument const& p) {
   return mul(norm(a), norm(inverse(a)));
 }
 /// The solution, residuals, ranks and singular values, of which drivers give some.
-inline std::tuple<tensor, tensor, tensor, tensor> least_squares(tensor const& a, tensor const& b, std::optional<double> rcond,
-                                    std::optional<std::string> const& driver) {
+inline std::tuple<tensor, tensor, tensor, tensor>
+least_squares(tensor const& a, tensor const& b, std::optional<double> rcond, std::optional<std::string> const& driver) {
   std::string const by = driver.value_or("gelsy");
   if (by != "gels" && by != "gelsy" && by != "gelsd" && by != "gelss")
     refuse::argument_is_invalid("lstsq", "the driver is 'gels', 'gelsy', 'gelsd' or 'gelss'");
