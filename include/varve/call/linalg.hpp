@@ -35,6 +35,7 @@ inline tensor lower_of(tensor const& a, bool upper) {
 }
 /// Batches of two operands made equal; `own` dimensions of each are its own.
 inline tensor with_batch_of(tensor const& a, int own, tensor const& b, int own_b) {
+  if (a.dim() < own || b.dim() < own_b) refuse::shapes_do_not_match("linalg", a.sizes(), b.sizes());
   dims s = broadcast(a.sizes().sub(0, a.dim() - own), b.sizes().sub(0, b.dim() - own_b));
   for (int k = a.dim() - own; k < a.dim(); ++k) s.push_back(a.sizes()[k]);
   return expand(a, s);
@@ -56,6 +57,8 @@ inline auto factored(tensor const& a, bool pivot) {
   return lu_factor(a);
 }
 inline tensor rows_by_pivots(tensor const& packed, tensor const& pivots) {
+  if (packed.dim() < 2 || pivots.dim() != packed.dim() - 1 || is_floating(pivots.dtype()))
+    refuse::argument_is_invalid("lu_unpack", "matrices, and for each a vector of whole numbers, are expected");
   return rows_of_pivots(pivots, dims{packed.sizes()[packed.dim() - 2]});
 }
 inline results_of_three unpacked(tensor const& packed, tensor const& rows) { return lu_unpack(packed, rows); }
@@ -141,6 +144,7 @@ inline std::optional<double> number_of_limit(argument const& a) {
   return a.is_none() ? std::optional<double>() : detail::parameter<double>::of(a);
 }
 inline tensor pseudoinverted(tensor const& a, argument const& atol, argument const& rtol, bool hermitian) {
+  if (a.dim() < 2) refuse::argument_is_invalid("linalg_pinv", "matrices are expected");
   if (!atol.is<tensor>() && !rtol.is<tensor>())
     return pinv(a, number_of_limit(atol).value_or(0), number_of_limit(rtol).value_or(-1), dims{hermitian});
   dims const batch = a.sizes().sub(0, a.dim() - 2);

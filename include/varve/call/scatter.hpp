@@ -45,12 +45,17 @@ inline tensor added_slices(tensor const& x, index_t a, tensor const& i, tensor c
 /// `a:b:c` of a text as Python slices.
 inline tensor sliced(tensor const& x, int a, std::string const& text) {
   dims part{0, end, 1};
-  std::size_t from = 0;
-  for (int k = 0; k < 3; ++k) {
-    std::size_t const to = std::min(text.find(':', from), text.size());
-    if (to > from) part[k] = std::stoll(text.substr(from, to - from));
-    if (to == text.size()) break;
-    from = to + 1;
+  int k = 0, digits = 0;
+  index_t number = 0, sign = 1;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    char const c = i < text.size() ? text[i] : ':';
+    if (c == ':') {
+      if (digits > 0 && k < 3) part[k] = sign * number;
+      if (k > 2 || (sign < 0 && digits == 0)) refuse::argument_is_invalid("index", "a text is a slice, 'a:b:c'");
+      ++k, digits = 0, number = 0, sign = 1;
+    } else if (c == '-' && digits == 0 && sign > 0) sign = -1;
+    else if (c >= '0' && c <= '9' && digits < 15) number = number * 10 + (c - '0'), ++digits;
+    else refuse::argument_is_invalid("index", "a text is a slice, 'a:b:c'");
   }
   return slice(x, dims{a}, part[0], part[1], part[2]);
 }

@@ -101,12 +101,14 @@ inline argument::list histogram(tensor const& x, argument const& bins, argument 
     refuse::argument_is_invalid("histogramdd", "bins for every column are expected");
   for (std::size_t k = 0; k < each.size(); ++k)
     if (each[k].is<tensor>()) edges.push_back(each[k].as<tensor>());
-    else if (index_t const n = detail::parameter<index_t>::of(each[k]); range.is_none())
+    else if (index_t const n = static_cast<index_t>(detail::held<extent>(each[k], "int")); range.is_none())
       edges.push_back(edges_of(tensor(select(rows, dims{1}, dims{static_cast<index_t>(k)})), n));
     else {
-      argument::list const& all = range.as<argument::list>();
-      edges.push_back(linspace(detail::parameter<double>::of(all.at(2 * k)),
-                               detail::parameter<double>::of(all.at(2 * k + 1)), n + 1, x.dtype()));
+      argument::list const& all = detail::held<argument::list>(range, "float[]");
+      if (all.size() != 2 * each.size() || n < 1)
+        refuse::argument_is_invalid("histogramdd", "there is a bin at least, and the range has two numbers per column");
+      edges.push_back(linspace(detail::parameter<double>::of(all[2 * k]), detail::parameter<double>::of(all[2 * k + 1]),
+                               n + 1, x.dtype()));
     }
   tensor const w = weight.defined() ? tensor(reshape(weight, dims{-1})) : weight;
   argument::list r{histogramdd(rows, edges, w, density)};

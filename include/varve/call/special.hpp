@@ -32,7 +32,7 @@ inline tensor quotient(tensor const& x, tensor const& y, std::optional<std::stri
 /// The order and the value may be turned round, as the method of a tensor has them.
 inline tensor derivative_of_digamma(argument const& n, argument const& x) {
   if (n.is<tensor>() && x.is<extent>()) return derivative_of_digamma(x, n);
-  return polygamma(detail::parameter<index_t>::of(n), detail::held<tensor>(x, "Tensor"));
+  return polygamma(static_cast<index_t>(detail::held<extent>(n, "int")), detail::held<tensor>(x, "Tensor"));
 }
 
 VARVE_LIBRARY std::span<call_row const> special_functions() {

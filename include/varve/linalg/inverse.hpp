@@ -89,7 +89,7 @@ private:
   template <value A, value B, class C>
   static constexpr auto broadcasting(A const& a, B const& b, C const& check) {
     auto const with = [](dims const& s, dims const& t) {
-      if (t.n < 2) refuse::shapes_do_not_match(op_name, s, t);
+      if (s.n < 2 || t.n < 2) refuse::shapes_do_not_match(op_name, s, t);
       dims r = broadcast(s.sub(0, s.n - 2), t.sub(0, t.n - 2));
       return r.push_back(s[s.n - 2]).push_back(s[s.n - 1]);
     };

@@ -225,6 +225,7 @@ constexpr auto matrix_of_rows(R const& rows, T const& type) {
   auto const square = on_dims(
       [](dims const& s) {
         dims r = s;
+        if (s.n < 1) refuse::argument_is_invalid("lu", "the order of rows is a vector for each matrix");
         return r.push_back(s[s.n - 1]);
       },
       shape_of(rows));

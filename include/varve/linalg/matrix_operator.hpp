@@ -118,8 +118,11 @@ constexpr auto diagonal_of_matrices(X const& x) {
 /// The identity in the shape of a square matrix of a batch.
 template <value X>
 constexpr auto identity_like(X const& x) {
-  auto const n = on_dims([](dims const& s) { return dims{s[s.n - 1]}; }, shape_of(x));
-  auto const row = counted(n, x);
+  auto const last = [](dims const& s) {
+    if (s.n < 2) refuse::argument_is_invalid("linalg", "matrices are expected");
+    return dims{s[s.n - 1]};
+  };
+  auto const row = counted(on_dims(last, shape_of(x)), x);
   auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(row));
   return expand(to(eq(reshape(row, column), row), type_fact(x)), shape_of(x));
 }

@@ -66,7 +66,8 @@ struct rules<recurrence_t> {
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const&, meta const* in, int) {
-    if (!(in[0].sizes == in[1].sizes)) refuse::shapes_do_not_match("recurrence", in[0].sizes, in[1].sizes);
+    if (in[0].sizes.n == 0 || !(in[0].sizes == in[1].sizes))
+      refuse::shapes_do_not_match("recurrence", in[0].sizes, in[1].sizes);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("recurrence of two dtypes:", name(in[1].type));
     return {in[1].type, in[1].sizes};
   }
@@ -148,7 +149,10 @@ struct places_along {
       refuse::argument_is_invalid(Tag::op_name, "one axis of a value with dimensions is needed");
     return attributes(one_axis(at[0], in[0].sizes), dims{at.count > 1 && at[1].n > 0 && at[1][0] != 0});
   }
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {dtype::int64, in[0].sizes}; }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    if (in[0].sizes.n == 0) refuse::argument_is_invalid(Tag::op_name, "a value of rank 0 has no axis");
+    return {dtype::int64, in[0].sizes};
+  }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
     return bind<Tag>(on_dims(shifted, op.a), op.b)(o.value);

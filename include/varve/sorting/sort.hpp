@@ -232,6 +232,8 @@ inline constexpr struct quantiles_along_t {
   template <value X, value Q, class A>
   constexpr auto operator()(X const& x, Q const& q, A const& axis, quantile_method how, bool skip_nan) const {
     detail::needs_floating<quantiles_along_t>(x);
+    if (rank_of(x) == 0 || rank_of(q) > 1)
+      refuse::argument_is_invalid(op_name, "a value with dimensions, and a vector of fractions, are expected");
     if (dtype_of(x) != dtype_of(q)) refuse::dtype_is_not_supported("quantile (q of another dtype):", name(dtype_of(q)));
     auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
     detail::needs_elements<quantiles_along_t>(x, a);

@@ -134,6 +134,8 @@ T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool den
   T place = zeros(dims{n}, dtype::int64), inside = ne(zeros(dims{n}, dtype::int64), 1), volume;
   dims shape;
   for (std::size_t k = 0; k < edges.size(); ++k) {
+    if (edges[k].dim() != 1 || edges[k].sizes()[0] < 2)
+      refuse::argument_is_invalid("histogramdd", "edges are vectors of two numbers at least");
     index_t const bins = index_t(edges[k].sizes()[0]) - 1;
     T const column = contiguous(T(select(x, axis<1>, dims{static_cast<index_t>(k)})));
     T const at = sub(T(searchsorted(edges[k], column, ints<1>{})), 1);
