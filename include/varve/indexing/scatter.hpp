@@ -40,10 +40,6 @@ constexpr void put_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std
     else place = kernel::minimum<R>(place, v);
   }
 }
-template <class Op>
-constexpr auto rule_is(Op const& op, scatter_rule r) {
-  return on_dims([r](dims const& b) { return dims{b[0] == static_cast<index_t>(r)}; }, op.b);
-}
 template <scatter_rule R, class Op>
 constexpr auto has_rule(Op const& op) {
   return same_fact(op.b, by_rule<R>);
@@ -288,8 +284,7 @@ inline constexpr struct put_t : composite_operator<put_t> {
     auto const from = ravel(source);
     if (!(to_dims(shape_of(at)) == to_dims(shape_of(from))))
       refuse::shapes_do_not_match(op_name, to_dims(shape_of(index)), to_dims(shape_of(source)));
-    auto const add_them = accumulate;
-    auto const y = add_them ? scatter_add(row, ints<0>{}, at, from) : scatter(row, ints<0>{}, at, from);
+    auto const y = accumulate ? scatter_add(row, ints<0>{}, at, from) : scatter(row, ints<0>{}, at, from);
     return detail::reshape_to(y, shape_of(x));
   }
 } put{};

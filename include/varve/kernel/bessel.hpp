@@ -13,6 +13,14 @@ using gamma::nan;
 using gamma::pi;
 inline constexpr double euler = 0.57721566490153286061;
 constexpr double size_of(double x) { return x < 0 ? -x : x; }
+/// 1 / k.
+struct inverse_table {
+  double of[128]{};
+  constexpr inverse_table() {
+    for (int k = 1; k < 128; ++k) of[k] = 1.0 / k;
+  }
+};
+inline constexpr inverse_table inverses{};
 
 /// The series 1 + (m - 1)/(8x) (-1)^.. + ..., with m = 4 nu^2, of which every second term counts from `first` on;
 /// `sign` is that of successive ones.
@@ -37,7 +45,7 @@ constexpr double scaled_i(int n, double x) {
   if (a > 25) return sign * asymptotic(4 * n * n, a, 0, 1, -1) / kernel::sqrt(2 * pi * a);
   double const z = a * a / 4;
   double term = n ? a / 2 : 1, sum = term;
-  for (int k = 1; k < 200 && term > sum * 1e-17; ++k) sum += term *= z / (k * (k + n));
+  for (int k = 1; k < 126 && term > sum * 1e-17; ++k) sum += term *= z * inverses.of[k] * inverses.of[k + n];
   return sign * sum * kernel::exp(-a);
 }
 constexpr double i(int n, double x) {
@@ -120,15 +128,16 @@ constexpr four near_zero(double x) {
 constexpr four in_between(double x) {
   int const n = 2 * ((static_cast<int>(x) + 44) / 2);
   double above = 0, here = 1e-250, sum = 0, s0 = 0, s1 = 0, j1 = 0;
+  double const twice = 2 / x;
   for (int k = n; k > 0; --k) { // here is J_k
     if (k % 2 == 0) {
       int const m = k / 2;
-      sum += 2 * here, s0 += (m % 2 ? -1.0 : 1.0) / m * here;
+      sum += 2 * here, s0 += (m % 2 ? -inverses.of[m] : inverses.of[m]) * here;
     } else if (k > 1) {
       int const m = (k - 1) / 2;
-      s1 += (m % 2 ? 1.0 : -1.0) * (2 * m + 1.0) / (m * (m + 1.0)) * here;
+      s1 += (m % 2 ? 1.0 : -1.0) * (inverses.of[m] + inverses.of[m + 1]) * here;
     } else j1 = here;
-    double const below = 2 * k / x * here - above;
+    double const below = k * twice * here - above;
     above = here, here = below;
   }
   double const scale = 1 / (sum + here), l = kernel::log(x / 2) + euler;

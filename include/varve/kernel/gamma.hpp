@@ -28,6 +28,7 @@ inline constexpr double pi = 3.14159265358979323846, infinity = std::numeric_lim
 struct zeta_table {
   static constexpr int size = 40;
   double minus_one[size]{};
+  double by_k[size]{}; // (zeta(k) - 1) / k
   /// B_2j / (2j)! for j from 1 on, from zeta(2j).
   static constexpr int bernoulli_size = 13;
   double bernoulli[bernoulli_size]{};
@@ -43,6 +44,7 @@ struct zeta_table {
       s -= term;
       s += term / a / a * (k + 3) * (k + 4) * 720 / 30240;
       minus_one[k] = static_cast<double>(s);
+      by_k[k] = static_cast<double>(s / k);
     }
     long double scale = 2;
     for (int j = 1; j < bernoulli_size; ++j) {
@@ -71,7 +73,7 @@ constexpr double cos_pi(double x) { return sin_pi(x + 0.5); }
 /// log Gamma(2 + z) for |z| <= 0.5.
 constexpr double log_about_two(double z) {
   double s = 0;
-  for (int k = 30; k >= 2; --k) s = zetas.minus_one[k] / k - z * s;
+  for (int k = 28; k >= 2; --k) s = zetas.by_k[k] - z * s;
   return z * (0.42278433509846713939 + z * s);
 }
 /// The rest of Stirling's formula: log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + this, for x >= 10.

@@ -94,11 +94,7 @@ constexpr index_t matrix_columns(strided<T> const& x) {
   return x.sizes[x.sizes.n - 1];
 }
 
-/// Transposed matrices, and products of matrices of equal batches.
-template <value X>
-constexpr auto turned_matrix(X const& x) {
-  return transpose(x);
-}
+/// Products of matrices of equal batches, of which one may be transposed.
 template <value A, value B>
 constexpr auto times(A const& a, B const& b) {
   return mm(a, b);
@@ -131,7 +127,7 @@ template <value X>
 constexpr auto lower_half(X const& x) {
   return sub(tril(x), mul(diag_embed(diagonal_of_matrices(x)), 0.5));
 }
-/// A vector as rows and as columns of a batch.
+/// Vectors as factors of the columns, and of the rows, of matrices.
 template <value X>
 constexpr auto as_columns_factor(X const& s) { // [.., 1, n]
   return unsqueeze(s, axis<-2>);

@@ -80,7 +80,7 @@ struct rules<orthonormal_t> : detail::of_matrices<orthonormal_t, 1> {
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& q, value auto const& a) {
     auto const m = over(d, triu(detail::transposed_times(q, a)));
     auto const s = detail::transposed_times(q, m);
-    return sub(m, detail::times(q, transpose(lower_part(transpose(add(s, transpose(s)))))));
+    return sub(m, detail::times(q, transpose(detail::lower_half(add(s, transpose(s))))));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& q, value auto const& a) {
@@ -95,10 +95,6 @@ private:
   template <value X, value R>
   static constexpr auto over(X const& x, R const& r) {
     return transpose(solve_triangular(transpose(r), transpose(x), ints<0>{}));
-  }
-  template <value X>
-  static constexpr auto lower_part(X const& symmetric) {
-    return detail::lower_half(symmetric);
   }
 };
 
