@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations.
+/// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
+/// embeddings, sampling.
 #include <varve/nn/activation.hpp>
+#include <varve/nn/embedding.hpp>
 #include <varve/nn/interpolate.hpp>
 #include <varve/nn/loss.hpp>
 #include <varve/nn/normalization.hpp>
 #include <varve/nn/pooling.hpp>
+#include <varve/nn/sampling.hpp>

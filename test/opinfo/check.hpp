@@ -158,6 +158,18 @@ inline values turned(values const& x) {
   for (tensor const& t : x) r.push_back(turned(t));
   return r;
 }
+/// Other values at which a function is defined: the same in another order or, where that is refused, twice as large.
+template <class F>
+values other_values(F const& f, values const& x) {
+  values r = turned(x);
+  try {
+    (void)f(r);
+  } catch (varve::value_error const&) {
+    for (std::size_t k = 0; k < x.size(); ++k)
+      for (index_t i = 0; i < x[k].numel(); ++i) set(r[k], i, 2 * element(x[k], i));
+  }
+  return r;
+}
 inline std::vector<argument> as_arguments(values const& x) { return std::vector<argument>(x.begin(), x.end()); }
 /// `vmap` over two lanes is the loop over them, for all floating operands together and each alone.
 inline std::string wrong_vmap(recorded const& c) {
@@ -167,7 +179,7 @@ inline std::string wrong_vmap(recorded const& c) {
       for (std::size_t k : c.vjp.inputs) choices.push_back({k});
     for (auto const& inputs : choices) {
       of_places const f{c, inputs, &c.vjp.outputs};
-      values const lanes[2] = {tensors_at(c, inputs), turned(tensors_at(c, inputs))};
+      values const lanes[2] = {tensors_at(c, inputs), other_values(f, tensors_at(c, inputs))};
       values wide, loop[2];
       for (std::size_t k = 0; k < inputs.size(); ++k)
         wide.push_back(varve::stack(values{lanes[0][k], lanes[1][k]}, dims{0}));
@@ -192,9 +204,15 @@ inline std::string wrong_trace_unguarded(recorded const& c) {
   for_tensors(copy, [&](tensor const&) { all.push_back(all.size()); });
   of_places const f{c, all, &c.vjp.outputs};
   values const x = tensors_at(c, all);
-  values other = x;
-  for (tensor& t : other)
-    if (varve::is_floating(t.dtype())) t = turned(t);
+  auto const of_floating = [&](values const& v) { // indices and masks stay what they are
+    values all_of = x;
+    for (std::size_t k = 0; k < x.size(); ++k)
+      if (varve::is_floating(x[k].dtype())) all_of[k] = v[k];
+    return f(all_of);
+  };
+  values other = other_values(of_floating, x);
+  for (std::size_t k = 0; k < x.size(); ++k)
+    if (!varve::is_floating(x[k].dtype())) other[k] = x[k];
   varve::graph const g = varve::make_fx(f)(x);
   varve::boxed_args in;
   for (tensor const& t : other) in.push_back(t);

@@ -58,7 +58,7 @@ TEST_CASE("recorded cases: vmap is the loop over two lanes, of all floating oper
 TEST_CASE("recorded cases: graphs give for other values what the function gives", "[opinfo]") {
   int refused = 0;
   auto const wrong_or_refused = [&](recorded const& c) -> std::string { // of results whose shape depends on data
-    for (char const* op : {"masked_select", "narrow", "repeat_interleave", "tensor_split"})
+    for (char const* op : {"masked_select", "narrow", "repeat_interleave", "tensor_split", "__getitem__", "index_put"})
       if (c.op == op) try {
           return wrong_trace_unguarded(c);
         } catch (vv::transform_error const&) {
@@ -110,15 +110,16 @@ std::string wrong_fakes(recorded const& c) {
 }
 /// What makes tensors of none, or whose result's shape depends on data.
 bool needs_data(std::string const& op) {
-  for (char const* name : {"arange", "argwhere", "eye", "full", "item", "masked_select", "nonzero", "ones",
-                           "scalar_tensor", "tril_indices", "triu_indices", "zeros", "linspace", "logspace"})
+  for (char const* name :
+       {"arange", "argwhere", "eye", "full", "item", "masked_select", "nonzero", "ones", "scalar_tensor",
+        "tril_indices", "triu_indices", "zeros", "linspace", "logspace", "unique", "unique_consecutive"})
     if (op == name) return true;
   return op.find("signal.") == 0;
 }
 /// ... only with some arguments, or a result that is a number: there fakes are refused.
 bool may_need_data(std::string const& op) {
-  for (char const* name :
-       {"allclose", "bincount", "cov", "equal", "linspace", "logspace", "narrow", "repeat_interleave", "tensor_split"})
+  for (char const* name : {"__getitem__", "allclose", "bincount", "cov", "equal", "histc", "histogramdd", "index_put",
+                           "linspace", "logspace", "narrow", "repeat_interleave", "tensor_split"})
     if (op == name) return true;
   return false;
 }

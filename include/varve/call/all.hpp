@@ -4,10 +4,15 @@
 /// Every family of calls by name.
 #include <varve/call/create.hpp>
 #include <varve/call/index.hpp>
+#include <varve/call/linalg.hpp>
 #include <varve/call/masked.hpp>
 #include <varve/call/matrix.hpp>
 #include <varve/call/nn.hpp>
 #include <varve/call/pointwise.hpp>
 #include <varve/call/pool.hpp>
 #include <varve/call/reduction.hpp>
+#include <varve/call/sampling.hpp>
+#include <varve/call/scatter.hpp>
+#include <varve/call/sorting.hpp>
+#include <varve/call/special.hpp>
 #include <varve/call/view.hpp>

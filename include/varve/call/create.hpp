@@ -133,6 +133,9 @@ VARVE_LIBRARY std::span<call_row const> factories() {
       {"signal.windows.nuttall(int M, *, bool sym=True, ScalarType? dtype=None, Layout? layout=None, Device? "
        "device=None) -> Tensor",
        +[](index_t m, bool s, type t) { return windows::nuttall(m, s, t.value_or(get_default_dtype())); }},
+      {"signal.windows.kaiser(int M, *, float beta=12.0, bool sym=True, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? device=None) -> Tensor",
+       +[](index_t m, double b, bool s, type t) { return windows::kaiser(m, b, s, t.value_or(get_default_dtype())); }},
       {"signal.windows.gaussian(int M, *, float std=1.0, bool sym=True, ScalarType? dtype=None, Layout? layout=None, "
        "Device? device=None) -> Tensor",
        +[](index_t m, double a, bool s, type t) {

@@ -14,6 +14,7 @@ std::span<call_row const> matrices();
 #include <varve/composite/norms.hpp>
 #include <varve/composite/prod.hpp>
 #include <varve/composite/products.hpp>
+#include <varve/linalg/spectral.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -65,15 +66,30 @@ inline tensor covariances(tensor const& x, index_t correction, tensor const& cou
   if (counts.defined()) return weights.defined() ? cov(x, c, counts, weights) : cov(x, c, counts);
   return weights.defined() ? tensor(cov(x, c, none, weights)) : tensor(cov(x, c));
 }
-/// The greatest or least sum of absolute values of columns (1) or rows (infinity), or the root of the sum of squares.
+/// Singular values of the matrices that two axes make, in place of the last of both.
+inline tensor singular_values(tensor const& x, extent a, extent b) {
+  int const r = wrap_axis(a, x.dim()), c = wrap_axis(b, x.dim());
+  if (r == c) refuse::argument_is_invalid("matrix_norm", "two different axes are needed");
+  return svdvals(movedim(x, dims{r, c}, dims{-2, -1}));
+}
+/// A norm [..] of matrices, with dimensions of size 1 for the two axes when they are kept.
+inline tensor kept_norm(tensor const& y, int rank, extent a, extent b, bool k) {
+  if (!k) return y;
+  int const r = wrap_axis(a, rank), c = wrap_axis(b, rank);
+  return unsqueeze(tensor(unsqueeze(y, dims{std::min(r, c)})), dims{std::max(r, c)});
+}
+/// The greatest or least sum of absolute values of columns (1) or rows (infinity), or singular value (2).
 inline tensor matrix_norm(tensor const& x, double p, extent a, extent b, bool k) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   int const r = wrap_axis(a, x.dim()), c = wrap_axis(b, x.dim());
   if (r == c) refuse::argument_is_invalid("matrix_norm", "two different axes are needed");
   double const size = std::abs(p);
+  if (size == 2) {
+    tensor const s = singular_values(x, a, b);
+    return kept_norm(p > 0 ? tensor(amax(s, dims{-1})) : tensor(amin(s, dims{-1})), x.dim(), a, b, k);
+  }
   if (size != 1 && size != infinity)
-    refuse::argument_is_invalid("matrix_norm", "of matrices there are the norms 1, -1, inf, -inf and 'fro'; those of "
-                                               "singular values want a factorization");
+    refuse::argument_is_invalid("matrix_norm", "of matrices there are the norms 1, -1, 2, -2, inf, -inf, 'fro', 'nuc'");
   int const first = size == 1 ? r : c, second = size == 1 ? c : r;
   tensor const sums = sum(abs(x), dims{first}, keepdim);
   tensor const y = p > 0 ? tensor(amax(sums, dims{second}, keepdim)) : tensor(amin(sums, dims{second}, keepdim));
@@ -159,7 +175,10 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
       {"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
        "dtype=None) -> Tensor",
        +[](tensor const& x, std::string const& p, dims a, bool k, std::optional<dtype> t) -> tensor {
-         if (p != "fro") refuse::argument_is_invalid("matrix_norm", "of the named norms there is 'fro'");
+         if (p == "nuc" && a.n == 2)
+           return kept_norm(sum(singular_values(t ? tensor(to(x, *t)) : x, a[0], a[1]), dims{-1}), x.dim(), a[0], a[1],
+                            k);
+         if (p != "fro") refuse::argument_is_invalid("matrix_norm", "of the named norms there are 'fro' and 'nuc'");
          return vector_norm(t ? tensor(to(x, *t)) : x, 2, a, dims{k});
        },
        out, "linalg.matrix_norm"},

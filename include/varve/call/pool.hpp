@@ -8,6 +8,7 @@ std::span<call_row const> pools();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
+#include <varve/indexing/scatter.hpp>
 #include <varve/nn/interpolate.hpp>
 #include <varve/nn/pooling.hpp>
 #include <varve/op/all.hpp>
@@ -104,10 +105,7 @@ tensor unpooled(tensor const& x, tensor const& at, dims k, dims s, dims p, std::
   tensor const into = new_zeros(x, flat);
   int const last = flat.n - 1;
   // written, not added: the same place may be named twice
-  tensor const index = reshape(at, rows), from = reshape(x, rows);
-  tensor const times = scatter_add(zeros(flat, x.dtype()), dims{last}, index, ones(rows, x.dtype()));
-  tensor const sums = scatter_add(into, dims{last}, index, from);
-  return reshape(div(sums, where(gt(times, 1), times, ones_like(times))), whole);
+  return reshape(tensor(scatter(into, dims{last}, reshape(at, rows), reshape(x, rows))), whole);
 }
 
 VARVE_LIBRARY std::span<call_row const> pools() {

@@ -11,6 +11,7 @@ std::span<call_row const> reductions();
 #include <varve/call/adapt.hpp>
 #include <varve/composite/norms.hpp>
 #include <varve/composite/statistics.hpp>
+#include <varve/linalg/spectral.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -148,7 +149,15 @@ VARVE_LIBRARY std::span<call_row const> reductions() {
        }},
       {"norm(Tensor input, str p='fro', int[1]? dim=None, bool keepdim=False) -> Tensor",
        +[](tensor const& x, std::string const& p, dims a, bool k) -> tensor {
-         if (p != "fro") refuse::argument_is_invalid("norm", "of the named norms there is 'fro'");
+         if (p == "nuc") { // of matrices: the sum of singular values
+           if (a.n != 2 && !(a.n == 0 && x.dim() == 2)) refuse::argument_is_invalid("norm", "'nuc' is of two axes");
+           dims const two = a.n ? a : dims{0, 1};
+           tensor const y = sum(svdvals(movedim(x, two, dims{-2, -1})), dims{-1});
+           if (!k) return y;
+           int const r = wrap_axis(two[0], x.dim()), c = wrap_axis(two[1], x.dim());
+           return unsqueeze(tensor(unsqueeze(y, dims{std::min(r, c)})), dims{std::max(r, c)});
+         }
+         if (p != "fro") refuse::argument_is_invalid("norm", "of the named norms there are 'fro' and 'nuc'");
          return vector_norm(x, 2, a, dims{k});
        }},
       {"dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",

@@ -169,7 +169,8 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
   static constexpr auto body(X const& x, Y const& y) {
     if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
-    auto const u = abs(x), v = abs(y);
+    auto const u = abs(x);
+    auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is
     auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
     return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));

@@ -128,7 +128,9 @@ private:
       a.mutated = accept("!");
       expect(")");
     }
-    if (accept("[")) {
+    bool const of_optional = accept("?["); // Tensor?[]
+    if (of_optional) a.type += "?";
+    if (of_optional || accept("[")) {
       a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
       if (a.type.back() != ']' || a.type[a.type.size() - 2] != '[') expect("]");
     }

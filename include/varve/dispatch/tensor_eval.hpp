@@ -58,10 +58,17 @@ struct pointwise_functor {
 };
 template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
+/// Does an elementwise operator say that it has no kernel of a dtype?
+template <class R, class T>
+constexpr bool takes_dtype() {
+  if constexpr (requires { R::takes(dtype_of_type<T>()); }) return R::takes(dtype_of_type<T>());
+  else return true;
+}
 template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
-  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  if constexpr (!takes_dtype<R, T>()) return nullptr;
+  else if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
   else if constexpr (std::is_same_v<T, bool> && !accepts_bool<R>) return nullptr;
   else if constexpr (R::promote == promotion::comparison)
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
@@ -205,7 +212,11 @@ inline constexpr bool moves_elements = requires { requires R::moves_elements; };
 template <class R, class F>
 void on_elements(dtype t, char const* op, F&& f) {
   if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
-  else if constexpr (moves_elements<R>)
+  else if constexpr (requires { requires R::only_floating; }) {
+    if (t == dtype::float32) return f.template operator()<float>();
+    if (t == dtype::float64) return f.template operator()<double>();
+    refuse::dtype_is_not_supported(op, name(t));
+  } else if constexpr (moves_elements<R>)
     require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
   else on_dtype(t, op, f);
 }

@@ -44,12 +44,10 @@ constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
 
 namespace varve::rule {
 
-/// Family of operators that compute each element from the elements at the same place. The operator gives
-/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
-/// operand
-/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
+/// Family of operators that compute each element from the elements at the same place, and say nothing of derivatives:
+/// asking for them is an error. The operator gives `kernel(x...)` on scalars or SIMD lanes; shape and batch follow.
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
-struct pointwise {
+struct elementwise {
   static constexpr op_kind kind = op_kind::pointwise;
   static constexpr auto schema = Conditions   ? "(Tensor condition, Tensor self, Tensor other) -> Tensor"
                                  : Arity == 1 ? "(Tensor self) -> Tensor"
@@ -80,6 +78,27 @@ struct pointwise {
     return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
   }
 
+  template <class Op, class N, class... O>
+  static constexpr auto batch(Op const& op, N const&, O const&... o) {
+    auto rank = on_dims(
+        [](auto const&... r) {
+          dims m{0};
+          ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...);
+          return m;
+        },
+        logical_rank_fact(o)...);
+    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
+    }(std::index_sequence_for<O...>{});
+  }
+};
+
+/// ... with derivatives: the operator gives `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
+/// operand
+/// (`one` and `minus_one` cost nothing); jvp and vjp follow.
+template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
+struct pointwise : elementwise<Arity, P, Conditions> {
   template <std::size_t I, class Op, value D, value Y, value... X>
   static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
     using R = rules<typename Op::tag>;
@@ -96,20 +115,6 @@ struct pointwise {
     if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
     else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
     else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
-  }
-  template <class Op, class N, class... O>
-  static constexpr auto batch(Op const& op, N const&, O const&... o) {
-    auto rank = on_dims(
-        [](auto const&... r) {
-          dims m{0};
-          ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...);
-          return m;
-        },
-        logical_rank_fact(o)...);
-    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
-    }(std::index_sequence_for<O...>{});
   }
 };
 

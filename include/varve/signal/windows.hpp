@@ -6,6 +6,7 @@
 #include <varve/op/reciprocal.hpp>
 #include <varve/op/sin.hpp>
 #include <varve/op/sum.hpp>
+#include <varve/special/bessel.hpp>
 
 #include <initializer_list>
 
@@ -86,6 +87,15 @@ T exponential(index_t m, double tau = 1, bool symmetric = true, dtype type = get
   if (!(tau > 0)) refuse::argument_is_invalid("exponential", "tau must be positive");
   return detail::window<T>("exponential", m, -detail::count(m, symmetric) / 2 / tau, 1 / tau, type,
                            [](T const& k) { return exp(T(neg(T(abs(k))))); });
+}
+/// Kaiser's: I0(beta sqrt(1 - k^2)) / I0(beta) for k from -1 to 1.
+template <class T = tensor>
+T kaiser(index_t m, double beta = 12, bool symmetric = true, dtype type = get_default_dtype()) {
+  if (!(beta >= 0)) refuse::argument_is_invalid("kaiser", "beta must not be negative");
+  return detail::window<T>("kaiser", m, -beta, 2 * beta / detail::count(m, symmetric), type, [&](T const& k) {
+    T const inside = maximum(T(sub(beta * beta, T(square(k)))), 0.0);
+    return div(T(i0(T(sqrt(inside)))), kernel::bessel::i(0, beta));
+  });
 }
 
 } // namespace varve::windows

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/math.hpp>
+
+/// @file
+/// Angles of sines, cosines and tangents.
+namespace varve::kernel {
+
+namespace constant {
+/// The angle of a tangent in [0, 1]: from the nearer of 0 and pi/4 on, by a series.
+constexpr wide atan_below_one(wide x) {
+  bool const far = x > 0.41421356L;
+  wide const r = far ? (x - 1) / (x + 1) : x, z = r * r;
+  wide s = 0;
+  for (int k = 57; k >= 1; k -= 2) s = 1.0L / k - z * s;
+  return r * s + (far ? 0x1.921fb54442d18469898cc51701b8p-1L : 0);
+}
+/// The angle of a point; of zeros and infinities as the standard says.
+constexpr double atan2(double y, double x) {
+  if (x != x || y != y) return nan;
+  constexpr wide pi = 0x1.921fb54442d18469898cc51701b8p1L;
+  double const a = magnitude(y), b = magnitude(x);
+  wide r = 0;
+  if (a == infinity && b == infinity) r = pi / 4;
+  else if (a == 0) r = 0;
+  else if (b == infinity) r = 0;
+  else if (a == infinity || b == 0) r = pi / 2;
+  else {
+    wide const u = a, v = b;
+    r = u <= v ? atan_below_one(u / v) : pi / 2 - atan_below_one(v / u);
+  }
+  return with_sign(narrow<double>(negative(x) ? pi - r : r), y);
+}
+constexpr double asin(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) > 1) return nan;
+  return atan2(x, constant::sqrt((1 - x) * (1 + x)));
+}
+constexpr double acos(double x) {
+  if (x != x) return x;
+  if (magnitude(x) > 1) return nan;
+  return atan2(constant::sqrt((1 - x) * (1 + x)), x);
+}
+} // namespace constant
+
+/// The angle in [-pi/2, pi/2] of a sine; NaN beyond 1.
+template <floating T>
+constexpr T asin(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::asin(x));
+  return std::asin(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> asin(batch<T> const& x) {
+  return kernel::lanewise([](T a) { return kernel::asin(a); }, x);
+}
+/// The angle in [0, pi] of a cosine; NaN beyond 1.
+template <floating T>
+constexpr T acos(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::acos(x));
+  return std::acos(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> acos(batch<T> const& x) {
+  return kernel::lanewise([](T a) { return kernel::acos(a); }, x);
+}
+/// The angle in [-pi/2, pi/2] of a tangent.
+template <floating T>
+constexpr T atan(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::atan2(x, 1));
+  return std::atan(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> atan(batch<T> const& x) {
+  return kernel::lanewise([](T a) { return kernel::atan(a); }, x);
+}
+/// The angle in [-pi, pi] of the point (x, y).
+template <floating T>
+constexpr T atan2(T y, T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::atan2(y, x));
+  return std::atan2(y, x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> atan2(batch<T> const& y, batch<T> const& x) {
+  return kernel::lanewise([](T a, T b) { return kernel::atan2(a, b); }, y, x);
+}
+
+} // namespace varve::kernel

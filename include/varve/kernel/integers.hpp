@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/arithmetic.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// @file
+/// Bits, shifts and divisors of whole numbers. Registers of floating elements hold whole numbers too where fused
+/// programs compute them: these are converted, lane by lane.
+namespace varve::kernel {
+
+/// `f` of whole numbers, as int64 where they lie in floating lanes; the result in the type of the operands.
+template <class F, class V, class... W>
+VARVE_INLINE constexpr V of_integers(F f, V const& x, W const&... y) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    if constexpr (std::is_floating_point_v<T>)
+      return kernel::lanewise(
+          [f](T a, auto... b) {
+            return static_cast<T>(f(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)...));
+          },
+          x, y...);
+    else return kernel::lanewise([f](T a, auto... b) { return static_cast<T>(f(a, b...)); }, x, y...);
+  } else if constexpr (std::is_floating_point_v<V>)
+    return static_cast<V>(f(static_cast<std::int64_t>(x), static_cast<std::int64_t>(y)...));
+  else return static_cast<V>(f(x, y...));
+}
+
+/// x with its bits moved up by y; 0 where y is negative or as large as there are bits (as PyTorch defines it).
+template <integral T>
+constexpr T shift_left(T x, T y) {
+  constexpr int bits = static_cast<int>(sizeof(T)) * 8;
+  if constexpr (std::is_signed_v<T>)
+    if (y < 0) return 0;
+  if (y >= static_cast<T>(bits)) return 0;
+  return static_cast<T>(static_cast<std::uint64_t>(x) << y);
+}
+/// x with its bits moved down by y, the sign kept; where y is negative or too large, by as many as there are but one.
+template <integral T>
+constexpr T shift_right(T x, T y) {
+  constexpr int last = static_cast<int>(sizeof(T)) * 8 - std::is_signed_v<T>;
+  bool beyond = y >= static_cast<T>(last);
+  if constexpr (std::is_signed_v<T>) beyond = beyond || y < 0;
+  if (!beyond) return static_cast<T>(x >> y);
+  return static_cast<T>(std::is_signed_v<T> && x < T(0) ? -1 : 0);
+}
+/// The greatest common divisor, not negative; 0 of two zeros.
+template <integral T>
+constexpr T greatest_divisor(T x, T y) {
+  T a = kernel::abs(x), b = kernel::abs(y);
+  while (b != 0) {
+    T const r = kernel::fmod(a, b);
+    a = b, b = r;
+  }
+  return a;
+}
+/// The least common multiple, not negative; 0 beside 0.
+template <integral T>
+constexpr T least_multiple(T x, T y) {
+  T const d = kernel::greatest_divisor(x, y);
+  if (d == 0) return 0;
+  return kernel::abs(kernel::mul<T>(static_cast<T>(x / d), y));
+}
+
+} // namespace varve::kernel

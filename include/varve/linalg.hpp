@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Factorizations of matrices and what is made of them (`torch.linalg`): batched, for float32 and float64, by plain
+/// O(n^3) algorithms for small and medium sizes.
+#include <varve/linalg/inverse.hpp>
+#include <varve/linalg/ldl.hpp>
+#include <varve/linalg/lu.hpp>
+#include <varve/linalg/orthogonal.hpp>
+#include <varve/linalg/spectral.hpp>
+#include <varve/linalg/triangular.hpp>

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/calculus.hpp>
+#include <varve/composite/norms.hpp>
+#include <varve/composite/ranges.hpp>
+#include <varve/indexing/scatter.hpp>
+#include <varve/op/detach.hpp>
+
+#include <optional>
+
+/// @file
+/// Rows of a matrix by index, and sums of them (`torch.nn.functional`): tensors only. (Templates only to cost nothing
+/// unless used.)
+namespace varve {
+
+/// How the rows of a bag become one.
+enum class bag_rule : unsigned char { sum, mean, max };
+
+namespace detail {
+/// A matrix whose rows have at most a norm; derivatives are those of the rows that are used.
+template <class T>
+T with_norms_limited(T const& weight, double most, double p) {
+  T const norms = vector_norm(weight, p, dims{1}, dims{1});
+  T const limited = where(gt(norms, most), mul(weight, div(most, add(norms, 1e-7))), weight);
+  return add(weight, T(detach(T(sub(limited, weight)))));
+}
+/// A row that may count from the end.
+inline index_t row_from_front(char const* op, index_t row, extent n) {
+  if (row < -index_t(n) || row >= index_t(n)) refuse::index_out_of_range(op, row, n);
+  return row < 0 ? row + index_t(n) : row;
+}
+} // namespace detail
+
+/// The rows of a matrix that an index names, in the shape of the index with their length behind. The row `padding` has
+/// no gradient; rows are first limited to the norm `most`, in what is read of them.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T embedding(T const& index, T const& weight, std::optional<index_t> padding = {}, std::optional<double> most = {},
+            double p = 2) {
+  if (weight.dim() != 2) refuse::argument_is_invalid("embedding", "the weight is a matrix");
+  T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
+  dims shape = index.sizes();
+  shape.push_back(weight.sizes()[1]);
+  T const y = reshape(T(index_select(rows, dims{0}, T(ravel(index)))), shape);
+  if (!padding) return y;
+  index_t const row = detail::row_from_front("embedding", *padding, weight.sizes()[0]);
+  return where(T(unsqueeze(T(eq(index, row)), axis<-1>)), T(detach(y)), y);
+}
+
+/// Sums, means or greatest elements of the rows of bags: the rows of an index [bags, n], or parts of a vector, which
+/// begin where `offsets` say, with the end of the last one behind when `with_end`. Weights of rows are for sums. The
+/// row `padding` does not count. Bags without rows are 0.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how = bag_rule::mean,
+                T const& row_weights = {}, bool with_end = false, std::optional<index_t> padding = {},
+                std::optional<double> most = {}, double p = 2) {
+  if (weight.dim() != 2 || index.dim() < 1 || index.dim() > 2 || (index.dim() == 1) != offsets.defined())
+    refuse::argument_is_invalid("embedding_bag", "the weight is a matrix; the index one, or a vector with offsets");
+  if (offsets.defined() && (offsets.dim() != 1 || (with_end && offsets.sizes()[0] == 0)))
+    refuse::argument_is_invalid("embedding_bag", "the offsets are a vector");
+  if (row_weights.defined() && (how != bag_rule::sum || !(row_weights.sizes() == index.sizes())))
+    refuse::argument_is_invalid("embedding_bag", "weights are for sums, one for each index");
+  T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
+  T const at = to(T(ravel(index)), dtype::int64);
+  extent const n = numel(index.sizes()), width = weight.sizes()[1];
+  extent const bags = index.dim() == 2 ? index.sizes()[0] : offsets.sizes()[0] - (with_end ? 1 : 0);
+  T const bag =
+      index.dim() == 2
+          ? T(ravel(T(expand(T(unsqueeze(T(arange(bags)), axis<1>)), index.sizes()))))
+          : T(sub(T(searchsorted(T(to(T(slice(offsets, 0, 0, bags)), dtype::int64)), T(arange(n)), ints<1>{})), 1));
+  T read = index_select(rows, dims{0}, at), counts = ne(at, -1);
+  if (padding) counts = ne(at, detail::row_from_front("embedding_bag", *padding, weight.sizes()[0]));
+  T const column = unsqueeze(counts, axis<1>);
+  if (row_weights.defined()) read = mul(read, T(unsqueeze(T(ravel(row_weights)), axis<1>)));
+  T const none = zeros(dims{bags, width}, weight.dtype());
+  T const own = reshape(bag, dims{n, 1}), wide = expand(own, dims{n, width});
+  if (how == bag_rule::max) {
+    T const low = where(column, read, -std::numeric_limits<double>::infinity());
+    T const most_of = scatter_reduce(none, axis<0>, wide, low, index_reduction::amax, false);
+    return where(isfinite(most_of), most_of, 0);
+  }
+  T const sums = scatter_add(none, axis<0>, wide, T(where(column, read, 0)));
+  if (how == bag_rule::sum) return sums;
+  T const each = scatter_add(zeros(dims{bags, 1}, weight.dtype()), axis<0>, own, T(to(column, weight.dtype())));
+  return div(sums, T(maximum(each, 1)));
+}
+
+} // namespace varve

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/counted.hpp>
+#include <varve/composite/logical.hpp>
+#include <varve/core/list.hpp>
+#include <varve/op/argmax.hpp>
+#include <varve/sorting/scans.hpp>
+#include <varve/special/rounding.hpp>
+
+/// @file
+/// Order along an axis: sorts, selections, medians and quantiles. Derivatives go to the elements that were chosen. NaN
+/// counts as greater than everything.
+namespace varve {
+
+/// The places that elements along an axis have in ascending (or descending) order, int64; equal ones keep their order.
+/// O(n log n).
+inline constexpr struct argsort_t {
+  static constexpr auto op_name = "argsort";
+  template <value X, class A = ints<-1>, class D = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}, D const& descending = {}) const {
+    return detail::along_axis(
+        x, axis, [&](auto const& v, auto const& a) { return bind<argsort_t>(a, detail::as_fact(descending))(v); });
+  }
+} argsort{};
+
+namespace detail {
+/// Sorts `n` items of a buffer of twice as many: runs are merged from one half to the other. Stable. Gives the half.
+template <class E, class Before>
+constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
+  constexpr index_t small = 16;
+  for (index_t begin = 0; begin < n; begin += small) { // by insertion
+    index_t const stop = begin + small < n ? begin + small : n;
+    for (index_t k = begin + 1; k < stop; ++k) {
+      E const e = from[k];
+      index_t j = k;
+      for (; j > begin && before(e, from[j - 1]); --j) from[j] = from[j - 1];
+      from[j] = e;
+    }
+  }
+  for (index_t width = small; width < n; width *= 2) {
+    for (index_t begin = 0; begin < n; begin += 2 * width) {
+      index_t const middle = begin + width < n ? begin + width : n;
+      index_t const stop = middle + width < n ? middle + width : n;
+      index_t i = begin, j = middle;
+      for (index_t k = begin; k < stop; ++k)
+        to[k] = j >= stop || (i < middle && !before(from[j], from[i])) ? from[i++] : from[j++];
+    }
+    std::swap(from, to);
+  }
+  return from;
+}
+} // namespace detail
+
+template <>
+struct rules<argsort_t> : detail::places_along<argsort_t> {
+  static constexpr auto schema = "(Tensor self, int dim=-1, bool descending=False) -> Tensor";
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    struct element {
+      T v{};
+      std::int64_t at = 0;
+    };
+    int const axis = static_cast<int>(at[0][0]);
+    index_t const n = out.sizes[axis], sx = x.strides[axis], so = out.strides[axis];
+    bool const descending = at[1][0] != 0;
+    auto const up = [](element const& a, element const& b) { return a.v < b.v || (b.v != b.v && a.v == a.v); };
+    auto const down = [&](element const& a, element const& b) { return up(b, a); };
+    list<element> row(static_cast<std::size_t>(2 * n), element{});
+    detail::for_each_line(
+        out.sizes, axis,
+        [&](R* y, T const* p) {
+          element* const e = row.data();
+          for (index_t k = 0; k < n; ++k) e[k] = {p[k * sx], k};
+          element const* const r =
+              descending ? detail::merge_sorted(e, e + n, n, down) : detail::merge_sorted(e, e + n, n, up);
+          for (index_t k = 0; k < n; ++k) y[k * so] = r[k].at;
+        },
+        out, x);
+  }
+};
+
+/// The elements in order along an axis and the places where they were, as a pair (`torch.sort`, always stable).
+inline constexpr struct sort_t {
+  template <value X, class A = ints<-1>, class D = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}, D const& descending = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const at = argsort(x, a, descending);
+    return std::pair(gather(x, a, at), at);
+  }
+} sort{};
+/// The elements in order along the first axis (`torch.msort`).
+inline constexpr struct msort_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return sort(x, ints<0>{}).first;
+  }
+} msort{};
+
+/// The k greatest (or smallest) elements along an axis, in order, and their places, as a pair (`torch.topk`).
+inline constexpr struct topk_t {
+  template <value X, class K, class A = ints<-1>, class L = ints<1>>
+  constexpr auto operator()(X const& x, K const& k, A const& axis = {}, L const& largest = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const checked = [](dims const& count, dims const& s, dims const& at) {
+      extent const n = s.n ? s[static_cast<int>(at[0])] : extent(1);
+      if (count[0] < 0 || count[0] > n)
+        refuse::argument_is_invalid("topk", "there are not so many elements along the axis");
+      return count;
+    };
+    auto const n = on_dims(checked, detail::as_fact(k), shape_of(x), a);
+    auto const some = [](dims const& s, dims const& count) { return s.n ? s : dims{count[0]}; };
+    auto const v = detail::of_rank_one(x);
+    auto const at = narrow(argsort(v, a, detail::as_fact(largest)), a, ints<0>{}, n);
+    auto const shape = on_dims([](dims const& s, dims const& w) { return s.n ? w : dims{}; }, shape_of(x),
+                               on_dims(some, shape_of(at), n));
+    return std::pair(detail::reshape_to(gather(v, a, at), shape), detail::reshape_to(at, shape));
+  }
+} topk{};
+
+namespace detail {
+/// The elements at one place of every row along an axis and that place; `at` has size 1 there.
+template <value V, value I, class A, class S, class K>
+constexpr auto chosen_of_rows(V const& v, I const& at, A const& a, S const& shape, K const& keep) {
+  auto const reduced = on_dims(
+      [](dims const& w, dims const& s, dims const& axis, dims const& k) {
+        dims r = w;
+        if (s.n == 0) return dims{};
+        if (k[0] == 0) r.erase(static_cast<int>(axis[0]));
+        return r;
+      },
+      shape_of(at), shape, a, keep);
+  return std::pair(reshape_to(gather(v, a, at), reduced), reshape_to(at, reduced));
+}
+template <class Tag, value V, class A>
+constexpr void needs_elements(V const& v, A const& a) {
+  (void)on_dims(
+      [](dims const& s, dims const& axis) {
+        if (s[static_cast<int>(axis[0])] == 0)
+          refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no element to choose");
+        return dims{};
+      },
+      shape_of(v), a);
+}
+} // namespace detail
+
+/// The k-th smallest element (the first is 1) along an axis and its place, as a pair (`torch.kthvalue`).
+inline constexpr struct kthvalue_t {
+  static constexpr auto op_name = "kthvalue";
+  template <value X, class K, class A = ints<-1>, class P = ints<0>>
+  constexpr auto operator()(X const& x, K const& k, A const& axis = {}, P const& keep = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const v = detail::of_rank_one(x);
+    auto const checked = [](dims const& count, dims const& s, dims const& at) {
+      if (count[0] < 1 || count[0] > s[static_cast<int>(at[0])])
+        refuse::argument_is_invalid(op_name, "k is from 1 to the size of the axis");
+      return dims{count[0] - 1};
+    };
+    auto const n = on_dims(checked, detail::as_fact(k), shape_of(v), a);
+    return detail::chosen_of_rows(v, narrow(argsort(v, a), a, n, ints<1>{}), a, shape_of(x), detail::as_fact(keep));
+  }
+} kthvalue{};
+
+/// The median along an axis, of an even count the lower one, and its place, as a pair; NaN where there is one.
+inline constexpr struct median_t {
+  static constexpr auto op_name = "median";
+  template <value X, class A, class P = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis, P const& keep = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const v = detail::of_rank_one(x);
+    detail::needs_elements<median_t>(v, a);
+    auto const middle = on_dims(
+        [](dims const& s, dims const& at) { return dims{(s[static_cast<int>(at[0])] - 1) / 2}; }, shape_of(v), a);
+    auto const at = narrow(argsort(v, a), a, middle, ints<1>{});
+    auto const nan = ne(v, v);
+    auto const first = bind<argmax_t>(a, keepdim)(nan);
+    return detail::chosen_of_rows(v, where(gather(nan, a, first), first, at), a, shape_of(x), detail::as_fact(keep));
+  }
+} median{};
+/// ... of what is not NaN; NaN where all is.
+inline constexpr struct nanmedian_t {
+  static constexpr auto op_name = "nanmedian";
+  template <value X, class A, class P = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis, P const& keep = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const v = detail::of_rank_one(x);
+    detail::needs_elements<nanmedian_t>(v, a);
+    auto const n = bind<sum_t>(a, keepdim)(eq(v, v));
+    auto const middle = floor_divide(sub(maximum(n, 1), 1), 2);
+    return detail::chosen_of_rows(v, gather(argsort(v, a), a, middle), a, shape_of(x), detail::as_fact(keep));
+  }
+} nanmedian{};
+
+/// The most frequent element along an axis, the smallest of several, and its last place, as a pair (`torch.mode`).
+inline constexpr struct mode_t {
+  static constexpr auto op_name = "mode";
+  template <value X, class A = ints<-1>, class P = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}, P const& keep = {}) const {
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    auto const v = detail::of_rank_one(x);
+    detail::needs_elements<mode_t>(v, a);
+    auto const [sorted, place] = sort(v, a);
+    auto const before = detail::previous(add(place, 1), a, ints<0>{}); // 0 for the first, which continues nothing
+    auto const same = mul(eq(sorted, detail::previous(sorted, a, ints<0>{})), gt(before, 0));
+    auto const of_run = to(same, ints<static_cast<index_t>(dtype::int64)>{}); // how long each run is so far
+    auto const last = bind<argmax_t>(a, keepdim)(recurrence(of_run, detail::ones_beside(of_run), a));
+    return detail::chosen_of_rows(v, gather(place, a, last), a, shape_of(x), detail::as_fact(keep));
+  }
+} mode{};
+
+/// How a quantile between two elements is made of them.
+enum class quantile_method { linear, lower, higher, midpoint, nearest };
+
+namespace detail {
+/// Between the elements of sorted rows at places that need not be whole.
+template <value V, value R, class A>
+constexpr auto at_rank(V const& sorted, R const& rank, A const& a, quantile_method how) {
+  auto const low = floor(rank), high = ceil(rank);
+  auto const at = [&](auto const& r) { return gather(sorted, a, to(r, ints<static_cast<index_t>(dtype::int64)>{})); };
+  if (how == quantile_method::lower) return at(low);
+  if (how == quantile_method::higher) return at(high);
+  if (how == quantile_method::nearest) return at(round_half_even(rank));
+  auto const u = at(low), w = at(high);
+  auto const share = how == quantile_method::midpoint ? mul(sub(high, low), 0.5) : sub(rank, low);
+  auto const d = sub(w, u);
+  return where(lt(share, 0.5), add(u, mul(share, d)), sub(w, mul(d, sub(1, share))));
+}
+} // namespace detail
+/// Elements at fractions `q` (a vector) of the sorted axis, which moves to the end as q does not: [.., q, ..] in place
+/// of the axis. `skip_nan`: of what is not NaN; else NaN where there is one. q has the dtype of x.
+inline constexpr struct quantiles_along_t {
+  static constexpr auto op_name = "quantile";
+  template <value X, value Q, class A>
+  constexpr auto operator()(X const& x, Q const& q, A const& axis, quantile_method how, bool skip_nan) const {
+    detail::needs_floating<quantiles_along_t>(x);
+    if (rank_of(x) == 0 || rank_of(q) > 1)
+      refuse::argument_is_invalid(op_name, "a value with dimensions, and a vector of fractions, are expected");
+    if (dtype_of(x) != dtype_of(q)) refuse::dtype_is_not_supported("quantile (q of another dtype):", name(dtype_of(q)));
+    auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
+    detail::needs_elements<quantiles_along_t>(x, a);
+    auto const row = [](dims const& s, dims const& at, dims const& n) {
+      dims r = s;
+      for (int k = 0; k < r.n; ++k) r[k] = 1;
+      r[static_cast<int>(at[0])] = numel(n);
+      return r;
+    };
+    auto const wide = [](dims const& s, dims const& at, dims const& n) {
+      dims r = s;
+      r[static_cast<int>(at[0])] = numel(n);
+      return r;
+    };
+    auto const sorted = sort(x, a).first;
+    auto const n = bind<sum_t>(a, keepdim)(to(eq(x, x), type_fact(x)));
+    auto const last = skip_nan ? maximum(sub(n, 1), 0) : sub(bind<sum_t>(a, keepdim)(ones_of(x)), 1);
+    auto const part = reshape(q, on_dims(row, shape_of(x), a, shape_of(q)));
+    auto const rank = expand(mul(part, last), on_dims(wide, shape_of(x), a, shape_of(q)));
+    if (skip_nan) return detail::at_rank(sorted, rank, a, how);
+    auto const whole = eq(n, add(last, 1)); // no NaN
+    return detail::at_rank(sorted, where(whole, rank, last), a, how);
+  }
+
+private:
+  template <value X>
+  static constexpr auto ones_of(X const& x) {
+    return expand(detail::constant_like(x, ints<>{}, 1), shape_of(x));
+  }
+} quantiles_along{};
+
+} // namespace varve

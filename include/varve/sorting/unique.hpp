@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/calculus.hpp>
+#include <varve/composite/ranges.hpp>
+#include <varve/op/nonzero.hpp>
+#include <varve/sorting/sort.hpp>
+
+#include <vector>
+
+/// @file
+/// Distinct elements, and how many lie where: tensors only, since sizes depend on data. (Templates only to cost nothing
+/// unless used.)
+namespace varve {
+
+/// What `unique` gives: the distinct elements or slices, for each that there was its number among them, and how often
+/// each was there.
+template <class T>
+struct unique_result {
+  T values, inverse, counts;
+};
+
+namespace detail {
+/// A vector that is true where the rows of a matrix differ from the row before, at the first too.
+template <class T>
+T begins_run(T const& rows) {
+  extent const n = rows.sizes()[0];
+  if (n == 0) return reshape(T(ne(rows, rows)), dims{n});
+  T const later = slice(rows, 0, 1, end), earlier = slice(rows, 0, 0, n - 1);
+  T const differ = any(T(ne(later, earlier)), axis<1>);
+  return cat(std::vector<T>{T(ne(new_full(differ, dims{1}, true), false)), differ}, axis<0>);
+}
+/// The first of every run of equal rows of a matrix.
+template <class T>
+unique_result<T> runs_of(T const& rows) {
+  T const begins = begins_run(rows);
+  T const number = sub(T(cumsum(begins, axis<0>)), 1);
+  T const firsts = reshape(T(nonzero(begins)), dims{-1});
+  extent const n = firsts.sizes()[0];
+  T const counts = scatter_add(zeros(dims{n}, dtype::int64), axis<0>, number, T(ones_like(number)));
+  return {firsts, number, counts};
+}
+/// The order of the rows of a matrix, by the first column, then by the second, ...
+template <class T>
+T order_of_rows(T const& rows) {
+  T order = arange(rows.sizes()[0]);
+  for (index_t k = index_t(rows.sizes()[1]); k-- > 0;) {
+    T const column = gather(T(select(rows, axis<1>, dims{k})), axis<0>, order);
+    order = gather(order, axis<0>, T(argsort(column, axis<0>)));
+  }
+  return order;
+}
+template <class T>
+unique_result<T> unique_rows(T const& rows, bool sort_them) {
+  if (!sort_them) return runs_of(rows);
+  T const order = order_of_rows(rows);
+  unique_result<T> r = runs_of(T(index_select(rows, axis<0>, order)));
+  r.inverse = scatter_add(T(zeros_like(order)), axis<0>, order, r.inverse);
+  r.values = gather(order, axis<0>, r.values);
+  return r;
+}
+/// ... of the elements, or of the slices of an axis.
+template <class T>
+unique_result<T> unique_along(T const& x, none_t, bool sort_them) {
+  T const row = reshape(x, dims{numel(x.sizes())});
+  unique_result<T> r = unique_rows(T(reshape(row, dims{numel(x.sizes()), 1})), sort_them);
+  return {gather(row, axis<0>, r.values), reshape(r.inverse, x.sizes()), r.counts};
+}
+template <class T>
+unique_result<T> unique_along(T const& x, index_t a, bool sort_them) {
+  int const k = wrap_axis(a, x.dim());
+  extent const n = x.dim() ? x.sizes()[k] : extent(1);
+  T const front = x.dim() ? T(transpose(x, dims{0}, dims{k})) : x;
+  if (numel(x.sizes()) == 0 && n != 0)
+    refuse::argument_is_invalid("unique", "slices without elements along another axis are all alike");
+  T const rows = reshape(front, dims{n, n == 0 ? extent(1) : numel(x.sizes()) / n});
+  unique_result<T> const r = unique_rows(rows, sort_them);
+  return {index_select(x, dims{k}, r.values), r.inverse, r.counts};
+}
+} // namespace detail
+
+/// The distinct elements in ascending order (`torch.unique`), or slices of an axis in the order of their elements;
+/// every NaN is distinct. Sizes depend on data: `data_dependent_error` where there are none.
+template <class T, class A = none_t>
+  requires std::is_same_v<T, tensor>
+unique_result<T> unique(T const& x, A const& axis = {}) {
+  return detail::unique_along(x, axis, true);
+}
+/// ... where only neighbours are compared, in their order (`torch.unique_consecutive`).
+template <class T, class A = none_t>
+  requires std::is_same_v<T, tensor>
+unique_result<T> unique_consecutive(T const& x, A const& axis = {}) {
+  return detail::unique_along(x, axis, false);
+}
+
+/// How many elements lie in each of `bins` equal parts of [low, high], both ends included; others are not counted. Of
+/// equal bounds, those of the elements (`torch.histc`).
+template <class T>
+  requires std::is_same_v<T, tensor>
+T histc(T const& x, index_t bins = 100, double low = 0, double high = 0) {
+  if (bins < 1) refuse::argument_is_invalid("histc", "there is at least one bin");
+  if (low > high) refuse::argument_is_invalid("histc", "the least bound is greater than the greatest");
+  T const row = reshape(x, dims{-1});
+  if (numel(row.sizes()) == 0) return zeros(dims{bins}, x.dtype());
+  if (low == high)
+    low = T(to(T(amin(row)), dtype::float64)).template item<double>(),
+    high = T(to(T(amax(row)), dtype::float64)).template item<double>();
+  if (low == high) low -= 1, high += 1;
+  if (!(high - low < std::numeric_limits<double>::infinity()))
+    refuse::argument_is_invalid("histc", "the range of the elements is not finite");
+  T const inside = mul(T(ge(row, low)), T(le(row, high)));
+  T const part = div(T(mul(T(sub(T(where(inside, row, low)), low)), static_cast<double>(bins))), high - low);
+  T const at = clamp(T(to(T(trunc(part)), dtype::int64)), 0, bins - 1);
+  return scatter_add(zeros(dims{bins}, x.dtype()), axis<0>, at, T(to(inside, x.dtype())));
+}
+
+/// `bins + 1` edges of equal parts of what the elements of a vector range over; of one value, half of 1 to either side.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T edges_of(T const& x, index_t bins) {
+  if (bins < 1) refuse::argument_is_invalid("histogram", "there is at least one bin");
+  double low = 0, high = 1;
+  if (numel(x.sizes()) != 0)
+    low = T(to(T(amin(x)), dtype::float64)).template item<double>(),
+    high = T(to(T(amax(x)), dtype::float64)).template item<double>();
+  if (low == high) low -= 0.5, high += 0.5;
+  return linspace(low, high, bins + 1, x.dtype());
+}
+/// How many rows of a matrix [n, d] lie in each box between ascending edges, one vector for each column; those on the
+/// last edge count. With weights their sums; `density` divides by the total and the volumes (`torch.histogramdd`).
+template <class T>
+  requires std::is_same_v<T, tensor>
+T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool density) {
+  extent const n = x.sizes()[0];
+  T place = zeros(dims{n}, dtype::int64), inside = ne(zeros(dims{n}, dtype::int64), 1), volume;
+  dims shape;
+  for (std::size_t k = 0; k < edges.size(); ++k) {
+    if (edges[k].dim() != 1 || edges[k].sizes()[0] < 2)
+      refuse::argument_is_invalid("histogramdd", "edges are vectors of two numbers at least");
+    index_t const bins = index_t(edges[k].sizes()[0]) - 1;
+    T const column = contiguous(T(select(x, axis<1>, dims{static_cast<index_t>(k)})));
+    T const at = sub(T(searchsorted(edges[k], column, ints<1>{})), 1);
+    T const last = eq(column, T(select(edges[k], axis<0>, axis<-1>)));
+    T const bin = where(last, bins - 1, at);
+    inside = mul(inside, T(mul(T(ge(bin, 0)), T(lt(bin, bins)))));
+    place = add(T(mul(place, bins)), T(clamp(bin, 0, bins - 1)));
+    T const width = sub(T(slice(edges[k], 0, 1, end)), T(slice(edges[k], 0, 0, bins)));
+    volume = k ? T(mul(T(unsqueeze(volume, axis<-1>)), width)) : width;
+    shape.push_back(bins);
+  }
+  T const each = weight.defined() ? weight : ones(dims{n}, x.dtype());
+  T const counted = where(inside, each, 0);
+  T const sums = reshape(T(scatter_add(zeros(dims{numel(shape)}, x.dtype()), axis<0>, place, counted)), shape);
+  return density ? T(div(sums, T(mul(T(sum(sums)), volume)))) : sums;
+}
+
+} // namespace varve

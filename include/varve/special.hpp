@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Elementwise functions beyond those of the umbrella: of whole numbers, roundings, angles, special functions.
+#include <varve/special/angles.hpp>
+#include <varve/special/bessel.hpp>
+#include <varve/special/error_functions.hpp>
+#include <varve/special/gamma.hpp>
+#include <varve/special/integers.hpp>
+#include <varve/special/polynomials.hpp>
+#include <varve/special/rounding.hpp>

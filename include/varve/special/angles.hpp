@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/arithmetic.hpp>
+#include <varve/kernel/angles.hpp>
+#include <varve/op/sqrt.hpp>
+
+/// @file
+/// Tangents and angles, hyperbolic ones too. Integers give floating numbers.
+namespace varve {
+
+/// Tangent of an angle in radians.
+inline constexpr struct tan_t : promoting_operator<tan_t> {
+  static constexpr auto op_name = "tan";
+} tan{};
+/// The angle of a sine; NaN beyond 1.
+inline constexpr struct asin_t : promoting_operator<asin_t> {
+  static constexpr auto op_name = "asin";
+} asin{};
+/// The angle of a cosine; NaN beyond 1.
+inline constexpr struct acos_t : promoting_operator<acos_t> {
+  static constexpr auto op_name = "acos";
+} acos{};
+/// The angle of a tangent.
+inline constexpr struct atan_t : promoting_operator<atan_t> {
+  static constexpr auto op_name = "atan";
+} atan{};
+/// The angle of the point (x, y), in all quadrants: `atan2(y, x)`.
+inline constexpr struct atan2_t : promoting_operator<atan2_t> {
+  static constexpr auto op_name = "atan2";
+} atan2{};
+
+template <>
+struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::tan(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(square(y), 1); }
+};
+template <>
+struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::asin(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return rsqrt(sub(1, square(x))); }
+};
+template <>
+struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::acos(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(rsqrt(sub(1, square(x)))); }
+};
+template <>
+struct rules<atan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::atan(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return reciprocal(add(square(x), 1)); }
+};
+template <>
+struct rules<atan2_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr bool is_slow = true;
+  static constexpr saved_values saved{
+      {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
+  static VARVE_INLINE constexpr auto kernel(auto y, auto x) { return kernel::atan2(y, x); }
+  /// 1 over the square of the distance; of the point 0 it is 0, as in PyTorch.
+  static constexpr auto per_square(auto const& y, auto const& x) {
+    auto const d = add(square(x), square(y));
+    return where(eq(d, 0), 0, reciprocal(d));
+  }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& y, auto const& x) {
+    return mul(x, per_square(y, x));
+  }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const& y, auto const& x) {
+    return mul(neg(y), per_square(y, x));
+  }
+};
+
+/// (e^x - e^-x) / 2, without cancellation near 0.
+inline constexpr struct sinh_t : composite_operator<sinh_t> {
+  static constexpr auto op_name = "sinh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    return sub(mul(expm1(z), 0.5), mul(expm1(neg(z)), 0.5));
+  }
+} sinh{};
+/// The x of which y is the `sinh`.
+inline constexpr struct asinh_t : composite_operator<asinh_t> {
+  static constexpr auto op_name = "asinh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x), a = abs(z);
+    auto const root = hypot(a, 1.0);
+    // a + a^2 / (1 + root) is root + a - 1 without cancellation
+    auto const r = log1p(add(a, mul(a, div(a, add(root, 1)))));
+    return copysign_of(r, z);
+  }
+
+private:
+  template <value R, value Z>
+  static constexpr auto copysign_of(R const& r, Z const& z) {
+    return where(eq(z, 0), z, where(lt(z, 0), neg(r), r));
+  }
+} asinh{};
+/// The x of which y is the `tanh`; NaN beyond 1.
+inline constexpr struct atanh_t : composite_operator<atanh_t> {
+  static constexpr auto op_name = "atanh";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const z = detail::as_floating(x);
+    return mul(sub(log1p(z), log1p(neg(z))), 0.5);
+  }
+} atanh{};
+
+} // namespace varve
