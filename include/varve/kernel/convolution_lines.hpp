@@ -480,12 +480,13 @@ private:
       }
   }
   void over_places(T const* tile, T const* w, index_t taps, T* sums) const {
-    constexpr int most = registers == 32 ? 12 : 6, middle = registers == 32 ? 9 : 5;
+    constexpr int most = registers == 32 ? 12 : 6, middle = registers == 32 ? 9 : 5, few = registers == 32 ? 5 : 4;
     index_t const all = s.places();
     for (index_t p = 0; p < all;) {
       index_t const left = all - p;
       if (left >= most) over_channels<most>(tile, w, taps, p, sums), p += most;
       else if (left >= middle) over_channels<middle>(tile, w, taps, p, sums), p += middle;
+      else if (left >= few) over_channels<few>(tile, w, taps, p, sums), p += few;
       else if (left >= 3) over_channels<3>(tile, w, taps, p, sums), p += 3;
       else over_channels<1>(tile, w, taps, p, sums), ++p;
     }
