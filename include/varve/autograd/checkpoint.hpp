@@ -91,8 +91,9 @@ layer* one_level_of_grad() {
 }
 /// That level when a function runs again: its backward pass runs below it, and a pullback under whatever is at work
 /// when it is called. Its values are recognized by its identity; it itself may have ended.
+template <class T>
 struct level_again {
-  interpreter_layer<grad_interpreter<dynamic_level>> stands_for;
+  interpreter_layer<grad_interpreter<dependent<dynamic_level, T>>> stands_for;
   explicit level_again(layer const& l) : stands_for(*l.kind, this_thread_state.transforms) {
     stands_for.below = nullptr;
     stands_for.id = l.id, stands_for.level = l.level, stands_for.epoch = l.epoch;
@@ -113,7 +114,7 @@ struct checkpoint_region {
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
-  std::unique_ptr<dependent<level_again, T>> level;
+  std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
 
@@ -233,7 +234,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
     if (l->kind->records && (!level || !again)) return f(x...); // levels keep what they need
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
-  if (level) r->level = std::make_unique<detail::level_again>(*level);
+  if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);
   auto pack = [r](tensor const& t) {
     r->places.push_back({t.dtype(), t.sizes()});
     return r->places.size() - 1;
