@@ -119,8 +119,10 @@ KEEP valley_hand(array<double, R> const& x, valley_result& r) {
 // ---- its Hessian, n by n, of which three diagonals are not 0
 constexpr index_t H = 1000;
 constexpr auto hessian_program = vv::fuse(vv::hessian(bench::rosenbrock<H>));
+constexpr auto hessian_fast_program = vv::fuse(vv::hessian(bench::rosenbrock<H>), vv::fast_math);
 constexpr auto long_gradient = vv::fuse(vv::grad(bench::rosenbrock<H>));
 KEEP hessian_fused(array<double, H> const& x, array<double, H, H>& r) { hessian_program.into(r)(x); }
+KEEP hessian_fast(array<double, H> const& x, array<double, H, H>& r) { hessian_fast_program.into(r)(x); }
 KEEP hessian_hand(array<double, H> const& x, array<double, H, H>& r) {
   for (index_t i = 0; i < H; ++i) {
     double* const row = r.data + i * H;
@@ -170,6 +172,7 @@ BENCHMARK_CAPTURE(bench_option, hand, option_hand);
 BENCHMARK_CAPTURE(bench_valley, fused, valley_fused);
 BENCHMARK_CAPTURE(bench_valley, hand, valley_hand);
 BENCHMARK_CAPTURE(bench_hessian, fused, hessian_fused);
+BENCHMARK_CAPTURE(bench_hessian, fused_fast, hessian_fast);
 BENCHMARK_CAPTURE(bench_hessian, hand, hessian_hand);
 BENCHMARK_CAPTURE(bench_hessian, gradients, hessian_gradients);
 } // namespace
