@@ -232,6 +232,103 @@ TEST_CASE("checkpoint: under transforms and of static values it is a custom func
                    vv::jvp(kept, std::tuple{x}, std::tuple{x}).second, 1e-15) == "");
 }
 
+TEST_CASE("checkpoint: under one run-time grad the function runs again too", "[autograd][checkpoint]") {
+  tensor const x{{0.3, 0.7}}, w{{1.5, -0.5}};
+  static int runs;
+  runs = 0;
+  auto const f = [](tensor const& t) { return ++runs, layers(t); };
+  auto const kept = [](tensor const& t) { return vv::sum(layers(t) * t); };
+  auto const again = [&](tensor const& t) { return vv::sum(vv::checkpoint(f, t) * t); };
+  CHECK(difference(vv::grad(again)(x), vv::grad(kept)(x), 0) == "");
+  CHECK(runs == 2);
+  // What a function captures by reference may be gone, so that it is not run again.
+  runs = 0;
+  auto const local = [](tensor const& t) {
+    tensor const u = t * 2.0;
+    return vv::sum(vv::checkpoint([&u](tensor const& s) { return ++runs, layers(s * u); }, t));
+  };
+  CHECK(difference(vv::grad(local)(x), vv::grad([](tensor const& t) { return vv::sum(layers(t * (t * 2.0))); })(x),
+                   0) == "");
+  CHECK(runs == 1);
+  // Levels on one another keep what they need.
+  runs = 0;
+  CHECK(difference(vv::hessian(again)(x), vv::hessian(kept)(x), 0) == "");
+  auto const second = [](auto const& g) { return [g](tensor const& t) { return vv::sum(vv::grad(g)(t)); }; };
+  CHECK(difference(vv::grad(second(again))(x), vv::grad(second(kept))(x), 0) == "");
+  CHECK(runs == 2);
+  // What is captured is of the level; pullbacks are called later, more than once, under other transforms.
+  auto const scaled = [](tensor const& t, tensor const& u) {
+    return vv::checkpoint(vv::closure([](tensor const& a, tensor const& b) { return vv::exp(a * b) * b; }, u), t);
+  };
+  auto const run = vv::vjp(scaled, x, w);
+  auto const plain = vv::vjp([](tensor const& t, tensor const& u) { return vv::exp(t * u) * u; }, x, w);
+  for (int k = 0; k < 2; ++k) {
+    auto const [a, b] = run.second(w);
+    auto const [c, d] = plain.second(w);
+    CHECK(difference(a, c, 0) == "");
+    CHECK(difference(b, d, 0) == "");
+  }
+  auto const one = [](auto const& r) { return [&r](tensor const& g) { return std::get<1>(r.second(g)); }; };
+  tensor const many = vv::reshape(tensor{{1.0, 2.0, 3.0, 4.0}}, dims{2, 2});
+  CHECK(difference(vv::vmap(one(run))(many), vv::vmap(one(plain))(many), 0) == "");
+  auto const squared = [](auto const& r) { return [r](tensor const& g) { return vv::sum(r(g * g)); }; };
+  CHECK(difference(vv::grad(squared(one(run)))(x), vv::grad(squared(one(plain)))(x), 0) == "");
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("checkpoint: under a run-time grad, with leaves, gradients and random numbers inside",
+          "[autograd][checkpoint]") {
+  tensor const x{{0.3, 0.7}};
+  tensor const l = leaf(x);
+  // Eager autograd below the level has its own history of what runs.
+  auto const both = [&](auto const& f) {
+    l.zero_grad();
+    tensor const g = vv::grad([&](tensor const& t) { return vv::sum(f(t * l)); })(l);
+    vv::sum(g * g).backward();
+    return std::pair(g.detach(), l.grad());
+  };
+  auto const with_leaf = vv::closure([](tensor const& t, tensor const& v) { return layers(t * v); }, l);
+  auto const kept = both(with_leaf), again = both([&](tensor const& t) { return vv::checkpoint(with_leaf, t); });
+  CHECK(difference(again.first, kept.first, 0) == "");
+  CHECK(difference(again.second, kept.second, 0) == "");
+  auto const same = [&](auto const& f) {
+    vv::manual_seed(3);
+    tensor const a = vv::grad([&](tensor const& t) { return vv::sum(f(t) * t); })(x);
+    vv::manual_seed(3);
+    return difference(vv::grad([&](tensor const& t) { return vv::sum(vv::checkpoint(f, t) * t); })(x), a, 0);
+  };
+  CHECK(same([](tensor const& t) { return vv::exp(t * vv::randn({2}, dtype::float64)); }) == "");
+  CHECK(same([](tensor const& t) {
+          return vv::grad([](tensor const& s) { return vv::sum(vv::exp(s * s)); })(t) * vv::sin(t);
+        }) == "");
+  CHECK(same([](tensor const& t) { return vv::checkpoint(layers, t * 2.0) * vv::cos(t); }) == "");
+  CHECK(same([](tensor const& t) { return vv::vmap([](tensor const& r) { return vv::exp(r) * r; })(t); }) == "");
+  CHECK(same([](tensor const& t) { return vv::jvp(layers, std::tuple{t}, std::tuple{t}).second; }) == "");
+  CHECK(same([](tensor const& t) { return vv::softmax(vv::layer_norm(t, dims{2}), 0); }) == "");
+  CHECK(same([](tensor const& t) {
+          tensor const y = t * 2.0;
+          vv::mul_(y, t);
+          return vv::sin(y);
+        }) == "");
+  // Gradients asked for inside of the level are differentiated.
+  auto const penalty = [](auto const& f) {
+    return [f](tensor const& t) {
+      auto const g =
+          vv::autograd::grad({vv::sum(f(t))}, {t}, std::vector<tensor>{}, {.retain_graph = true, .create_graph = true});
+      return vv::sum(g[0] * g[0]);
+    };
+  };
+  auto const checkpointed = [](tensor const& t) { return vv::checkpoint(layers, t); };
+  CHECK(difference(vv::grad(penalty(checkpointed))(x), vv::grad(penalty(layers))(x), 0) == "");
+  static int runs;
+  runs = 0;
+  auto const fewer = [](tensor const& t) { return ++runs == 1 ? vv::sin(vv::exp(t)) : vv::exp(t); };
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& t) { return vv::sum(vv::checkpoint(fewer, t)); })(x),
+                    ContainsText("different number of values"));
+  CHECK(vv::this_thread_state.saved_hooks == nullptr);
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("gradcheck: right gradients pass, wrong ones are found", "[autograd][gradcheck]") { // AG-31
   using many = std::vector<tensor>;
   many const x{leaf(tensor{{0.3, 0.7}}), leaf(tensor{{1.2, 0.4}})};

@@ -79,7 +79,10 @@ int check_lines(call const& c) {
   got.assign(got.size(), T(77));
   bool const products = k::detail::convolve_by_products_of_lines<T>(s, x.data(), w.data(), got.data());
   CHECK((!products || got == want));
-  return took + products;
+  got.assign(got.size(), T(77));
+  bool const channels = k::detail::convolve_by_products_of_channels<T>(s, x.data(), w.data(), got.data());
+  CHECK((!channels || got == want));
+  return took + products + channels;
 }
 } // namespace
 
@@ -106,6 +109,9 @@ TEST_CASE("convolve: lines, channels and strides beyond a tile, and a kernel as 
   CHECK(check_lines<float>({one(3, 2, 2, true, 2), {2, 26, 9, 20}, {26, 3, 3, 4}, {2, 6, 25, 60}}));
   CHECK(check_lines<float>({one(1, 1, 2, false, 3), {2, 12, 32, 32}, {9, 4, 15, 15}, {2, 9, 6, 6}}));
   CHECK(check_lines<double>({one(1, 1, 1, false, 70), {1, 70, 32, 32}, {70, 1, 32, 32}, {1, 70, 3, 3}}));
+  CHECK(check_lines<float>({one(1, 1, 1, false, 1), {3, 2, 60, 90}, {37, 2, 60, 90}, {3, 37, 3, 3}}));
+  CHECK(check_lines<double>({one(1, 0, 2, false, 2), {50, 6, 30, 31}, {34, 3, 14, 14}, {50, 34, 4, 5}}));
+  CHECK(check_lines<float>({one(2, 1, 1, true, 1), {2, 5, 19, 33}, {5, 7, 3, 3}, {2, 7, 37, 65}}));
   // a dilation that fills the tile, and strides with more phases than are kept apart
   check_lines<float>({one(17, 0, 1, false, 1), {1, 2, 40, 400}, {3, 2, 3, 3}, {1, 3, 3, 24}});
   check<float>({one(1, 0, 30000, false, 1), {1, 1, 1, 60010}, {3, 1, 1, 3}, {1, 3, 1, 10}});

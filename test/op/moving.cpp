@@ -184,6 +184,20 @@ TEST_CASE("gather and scatter_add of rank 0, of no elements, and where there are
                   vv::index_error);
   CHECK(vv::gather(none, 0, vv::zeros({0, 3}, vv::dtype::int64)).sizes() == dims{0, 3});
 }
+TEST_CASE("gather and scatter_add by many indices that are stored by columns", "[op][moving]") {
+  tensor const x = vv::reshape(vv::to(vv::arange(70 * 90), vv::dtype::float32), dims{70, 90});
+  tensor const at = vv::empty({90, 70}, vv::dtype::int64), turned = vv::transpose(at);
+  for (index_t k = 0; k < at.numel(); ++k) at.data<std::int64_t>()[k] = (k * 31 + k / 7) % 70;
+  for (int const axis : {0, 1}) {
+    CHECK(equal<float>(vv::gather(x, axis, turned), vv::gather(x, axis, vv::contiguous(turned))));
+    CHECK(equal<float>(vv::scatter_add(x, axis, turned, x), vv::scatter_add(x, axis, vv::contiguous(turned), x)));
+  }
+  at.data<std::int64_t>()[6000] = 70;
+  CHECK_THROWS_AS(vv::gather(x, 0, turned), vv::index_error);
+  CHECK_THROWS_AS(vv::scatter_add(x, 0, turned, x), vv::index_error);
+  CHECK_THROWS_AS(vv::gather(x, 0, vv::to(turned, vv::dtype::int32)), vv::dtype_error);
+}
+
 TEST_CASE("one_hot equals the plain loop for any strides", "[op][moving]") {
   for (int round = 0; round < 60; ++round) {
     dims const sizes = sizes_of(round % 4, 9);

@@ -124,6 +124,16 @@ TEST_CASE("relu, sigmoid: gradients in one pass are those of operators", "[op][w
   check_all([](auto const& x, auto const& w, auto const& b) { return vv::relu(x) * vv::sin(x) * w + b; }, false);
   check_all([](auto const& x, auto const& w, auto const& b) { return vv::sigmoid(x) * w + b; }, false);
 }
+TEST_CASE("softmax, log_softmax: short columns at a time they are their bodies", "[op][whole]") {
+  check_all([](auto const& x, auto const& w, auto const& b) { return vv::softmax(x, 0) * w + b; }, true);
+  check_all([](auto const& x, auto const& w, auto const& b) { return vv::log_softmax(x, 0) * w + b; }, true);
+  check_all([](auto const& x, auto const& w, auto const& b) { return vv::softmax(x, x.dim() > 1 ? -2 : 0) * w + b; },
+            false);
+  tensor const x = wave({3, 5, 37}, vv::dtype::float32);
+  for (int const axis : {0, 1, -2})
+    CHECK(near(vv::log_softmax(x, axis), vv::to(vv::log(vv::softmax(vv::to(x, vv::dtype::float64), axis)), x.dtype()),
+               1e-5));
+}
 TEST_CASE("softmax, log_softmax: rows at a time they are their bodies", "[op][whole]") {
   check_all([](auto const& x, auto const& w, auto const& b) { return vv::softmax(x, -1) * w + b; }, true);
   check_all([](auto const& x, auto const& w, auto const& b) { return vv::log_softmax(x, x.dim() - 1) * w + b; }, true);

@@ -78,6 +78,29 @@ struct recomputed {
   static constexpr bool generate_vmap_rule = true;
 };
 
+/// Does a function hold all that it uses? What others capture by reference may be gone when `grad` runs backwards.
+template <class F>
+inline constexpr bool owns_captures = std::is_empty_v<F> || std::is_function_v<std::remove_pointer_t<F>>;
+template <class F, class... C>
+inline constexpr bool owns_captures<closure_t<F, C...>> = owns_captures<F> && ((is_tree_node<C> || value<C>) && ...);
+/// The level of `grad` that is the only transform at work, or null.
+template <class T = void>
+layer* one_level_of_grad() {
+  layer* const top = this_thread_state.transforms.top;
+  return top && !top->below && top->kind == &grad_kind<T> ? top : nullptr;
+}
+/// That level when a function runs again: its backward pass runs below it, and a pullback under whatever is at work
+/// when it is called. Its values are recognized by its identity; it itself may have ended.
+template <class T>
+struct level_again {
+  interpreter_layer<grad_interpreter<dependent<dynamic_level, T>>> stands_for;
+  explicit level_again(layer const& l) : stands_for(*l.kind, this_thread_state.transforms) {
+    stands_for.below = nullptr;
+    stands_for.id = l.id, stands_for.level = l.level, stands_for.epoch = l.epoch;
+    stands_for.outer_grad_mode = l.outer_grad_mode;
+    stands_for.interpreter.given = static_cast<dynamic_level const*>(l.object)->given;
+  }
+};
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
 template <class T = tensor>
 struct checkpoint_region {
@@ -91,6 +114,7 @@ struct checkpoint_region {
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
+  std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
 
@@ -104,7 +128,7 @@ struct checkpoint_region {
     }
     tensor t = values[k];
     if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
-    if (!pass || !pass->keeps()) values[k] = tensor();
+    if (!pass || !pass->keeps() || level) values[k] = tensor();
     return t;
   }
 
@@ -133,7 +157,12 @@ private:
       generator_guard const same(random);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
-      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; });
+      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
+      struct as_then {
+        layer* const top = this_thread_state.transforms.top;
+        ~as_then() { set_top(this_thread_state.transforms, top); }
+      } const after;
+      if (level) set_top(this_thread_state.transforms, &level->stands_for);
       run_again();
     } catch (enough const&) {}
     if (values.size() != places.size())
@@ -179,8 +208,11 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up
 /// to the last value needed, with the same random numbers (CK-1..5). On tensors it is f itself that must do the same
 /// each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an
-/// operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
+/// `grad` and, as a custom function, on static values. Under a run-time `grad` or `vjp` f runs again when the function
+/// around it has returned: it must be without captures, or a `closure` that declares them, and no other transform may
+/// be at work; otherwise f runs once, and what its gradient needs is kept. Traced at run time it is an operator with a
+/// region
+/// (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {
@@ -196,15 +228,18 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
   if (detail::inside_trace()) return detail::checkpoint_in_trace(f, x...);
   if (!is_grad_enabled()) return f(x...);
+  layer* const level = detail::one_level_of_grad<>();
+  constexpr bool again = std::is_same_v<A, none_t> && std::is_same_v<B, none_t> && detail::owns_captures<F>;
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->records) return f(x...); // a level of grad keeps what it needs
+    if (l->kind->records && (!level || !again)) return f(x...); // levels keep what they need
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
+  if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);
   auto pack = [r](tensor const& t) {
     r->places.push_back({t.dtype(), t.sizes()});
     return r->places.size() - 1;
   };
-  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
+  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
   return f(x...);
 }

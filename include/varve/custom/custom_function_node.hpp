@@ -163,7 +163,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     result_of.push_back(from);
     if (from >= 0) s = s.alias();
     else if (s.defined() && !s.is_wrapped()) s.note_kept();
-    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
+    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr; hooks && !hooks->at_level) {
       packed.resize(static_cast<std::size_t>(c.saved.size()));
       packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
       s = tensor();

@@ -239,11 +239,32 @@ struct result_element<R, T> {
   using type = typename R::template result<T>;
 };
 
+/// Are rows of a tensor far from adjacent in memory, and is there another dimension along which they are?
+inline bool is_turned(tensor const& t) {
+  int const inner = t.dim() - 1;
+  if (inner < 1 || t.numel() < 4096 || t.strides()[inner] < 8) return false;
+  bool any = false;
+  for (int d = 0; d < inner; ++d) any = any || (t.strides()[d] == 1 && t.sizes()[d] > 1);
+  return any;
+}
+/// Operators of this kind check their indices, operand 1, and read them: best one after the other.
+template <class R>
+inline constexpr bool reads_indices = [] {
+  if constexpr (R::kind == op_kind::indexing) return R::arity > 1;
+  else return false;
+}();
 template <class Tag, class... X>
 VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
   if (at.any_symbol()) [[unlikely]] // memory has numbers only
     return compute_tensor<Tag>(at.as_numbers(), x...);
   using R = rules<Tag>;
+  if constexpr (reads_indices<R>)
+    if (is_turned(nth<1>(x...))) {
+      tensor const by_rows = contiguous_copy(nth<1>(x...));
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return compute_tensor<Tag>(at, (K == 1 ? by_rows : x)...);
+      }(std::index_sequence_for<X...>{});
+    }
   meta const in[] = {meta_of(x)..., meta{}};
   meta const m = R::shape(at, in, sizeof...(X));
   tensor out = tensor::empty(m.sizes, m.type);

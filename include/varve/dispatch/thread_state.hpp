@@ -17,6 +17,8 @@ struct packed_value {
 };
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
+  /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
+  bool at_level = false;
   virtual packed_value* pack(tensor const& t) = 0;
 
 protected:

@@ -118,6 +118,32 @@ VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes
   }
   return k;
 }
+/// ... where what is carried, `bytes` in all, lies in variables of the caller's, which no result can overlap: places
+/// are constants throughout, so that numbers stay in registers.
+template <class Places>
+VARVE_PART void walk_in_registers(Places const& here, Places const& there, index_t n, std::size_t bytes,
+                                  auto const& step) {
+  index_t k = 0;
+  for (; k + 1 < n; k += 2) {
+    step(here, there, k);
+    step(there, here, k + 1);
+  }
+  if (k == n) return;
+  step(here, there, k);
+  std::memcpy(here[0], there[0], bytes);
+}
+/// Where each of some buffers begins when they lie one behind the other, and at last where the next one would; -1 if
+/// they are more than a few numbers.
+template <class P, int First, int Count>
+constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
+  std::array<std::ptrdiff_t, Count + 1> r{};
+  for (int k = 0; k < Count; ++k) {
+    buffer const& b = P::value.buffers[P::value.slots[First + k]];
+    bool const one = !is_run_time(b.elements) && b.elements == 1 && r[k] >= 0 && Count <= 16;
+    r[k + 1] = one ? r[k] + 16 : -1;
+  }
+  return r;
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -133,9 +159,18 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{
       {address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
-  void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
-  void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+  constexpr auto place = places_of_carried<P, s.in[2], carried>();
+  constexpr bool in_registers = !open && !counted && carried > 0 && place[carried] > 0 && is_short<sub>();
+  alignas(16) std::byte own[2][in_registers ? place[carried] : 1];
+  auto const at = [&]<int K>(std::integral_constant<int, K>, int other) VARVE_PART -> void* {
+    if constexpr (in_registers) return own[other] + place[K < carried ? K : 0];
+    else
+      return other ? address<P, P::value.slots[s.in[2] + (K < carried ? results + K : 0)]>(mem)
+                   : address<P, P::value.slots[s.in[2] + (K < carried ? K : 0)]>(mem);
+  };
+  void* here[] = {at(std::integral_constant<int, Q>{}, 0)...};
+  void* there[] = {at(std::integral_constant<int, Q>{}, 1)...};
+  if (n % 2 && !open && !counted && !in_registers) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A],
                                    static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem))))
                 : void()),
@@ -162,6 +197,13 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
               nullptr});
   };
+  if constexpr (in_registers) {
+    walk_in_registers(here, there, n, sizeof own[0], step);
+    ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
+                  : void()),
+     ...);
+    return;
+  }
   index_t const k = walk < open || counted, is_short<sub>() > (here, there, n, goes_on, step);
   if constexpr (open || counted) {
     if (k % 2)

@@ -149,7 +149,9 @@ struct operator_node : grad_node {
     std::uint32_t const version = checked ? t.writes() : 0;
     t.note_kept();
     bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
-    auto* const hooks = packs ? this_thread_state.saved_hooks : nullptr;
+    auto* hooks = packs ? this_thread_state.saved_hooks : nullptr;
+    // At a level, what eager autograd records below it has a history of its own.
+    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.requires_grad()))) hooks = nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }
@@ -184,6 +186,7 @@ struct operator_node : grad_node {
     if (s.packed) [[unlikely]] {
       // What hooks give back has the history that the value had.
       tensor t = s.packed->unpack();
+      if (!eager) return this_thread_sees_again.layer ? seen_again(s, t) : t;
       if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
       edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
       t = t.alias();
@@ -193,18 +196,18 @@ struct operator_node : grad_node {
     if (s.checked && s.value.writes() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (!eager && this_thread_sees_again.layer) [[unlikely]]
-      return seen_again(s);
+      return seen_again(s, s.value);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
   }
   /// A saved value as the level saw it: with the history that it had there.
-  VARVE_COLD tensor seen_again(saved_value const& s) {
+  VARVE_COLD tensor seen_again(saved_value const& s, tensor const& value) {
     edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
-    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
-    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e),
-                        s.value.sizes());
+    if (!e || !s.checked || !this_thread_state.grad_mode) return value;
+    return tensor::wrap(value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e),
+                        value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);

@@ -218,8 +218,12 @@ template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
     constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // of shorter lines most lanes would lie idle
-    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && s.place_channels <= 8;
-    if (half > 0 && !s.transposed && taps_in_lines && detail::convolve_by_products_of_lines(s, input, weight, output))
+    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && !s.transposed;
+    if (half > 0 && taps_in_lines && s.place_channels >= half && s.places() > 2 &&
+        detail::convolve_by_products_of_channels(s, input, weight, output))
+      return;
+    if (half > 0 && taps_in_lines && s.place_channels <= 8 &&
+        detail::convolve_by_products_of_lines(s, input, weight, output))
       return;
     bool const in_lines = s.taps() > 1 && (s.transposed ? s.field[2] / s.stride[2] : s.place[2]) >= half;
     if (half > 0 && in_lines && s.tap[2] <= s.place[2] &&

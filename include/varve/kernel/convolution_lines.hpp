@@ -17,12 +17,13 @@ template <class T>
 inline constexpr index_t padded_tile = 196608 / static_cast<index_t>(sizeof(T));
 inline constexpr int most_taps = 512, most_phases = 16;
 
-/// Every second element of two registers. (Where `live` lanes are wanted, the one behind them is not: it is 0.)
-template <class T, std::size_t... I>
+/// Every second element of two registers, from the first or the second on. (Where `live` lanes are wanted, the one
+/// behind them is not: it is 0.)
+template <class T, std::size_t First = 0, std::size_t... I>
 VARVE_INLINE batch<T> evens(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
   return std::bit_cast<batch<T>>(
-      __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I)...));
+      __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I + First)...));
 }
 /// The elements at `from`, `from + step`, ..., as many as are live; the other lanes are 0.
 template <class T>
@@ -41,12 +42,46 @@ VARVE_INLINE batch<T> load_apart(T const* from, index_t step, index_t live) {
   for (index_t i = 0; i < L; ++i) all[i] = i < live ? from[i * step] : T(0);
   return kernel::load(all);
 }
+/// A register of two that `v` is every second element of, the others being those of `a`.
+template <std::size_t High, class T, std::size_t... I>
+VARVE_INLINE batch<T> among(batch<T> const& v, batch<T> const& a, std::index_sequence<I...>) {
+  constexpr std::size_t L = lanes<T>;
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(a),
+                                                         (I % 2 == 0 ? I / 2 + High * L / 2 : L + I)...));
+}
+/// Lines of a step of 2 that fit two registers, for `copy_padded`; `x` <= 0.
+template <class T>
+VARVE_INLINE void copy_short_halves(T const* plane, index_t const* field, index_t y, index_t lines, index_t x,
+                                    index_t width, T* to) {
+  constexpr index_t L = lanes<T>;
+  constexpr std::make_index_sequence<lanes<T>> each{};
+  batch<T> const zero(T(0));
+  index_t const front = field[1] < L ? field[1] : L, from[2] = {(1 - x) / 2, -x / 2}; // of the two phases
+  bool const odd = x % 2 != 0;
+  for (; lines > 0; --lines, ++y) {
+    bool const inside = y >= 0 && y < field[0];
+    T const* const line = plane + (inside ? y * field[1] : 0);
+    batch<T> const a = detail::load_live(line, front),
+                   b = field[1] > L ? detail::load_live(line + L, field[1] - L) : zero;
+    batch<T> half[2] = {detail::evens<T>(a, b, each), detail::evens<T, 1>(a, b, each)};
+    for (int phase = 0; phase < 2; ++phase, to += width) {
+      index_t const start = from[phase];
+      for (index_t i = 0; i < start; i += L) kernel::store(to + i, zero);
+      kernel::store<T>(to + start, inside ? half[(phase == 0) == odd] : zero);
+      for (index_t i = start + L; i < width; i += L) kernel::store(to + i, zero);
+    }
+  }
+}
 /// Copies lines of a plane with what lies around it, which is 0: of each line the elements `step` apart follow one
 /// another, `width` of them for each of `step` phases. Up to a register behind the last is overwritten.
 template <class T>
 VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y, index_t lines, index_t x, index_t step,
                                 index_t width, T* to) {
   constexpr index_t L = lanes<T>;
+  if constexpr (L > 1)
+    if (step == 2 && x <= 0 && x + 2 * width >= field[1] + 1 && field[1] > 0 && field[1] <= 2 * L)
+      return detail::copy_short_halves(plane, field, y, lines, x, width, to);
   index_t first[most_phases], last[most_phases]; // of each phase what is inside
   for (index_t phase = 0; phase < step; ++phase) {
     index_t const at = x + phase, end = at < field[1] ? (field[1] - 1 - at) / step + 1 : 0;
@@ -67,14 +102,27 @@ VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y,
 /// One convolution of one group: which taps there are, where they meet the field, and where results go.
 template <class T>
 struct line_convolution {
-  index_t in_channels, out_channels, field[2], places[2], step[2]{1, 1}; // of a place in the field
-  index_t out_plane, out_step[2], out_first;                             // between channels, lines, places of results
+  index_t in_channels, out_channels, field[2], step[2]{1, 1}; // of a place in the field
+  index_t out_plane, out_step[2];                             // between channels, lines, places of results
   T const* weight;
   index_t weight_row, weight_channel; // strides of the channels of results and of the field
-  int taps = 0;
+  int taps = 0, phases = 0;
   index_t at[2][most_taps], weight_at[most_taps];
+  /// Results that meet the same taps: where the first one goes, how many there are, and which taps these are.
+  struct phase {
+    index_t out_first, places[2];
+    int from, end;
+  } phase_at[most_phases];
 
-  void add_tap(index_t y, index_t x, index_t w) { at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w; }
+  void add_phase(index_t first, index_t lines_of_it, index_t places_of_it) {
+    phase_at[phases++] = {first, {lines_of_it, places_of_it}, taps, taps};
+    for (int d = 0; d < 2; ++d)
+      places[d] = phases > 1 && places[d] > phase_at[phases - 1].places[d] ? places[d] : phase_at[phases - 1].places[d];
+  }
+  void add_tap(index_t y, index_t x, index_t w) {
+    at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w;
+    phase_at[phases - 1].end = taps;
+  }
   /// How the field is cut into tiles; false if a line of a channel is too large for one.
   bool plan() {
     cut();
@@ -89,14 +137,14 @@ struct line_convolution {
           for (index_t k = 0; k < some; ++k)
             detail::copy_padded(in + (c + k) * field[0] * field[1], field, y * step[0] + low[0], tile_lines,
                                 x * step[1] + low[1], step[1], width, tile + k * tile_plane);
-          tile_of t{tile,
-                    c,
-                    some,
-                    y,
-                    places[0] - y < lines ? places[0] - y : lines,
-                    x,
-                    places[1] - x < columns ? places[1] - x : columns};
-          multiply(t, out);
+          end_of_out = out + out_channels * out_plane;
+          for (phase const* p = phase_at; p != phase_at + phases; ++p) {
+            tile_of const t{tile, p,
+                            c,    some,
+                            y,    p->places[0] - y < lines ? p->places[0] - y : lines,
+                            x,    p->places[1] - x < columns ? p->places[1] - x : columns};
+            if (t.lines > 0 && t.columns > 0) multiply(t, out);
+          }
         }
   }
 
@@ -104,9 +152,11 @@ private:
   static constexpr index_t L = lanes<T>;
   struct tile_of {
     T const* field;
+    phase const* of;
     index_t channel, channels, y, lines, x, columns;
   };
-  index_t low[2], lines, columns, channels, width, tile_lines, tile_plane, offset[most_taps];
+  index_t places[2], low[2], lines, columns, channels, width, tile_lines, tile_plane, offset[most_taps];
+  T const* end_of_out = nullptr;
 
   void cut() {
     index_t high[2];
@@ -135,22 +185,31 @@ private:
     index_t i = 0;
     for (; i + rows <= out_channels; i += rows) over_places<rows, 2>(t, i, out);
     for (; i + 4 <= out_channels; i += 4) over_places<4, 4>(t, i, out);
+    for (; i + 3 <= out_channels; i += 3) over_places<3, registers == 32 ? 6 : 3>(t, i, out);
     for (; i < out_channels; ++i) over_places<1, 8>(t, i, out);
   }
   template <int Rows, int Batches>
   VARVE_NOINLINE void over_places(tile_of const& t, index_t row, T* out) const {
-    index_t const across = (t.columns + L - 1) / L, spots = across * t.lines;
-    for (index_t s = 0; s < spots; s += Batches) {
+    index_t const line = step[0] * step[1] * width;
+    index_t y = 0, x = 0;
+    while (y < t.lines) {
       T const* from[Batches];
+      index_t to[Batches], live[Batches]; // results; those behind the last are none
       for (int b = 0; b < Batches; ++b) {
-        index_t const k = s + b < spots ? s + b : spots - 1;
-        from[b] = t.field + k / across * step[0] * step[1] * width + k % across * L;
+        if (y == t.lines) {
+          from[b] = from[b - 1], live[b] = 0;
+          continue;
+        }
+        from[b] = t.field + y * line + x;
+        to[b] = t.of->out_first + (t.y + y) * out_step[0] + (t.x + x) * out_step[1];
+        live[b] = t.columns - x < L ? t.columns - x : L;
+        if ((x += L) >= t.columns) x = 0, ++y;
       }
-      block<Rows, Batches>(t, row, from, s, spots, across, out);
+      block<Rows, Batches>(t, row, from, to, live, out);
     }
   }
   template <int Rows, int Batches>
-  VARVE_INLINE void block(tile_of const& t, index_t row, T const* const* from, index_t s, index_t spots, index_t across,
+  VARVE_INLINE void block(tile_of const& t, index_t row, T const* const* from, index_t const* to, index_t const* live,
                           T* out) const {
     using V = batch<T>;
     V sum[Rows][Batches];
@@ -160,7 +219,7 @@ private:
       for (int b = 0; b < Batches; ++b) sum[i][b] = V(T(0));
     T const* w = weight + row * weight_row + t.channel * weight_channel;
     for (index_t c = 0; c < t.channels; ++c, w += weight_channel)
-      for (int k = 0; k < taps; ++k) {
+      for (int k = t.of->from; k < t.of->end; ++k) {
         index_t const o = c * tile_plane + offset[k];
         V x[Batches];
 #pragma GCC unroll 8
@@ -176,11 +235,7 @@ private:
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
       for (int b = 0; b < Batches; ++b) {
-        if (s + b >= spots) continue;
-        index_t const x = (s + b) % across * L, live = t.columns - x < L ? t.columns - x : L;
-        T* const to =
-            out + (row + i) * out_plane + out_first + (t.y + (s + b) / across) * out_step[0] + (t.x + x) * out_step[1];
-        put(to, live, sum[i][b], t.channel > 0);
+        if (live[b] > 0) put(out + (row + i) * out_plane + to[b], live[b], sum[i][b], t.channel > 0);
       }
   }
   VARVE_INLINE void put(T* to, index_t live, batch<T> v, bool add) const {
@@ -188,6 +243,14 @@ private:
       if (add) v += detail::load_live(to, live);
       return detail::store_live(to, live, v);
     }
+    if constexpr (L > 1)
+      if (out_step[1] == 2 && live == L && to + 2 * L <= end_of_out) { // what lies in between is written as it is
+        constexpr std::make_index_sequence<lanes<T>> each{};
+        batch<T> const a = kernel::load(to), b = kernel::load(to + L);
+        if (add) v += detail::evens<T>(a, b, each);
+        kernel::store<T>(to, detail::among<0, T>(v, a, each));
+        return kernel::store<T>(to + L, detail::among<1, T>(v, b, each));
+      }
     T all[L];
     kernel::store(all, v);
     for (index_t i = 0; i < live; ++i) to[i * out_step[1]] = add ? to[i * out_step[1]] + all[i] : all[i];
@@ -204,8 +267,9 @@ VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field
   if (!is_planar(s)) return false;
   line_convolution<T> c;
   c.in_channels = s.field_channels, c.out_channels = s.place_channels;
-  for (int d = 0; d < 2; ++d) c.field[d] = s.field[d + 1], c.places[d] = s.place[d + 1], c.step[d] = s.stride[d + 1];
-  c.out_plane = s.places(), c.out_step[0] = s.place[2], c.out_step[1] = 1, c.out_first = 0;
+  for (int d = 0; d < 2; ++d) c.field[d] = s.field[d + 1], c.step[d] = s.stride[d + 1];
+  c.out_plane = s.places(), c.out_step[0] = s.place[2], c.out_step[1] = 1;
+  c.add_phase(0, s.place[1], s.place[2]);
   c.weight_row = s.field_channels * s.taps(), c.weight_channel = s.taps();
   for (index_t t = 0; t < s.taps(); ++t) c.add_tap(s.offset(1, t / s.tap[2]), s.offset(2, t % s.tap[2]), t);
   if (!c.plan()) return false;
@@ -218,30 +282,30 @@ VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field
 /// Their transposes. Results a stride apart meet the same taps.
 template <class T>
 VARVE_NOINLINE bool convolve_transposed_by_lines(convolution_sizes const& s, T const* places, T const* weight, T* out) {
-  if (!is_planar(s)) return false;
-  for (index_t phase = 0; phase < s.stride[1] * s.stride[2]; ++phase) {
+  index_t const all = s.stride[1] * s.stride[2];
+  if (!is_planar(s) || all > most_phases) return false;
+  line_convolution<T> c;
+  c.in_channels = s.place_channels, c.out_channels = s.field_channels;
+  for (int d = 0; d < 2; ++d) c.field[d] = s.place[d + 1];
+  c.out_plane = s.field_size(), c.out_step[0] = s.stride[1] * s.field[2], c.out_step[1] = s.stride[2];
+  c.weight_row = s.taps(), c.weight_channel = s.field_channels * s.taps();
+  for (index_t phase = 0; phase < all; ++phase) {
     index_t const first[2] = {phase / s.stride[2], phase % s.stride[2]};
-    line_convolution<T> c;
-    c.in_channels = s.place_channels, c.out_channels = s.field_channels;
-    for (int d = 0; d < 2; ++d) {
-      c.field[d] = s.place[d + 1];
-      c.places[d] = first[d] < s.field[d + 1] ? (s.field[d + 1] - 1 - first[d]) / s.stride[d + 1] + 1 : 0;
-    }
-    if (c.places[0] == 0 || c.places[1] == 0) continue;
-    c.out_plane = s.field_size(), c.out_step[0] = s.stride[1] * s.field[2], c.out_step[1] = s.stride[2];
-    c.out_first = first[0] * s.field[2] + first[1];
-    c.weight_row = s.taps(), c.weight_channel = s.field_channels * s.taps();
+    auto const count = [&](int d) {
+      return first[d] < s.field[d + 1] ? (s.field[d + 1] - 1 - first[d]) / s.stride[d + 1] + 1 : 0;
+    };
+    c.add_phase(first[0] * s.field[2] + first[1], count(0), count(1));
     for (index_t t = 0; t < s.taps(); ++t) {
       index_t const y = first[0] - s.offset(1, t / s.tap[2]), x = first[1] - s.offset(2, t % s.tap[2]);
       auto const floor = [](index_t a, index_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
       index_t const qy = floor(y, s.stride[1]), qx = floor(x, s.stride[2]);
       if (qy * s.stride[1] == y && qx * s.stride[2] == x) c.add_tap(qy, qx, t);
     }
-    if (!c.plan()) return false;
-    for (index_t n = 0; n < s.batch * s.groups; ++n) {
-      c.weight = weight + n % s.groups * s.place_channels * c.weight_channel;
-      c.run(places + n * s.place_channels * s.places(), out + n * s.field_channels * s.field_size());
-    }
+  }
+  if (!c.plan()) return false;
+  for (index_t n = 0; n < s.batch * s.groups; ++n) {
+    c.weight = weight + n % s.groups * s.place_channels * c.weight_channel;
+    c.run(places + n * s.place_channels * s.places(), out + n * s.field_channels * s.field_size());
   }
   return true;
 }
@@ -348,6 +412,131 @@ VARVE_NOINLINE bool convolve_by_products_of_lines(convolution_sizes const& s, T 
     product.run(field + n * s.field_channels * s.field_size(),
                 weight + n % s.groups * s.place_channels * s.field_channels * s.taps(),
                 out + n * s.place_channels * s.places());
+  return true;
+}
+
+/// The same where there are many channels of results: lanes hold these, of the "kernel" turned so that they lie side by
+/// side, and numbers of the field are repeated in all lanes; all places of a channel are summed in registers while the
+/// taps go by.
+template <class T>
+class channel_products {
+public:
+  explicit channel_products(convolution_sizes const& sizes) : s(sizes) {
+    across = (s.place_channels + L - 1) / L * L;
+    width = (s.tap[2] - 1) * s.dilation[2] + (s.place[2] - 1) * s.stride[2] + 1;
+    for (lines = s.tap[1]; lines > 1 && (lines * s.tap[2] * across > turned_size || plane() > plane_size);)
+      lines = (lines + 1) / 2;
+    channels = sums_size / (across * s.places());
+    for (index_t p = 0; p < s.places() && p < most_places; ++p)
+      offset[p] = p / s.place[2] * s.stride[1] * width + p % s.place[2] * s.stride[2];
+  }
+  bool fits() const {
+    return channels > 0 && s.places() <= most_places && lines * s.tap[2] * across <= turned_size &&
+           plane() <= plane_size;
+  }
+  /// Results [batch, m, places] of one group; samples of field and results lie so far apart.
+  void run(T const* field, index_t field_apart, T const* weight, T* out, index_t out_apart) {
+    alignas(64) T turned[turned_size], sums[sums_size], tile[plane_size + L];
+    index_t const f[2] = {s.field[1], s.field[2]}, places = s.places(), m = s.place_channels;
+    for (index_t b = 0; b < s.batch; b += channels) {
+      index_t const some = s.batch - b < channels ? s.batch - b : channels;
+      for (index_t k = 0; k < some * places * across; ++k) sums[k] = T(0);
+      for (index_t c = 0; c < s.field_channels; ++c)
+        for (index_t y = 0; y < s.tap[1]; y += lines) {
+          index_t const here = s.tap[1] - y < lines ? s.tap[1] - y : lines;
+          turn(weight + c * s.taps() + y * s.tap[2], here * s.tap[2], turned);
+          for (index_t k = 0; k < some; ++k) {
+            detail::copy_padded(field + (b + k) * field_apart + c * s.field_size(), f, y * s.dilation[1] - s.padding[1],
+                                plane_lines(here), -s.padding[2], 1, width, tile);
+            over_places(tile, turned, here, sums + k * places * across);
+          }
+        }
+      for (index_t k = 0; k < some; ++k)
+        for (index_t i = 0; i < m; ++i)
+          for (index_t p = 0; p < places; ++p)
+            out[(b + k) * out_apart + i * places + p] = sums[(k * places + p) * across + i];
+    }
+  }
+
+private:
+  static constexpr index_t L = lanes<T>, most_places = 128, turned_size = padded_tile<T> / 2,
+                           sums_size = padded_tile<T> / 2, plane_size = padded_tile<T> / 6;
+  convolution_sizes const& s;
+  index_t across, width, lines, channels, offset[most_places];
+
+  index_t plane_lines(index_t taps) const { return (taps - 1) * s.dilation[1] + (s.place[1] - 1) * s.stride[1] + 1; }
+  index_t plane() const { return plane_lines(lines) * width; }
+  /// `count` taps of all channels of results, a tap after the other; channels that are missing are 0.
+  VARVE_NOINLINE void turn(T const* from, index_t count, T* to) const {
+    index_t const row = s.field_channels * s.taps();
+    for (index_t i = 0; i < across; i += L)
+      for (index_t q = 0; q < count; q += L) {
+        index_t const live = count - q < L ? count - q : L;
+        batch<T> r[lanes<T>];
+        for (index_t k = 0; k < L; ++k)
+          r[k] = i + k < s.place_channels ? detail::load_live(from + (i + k) * row + q, live) : batch<T>(T(0));
+        kernel::transpose<T>(r);
+        for (index_t k = 0; k < live; ++k) kernel::store(to + (q + k) * across + i, r[k]);
+      }
+  }
+  void over_places(T const* tile, T const* w, index_t taps, T* sums) const {
+    constexpr int most = registers == 32 ? 12 : 6, middle = registers == 32 ? 9 : 5, few = registers == 32 ? 5 : 4;
+    index_t const all = s.places();
+    for (index_t p = 0; p < all;) {
+      index_t const left = all - p;
+      if (left >= most) over_channels<most>(tile, w, taps, p, sums), p += most;
+      else if (left >= middle) over_channels<middle>(tile, w, taps, p, sums), p += middle;
+      else if (left >= few) over_channels<few>(tile, w, taps, p, sums), p += few;
+      else if (left >= 3) over_channels<3>(tile, w, taps, p, sums), p += 3;
+      else over_channels<1>(tile, w, taps, p, sums), ++p;
+    }
+  }
+  template <int Places>
+  void over_channels(T const* tile, T const* w, index_t taps, index_t p, T* sums) const {
+    index_t i = 0;
+    for (; i + 2 * L <= across; i += 2 * L) add<Places, 2>(tile, w + i, taps, p, sums + i);
+    if (i < across) add<Places, 1>(tile, w + i, taps, p, sums + i);
+  }
+  template <int Places, int Batches>
+  VARVE_NOINLINE void add(T const* tile, T const* w, index_t taps, index_t p, T* sums) const {
+    using V = batch<T>;
+    V sum[Places][Batches];
+    T const* from[Places];
+#pragma GCC unroll 12
+    for (int k = 0; k < Places; ++k) {
+      from[k] = tile + offset[p + k];
+#pragma GCC unroll 2
+      for (int j = 0; j < Batches; ++j) sum[k][j] = kernel::load(sums + (p + k) * across + j * L);
+    }
+    for (index_t y = 0; y < taps; ++y) {
+      index_t const line = y * s.dilation[1] * width;
+      for (index_t x = 0; x < s.tap[2]; ++x, w += across) {
+        V v[Batches];
+#pragma GCC unroll 2
+        for (int j = 0; j < Batches; ++j) v[j] = kernel::load(w + j * L);
+#pragma GCC unroll 12
+        for (int k = 0; k < Places; ++k) {
+          V const u(from[k][line + x * s.dilation[2]]);
+#pragma GCC unroll 2
+          for (int j = 0; j < Batches; ++j) sum[k][j] = kernel::fma<T>(u, v[j], sum[k][j]);
+        }
+      }
+    }
+#pragma GCC unroll 12
+    for (int k = 0; k < Places; ++k)
+#pragma GCC unroll 2
+      for (int j = 0; j < Batches; ++j) kernel::store(sums + (p + k) * across + j * L, sum[k][j]);
+  }
+};
+template <class T>
+VARVE_NOINLINE bool convolve_by_products_of_channels(convolution_sizes const& s, T const* field, T const* weight,
+                                                     T* out) {
+  channel_products<T> product(s);
+  if (s.place[0] != 1 || s.tap[0] != 1 || s.field[0] != 1 || s.padding[0] != 0 || !product.fits()) return false;
+  index_t const places = s.place_channels * s.places(), seen = s.field_channels * s.field_size();
+  for (index_t g = 0; g < s.groups; ++g)
+    product.run(field + g * seen, s.groups * seen, weight + g * s.place_channels * s.field_channels * s.taps(),
+                out + g * places, s.groups * places);
   return true;
 }
 } // namespace varve::kernel::detail

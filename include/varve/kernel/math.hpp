@@ -160,11 +160,39 @@ constexpr T pow(T x, T y) {
   }
 }
 namespace detail {
-/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves about half an ulp of
-/// float.
+/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves half an ulp of
+/// float. The series are those of `logarithm.hpp` and `exponential.hpp`, shorter (errors 7e-12 and 3e-11).
 VARVE_INLINE void pow_of_half(float* x, float const* y) {
-  auto const power = kernel::load_converted<double>(y) * logarithm::log<double>(kernel::load_converted<double>(x));
-  kernel::store_converted<true>(x, exponential::exp(power));
+  using V = batch<double>;
+  using l = logarithm::table<double>;
+  using e = exponential::table<double>;
+  constexpr double of_log[] = {0.6666666666737509, 0.3999999879733759, 0.2857175453591449, 0.22191400830308503,
+                               0.19362653714202008},
+                   of_exp[] = {0.5,
+                               0.16666666718997508,
+                               0.041666666718980845,
+                               0.008333298483754886,
+                               0.001388885404961482,
+                               0.0001989927395864936,
+                               2.4859578222625295e-05},
+                   ln2 = 0x1.62e42fefa39efp-1, most = 200; // e^200 is infinite as a float, e^-200 is 0
+  auto const shifted = detail::raw_bits<double>(kernel::load_converted<double>(x)) -
+                       (std::bit_cast<std::uint64_t>(l::sqrt_half) - (std::uint64_t(l::bias) << l::mantissa_bits));
+  V const k =
+      V(detail::from_raw_bits<double>((shifted >> l::mantissa_bits) | std::bit_cast<std::uint64_t>(l::integer_bits))) -
+      V(l::integer_bits + l::bias);
+  V const m = detail::from_raw_bits<double>((shifted & ((std::uint64_t(1) << l::mantissa_bits) - 1)) +
+                                            std::bit_cast<std::uint64_t>(l::sqrt_half));
+  V const f = m - V(1.), s = f / (f + V(2.)), z = s * s;
+  V const log =
+      kernel::fma<double>(k, V(ln2), s * kernel::fma<double>(z, kernel::polynomial<double>(of_log, z), V(2.)));
+  V const given = kernel::load_converted<double>(y) * log,
+          below = kernel::select<double>(given > V(most), V(most), given),
+          power = kernel::select<double>(below < V(-most), V(-most), below);
+  V const n_shifted = kernel::nearest<double>(power, e::log2_e), n = n_shifted - V(kernel::integer_shift<double>);
+  V const r = kernel::fma<double>(n, V(-ln2), power),
+          q = kernel::fma<double>(r * r, kernel::polynomial<double>(of_exp, r), r);
+  kernel::store_converted<true>(x, detail::shift_left<e::mantissa_bits, e::integer, double>(n_shifted, q + V(1.)));
 }
 } // namespace detail
 template <lane T>

@@ -28,6 +28,12 @@ struct matrix {
 namespace detail {
 /// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
 inline constexpr index_t inner_block = 256, outer_block = 240;
+/// Do loads and stores of some lanes cost what whole ones do?
+#if defined(__AVX512F__)
+inline constexpr bool has_masks = true;
+#else
+inline constexpr bool has_masks = false;
+#endif
 
 /// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
 template <class T, int Rows>
@@ -166,6 +172,74 @@ VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T c
   }
   std::free(packed);
 }
+/// `Rows` rows of n < lanes columns, or of a whole batch.
+template <class T, int Rows, bool Whole>
+VARVE_INLINE void multiply_few(index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                               bool accumulate) {
+  using V = batch<T>;
+  auto const live = static_cast<std::size_t>(n);
+  auto const some = [&](T const* p) { return Whole ? kernel::load(p) : kernel::load_first(p, live); };
+  V sum[Rows];
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) sum[i] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V const row = some(b.data + p * b.row);
+#pragma GCC unroll 24
+    for (int i = 0; i < Rows; ++i) sum[i] = kernel::fma<T>(V(a.data[i * a.row + p * a.col]), row, sum[i]);
+  }
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) {
+    T* const to = c.data + i * c.row;
+    V const r = accumulate ? V(some(to) + sum[i]) : sum[i];
+    if constexpr (Whole) kernel::store<T>(to, r);
+    else kernel::store_first<T>(to, live, r);
+  }
+}
+template <class T, bool Whole, int Rows, int... Fewer>
+VARVE_INLINE void multiply_narrow_rows(index_t i, index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b,
+                                       matrix<T> c, bool accumulate) {
+  for (; i + Rows <= m; i += Rows) detail::multiply_few<T, Rows, Whole>(n, k, a.at(i, 0), b, c.at(i, 0), accumulate);
+  if constexpr (sizeof...(Fewer) > 0)
+    if (i < m) detail::multiply_narrow_rows<T, Whole, Fewer...>(i, m, n, k, a, b, c, accumulate);
+}
+/// At most one batch of columns, by rows of B as they lie, or of a copy of what they are in a column-wise B: more rows
+/// of C fit the registers, and small ones need no panel.
+template <class T>
+VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                    bool accumulate) {
+  constexpr index_t L = lanes<T>, deep = 64;
+  constexpr int most = 2 * block_rows;
+  auto const rows = [&](index_t kb, matrix<T const> x, matrix<T const> y, bool add) {
+    if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+    else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+  };
+  if (b.col == 1 || k == 0) return rows(k, a, b, accumulate);
+  alignas(64) T turned[deep * L];
+  for (index_t p = 0; p < k; p += deep) {
+    index_t const kb = k - p < deep ? k - p : deep;
+    for (index_t j = 0; j < n; ++j)
+      for (index_t q = 0; q < kb; ++q) turned[q * L + j] = b.data[(p + q) * b.row + j * b.col];
+    rows(kb, a.at(0, p), {turned, L, 1}, accumulate || p > 0);
+  }
+}
+/// Products of a column and a row; each is a sum that begins with 0, so that none is -0.
+template <class T>
+VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T const* b, matrix<T> c, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  for (index_t i = 0; i < m; ++i) {
+    V const x(a.data[i * a.row]);
+    T* const to = c.data + i * c.row;
+    index_t j = 0;
+    for (; j + L <= n; j += L)
+      kernel::store<T>(to + j, kernel::fma<T>(x, kernel::load(b + j), accumulate ? kernel::load(to + j) : V(T(0))));
+    if (j == n) continue;
+    auto const rest = static_cast<std::size_t>(n - j);
+    kernel::store_first<T>(
+        to + j, rest,
+        kernel::fma<T>(x, kernel::load_first(b + j, rest), accumulate ? kernel::load_first(to + j, rest) : V(T(0))));
+  }
+}
 /// A few dozen products, for which a block is too much.
 template <class T>
 VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
@@ -201,18 +275,35 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
   if (m == 0 || n == 0) return;
   if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
   else {
+    constexpr index_t L = lanes<T>;
+    bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
+    if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
     if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
     if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
     if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1)
-      return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(),
-                                         accumulate); // (a b)^T = b^T a^T
+    if (c.col != 1) // (a b)^T = b^T a^T
+      return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
+    if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
   }
 }
 
-/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
+/// `count` products, whose operands lie so many elements apart, by dtype (`dtype_error` for bool and the dtypes without
+/// kernels); strides in elements.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, index_t m, index_t n, index_t k,
+                           matrix<void const> a, matrix<void const> b, matrix<void> c) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      for (index_t i = 0; i < count; ++i)
+        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
+                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
+                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+  });
+}
+/// One by dtype.
 template <class = void>
 VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
                            matrix<void> c, bool accumulate = false) {

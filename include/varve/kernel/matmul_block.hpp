@@ -33,7 +33,11 @@ VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_
     for (; j + L <= cols; j += L)
       kernel::store(c + j,
                     accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
-    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+    if (j == cols) continue;
+    auto const rest = static_cast<std::size_t>(cols - j);
+    kernel::store_first<T>(c + j, rest,
+                           accumulate ? batch<T>(kernel::load_first(c + j, rest) + kernel::load(tile + j))
+                                      : kernel::load(tile + j));
   }
 }
 

@@ -96,6 +96,47 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t r
 }
 
 namespace detail {
+/// Calls `f(x, y, live, m, s)` for registers of columns of matrices of `rows` x `columns`: their greatest elements, and
+/// the sums of exp(x - m), which are in y.
+template <floating_lane T, class F>
+VARVE_INLINE void over_columns(index_t count, index_t rows, index_t columns, T const* x, T* y, F const& f) {
+  for (; count > 0; --count, x += rows * columns, y += rows * columns)
+    for_lanes<T>(columns, [&](index_t j, index_t live) {
+      batch<T> m = detail::load_live(x + j, live), s(T(0));
+      for (index_t i = 1; i < rows; ++i)
+        m = max_fold::combine(m, batch<T>(detail::load_live(x + i * columns + j, live)));
+      for (index_t i = 0; i < rows; ++i) {
+        batch<T> const e = kernel::exp(batch<T>(detail::load_live(x + i * columns + j, live) - m));
+        detail::store_live(y + i * columns + j, live, e);
+        s += e;
+      }
+      f(x + j, y + j, live, m, s);
+    });
+}
+} // namespace detail
+/// `softmax` and `log_softmax` of columns that stay in the first cache.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void softmax_columns(index_t count, index_t rows, index_t columns, T const* x,
+                                                             T* y) {
+  detail::over_columns(count, rows, columns, x, y,
+                       [&](T const*, T* to, index_t live, batch<T> const&, batch<T> const& s) {
+                         batch<T> const scale = batch<T>(T(1)) / s;
+                         for (index_t i = 0; i < rows; ++i, to += columns)
+                           detail::store_live(to, live, detail::load_live(to, live) * scale);
+                       });
+}
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void log_softmax_columns(index_t count, index_t rows, index_t columns,
+                                                                 T const* x, T* y) {
+  detail::over_columns(count, rows, columns, x, y,
+                       [&](T const* from, T* to, index_t live, batch<T> const& m, batch<T> const& s) {
+                         batch<T> const less = kernel::log(s);
+                         for (index_t i = 0; i < rows; ++i, to += columns, from += columns)
+                           detail::store_live(to, live, detail::load_live(from, live) - m - less);
+                       });
+}
+
+namespace detail {
 /// The mean of a row and the reciprocal of its standard deviation. `scratch` is a row.
 template <floating_lane T>
 VARVE_INLINE void moments(index_t n, T const* x, T eps, T* scratch, batch<T>& mean, batch<T>& scale) {

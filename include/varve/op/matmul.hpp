@@ -69,17 +69,20 @@ struct rules<mm_t> : rule::bilinear {
       index_t const* const step = t.strides().numbers();
       return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
-    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+    index_t const* const size = m.sizes.numbers();
+    bool const ta = at[0][0].number() != 0, batched = r > 2; // the innermost leading dimension in one call
+    index_t const apart[] = {batched ? a.strides().numbers()[r - 3] : 0, batched ? b.strides().numbers()[r - 3] : 0,
+                             batched ? c.strides().numbers()[r - 3] : 0};
+    for_each_index(m.sizes.sub(0, batched ? r - 3 : 0), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
         oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
             oc += i[d].number() * c.strides()[d].number();
-      bool const ta = at[0][0].number() != 0;
       auto const x = matrix(a, ta, oa);
       auto const y = matrix(b, at[0][1].number() != 0, ob);
-      index_t const* const size = m.sizes.numbers();
-      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
-                       {y.data, y.row, y.col}, matrix(c, false, oc));
+      kernel::matmul<>(m.type, batched ? size[r - 3] : 1, apart, size[r - 2], size[r - 1],
+                       a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col},
+                       matrix(c, false, oc));
     });
     return c;
   }

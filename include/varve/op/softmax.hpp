@@ -65,8 +65,12 @@ struct softmax_rows {
       kernel::softmax_backward_rows(rows, n, g, y, r);
     }
   };
-  template <value G>
-  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+  template <class T>
+  static void run_columns(index_t count, index_t rows, index_t columns, T const* x, T* y) {
+    kernel::softmax_columns(count, rows, columns, x, y);
+  }
+  template <value G, class A>
+  static constexpr auto pull(G const& g, G const& y, A const& axis) {
     return mul(y, sub(g, varve::sum(mul(g, y), axis, keepdim)));
   }
 };
@@ -83,8 +87,12 @@ struct log_softmax_rows {
       kernel::log_softmax_backward_rows(rows, n, g, y, r);
     }
   };
-  template <value G>
-  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+  template <class T>
+  static void run_columns(index_t count, index_t rows, index_t columns, T const* x, T* y) {
+    kernel::log_softmax_columns(count, rows, columns, x, y);
+  }
+  template <value G, class A>
+  static constexpr auto pull(G const& g, G const& y, A const& axis) {
     return sub(g, mul(exp(y), varve::sum(g, axis, keepdim)));
   }
 };
@@ -101,12 +109,33 @@ struct whole_softmax {
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
   static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  /// ... along another axis, attribute 0.
+  static tensor value_of_columns(attributes const& at, tensor const* const* x) {
+    dims const& s = x[0]->sizes();
+    int const axis = static_cast<int>(at[0][0].number());
+    index_t const rows = s[axis].number(), columns = numel(s.sub(axis + 1, s.n)).number();
+    tensor const in = contiguous_or_copy(*x[0]);
+    tensor r = tensor::empty(s, in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      Rows::template run_columns<T>(in.numel() / (rows * columns), rows, columns, floats_of<T>(in),
+                                    static_cast<T*>(r.raw()));
+    });
+    return r;
+  }
+  static tensor pullback_of_columns(int, attributes const& at, tensor const& g, tensor const& y, boxed_args const&) {
+    return static_cast<tensor>(Rows::pull(g, y, at[0]));
+  }
+  static constexpr op_table columns = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns);
   /// Undefined when the body must run.
   template <class A>
   static tensor call(tensor const& x, A const& axis) {
-    if (!x.defined() || !has_rows(x, size_of_last(x, to_dims(as_fact(axis)))) || !Rows::is_built_in()) return {};
+    if (!x.defined() || !Rows::is_built_in()) return {};
     tensor const* const all[] = {&x};
-    return whole_call(table, no_attributes, all, 1, &value);
+    dims const along = to_dims(as_fact(axis));
+    if (has_rows(x, size_of_last(x, along))) return whole_call(table, no_attributes, all, 1, &value);
+    return has_short_columns(x, along)
+               ? whole_call(columns, attributes(dims{wrap_axis(along[0], x.dim())}), all, 1, &value_of_columns)
+               : tensor();
   }
 };
 } // namespace detail

@@ -22,6 +22,15 @@ inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
   return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
 }
+/// Is a tensor one of floats with a few columns along an axis, so that all of them stay in the first cache?
+inline bool has_short_columns(tensor const& x, dims const& axis) {
+  tensor const* const all[] = {&x};
+  int const rank = x.dim();
+  if (axis.n != 1 || axis[0] < -rank || axis[0] >= rank || !are_floats(all, 1)) return false;
+  index_t n = 1;
+  for (extent const size : x.sizes()) n = is_symbol(size) || size.number() > 2048 ? 0 : n * size.number();
+  return n > 0 && n <= 2048;
+}
 /// The size of an axis if it is the last one, or -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
   int const rank = x.dim();

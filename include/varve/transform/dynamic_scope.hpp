@@ -107,7 +107,7 @@ template <class On = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
-    if (this_thread_state.saved_hooks)
+    if (this_thread_state.saved_hooks && !this_thread_state.saved_hooks->at_level)
       throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
                             "their scope (TR-25)");
     layer_.outer_grad_mode = this_thread_state.grad_mode;
@@ -134,6 +134,11 @@ public:
   }
   template <class Body>
   auto run(Body const& body) {
+    struct hooks_of_a_level_below {
+      saved_hooks_scope* const before = this_thread_state.saved_hooks;
+      hooks_of_a_level_below() { this_thread_state.saved_hooks = nullptr; }
+      ~hooks_of_a_level_below() { this_thread_state.saved_hooks = before; }
+    } const off;
     pushed const on(this_thread_state.transforms, layer_);
     set_grad_enabled const recorded(true);
     return body();
