@@ -176,11 +176,32 @@ inline constexpr struct expand_t {
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+/// Bounds of an axis as an index: what `slice(1, 5)` is.
+struct slice_index {
+  dims range;
+};
+namespace detail {
+template <class T>
+concept slice_bound_type =
+    (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
+}
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. Of bounds alone it is an
+/// index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
+    requires(!detail::slice_bound_type<X>)
   constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+  template <detail::slice_bound_type A, detail::slice_bound_type B, detail::slice_bound_type C = none_t>
+  constexpr slice_index operator()(A start, B stop, C step = {}) const {
+    dims r;
+    if constexpr (is_none<A>) r.push_back(0);
+    else r.push_back(start);
+    if constexpr (is_none<B>) r.push_back(INT64_MAX); // to the end
+    else r.push_back(stop);
+    if constexpr (!is_none<C>) r.push_back(step);
+    return {r};
+  }
 } slice{};
 /// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {

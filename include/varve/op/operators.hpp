@@ -8,6 +8,11 @@
 /// asks for a single answer.
 namespace varve {
 
+struct add__t;
+struct sub__t;
+struct mul__t;
+struct div__t;
+
 namespace detail {
 template <class A, class B>
 concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
@@ -92,6 +97,28 @@ constexpr A& operator/=(A& a, B const& b) {
   return a = div(a, b);
 }
 
+/// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator+=(A&& a, B const& b) {
+  return dependent<add__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator-=(A&& a, B const& b) {
+  return dependent<sub__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator*=(A&& a, B const& b) {
+  return dependent<mul__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator/=(A&& a, B const& b) {
+  return dependent<div__t, A>{}(a, b), a;
+}
+
 /// Do two static values have the same shape, dtype and elements?
 template <class T, index_t... D, class U, index_t... E>
 constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
@@ -99,7 +126,7 @@ constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
     return false;
   } else {
     for (index_t k = 0; k < a.size(); ++k)
-      if (!(a[k] == b[k])) return false;
+      if (!(a.data[k] == b.data[k])) return false;
     return true;
   }
 }

@@ -19,6 +19,9 @@
 /// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
 namespace varve {
 
+struct at_t;
+struct copy__t;
+
 /// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
 /// shapes. Without a builder it is a constant whose elements all equal `splat`.
 struct proxy {
@@ -30,6 +33,20 @@ struct proxy {
   graph_builder* home = nullptr;
 
   constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
+  /// `x[i]`, `x.at(i, j)`: as of a tensor a view, so that `x[0] = y` writes (`at`).
+  template <class I>
+  constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, proxy, I> {
+    return dependent<at_t, I>{}(*this, i);
+  }
+  template <class... I>
+  constexpr auto at(I const&... i) const -> detail::indexed_part<at_t, proxy, I...> {
+    return dependent<at_t, I...>{}(*this, i...);
+  }
+  template <value Y>
+  constexpr void operator=(Y const& y) const&& {
+    dependent<copy__t, Y>{}(*this, y);
+  }
+
   constexpr explicit operator bool() const {
     if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
     return false;
@@ -98,8 +115,9 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
   for (index_t k = 0; k < a.size() && (equal || counts); ++k)
-    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
-  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
+    equal = equal && same_element(a.data[k], a.data[0]),
+    counts = counts && static_cast<double>(a.data[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a.data[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts)
     return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,

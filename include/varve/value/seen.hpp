@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/value/traits.hpp>
+#include <varve/value/array.hpp>
 
 namespace varve {
+
+struct at_t;
 
 /// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be
 /// inside, so stacks nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape);
@@ -13,6 +15,21 @@ struct seen {
   V value;
   [[no_unique_address]] I in;
   [[no_unique_address]] Extra extra;
+
+  /// `x[i]`, `x[index<2>]`, `x.at(index<0>, ellipsis)`: the part that indices name (`at`). Of a vector x[i] is an
+  /// element, of a matrix a row.
+  template <class K>
+  constexpr auto operator[](K const& i) const -> detail::indexed_part<at_t, seen, K> {
+    return dependent<at_t, K>{}(*this, i);
+  }
+  template <class... K>
+  constexpr auto at(K const&... i) const -> detail::indexed_part<at_t, seen, K...> {
+    return dependent<at_t, K...>{}(*this, i...);
+  }
+  template <class Y>
+  constexpr void operator=(Y const&) const&& {
+    detail::refuse_assigned_part<Y>();
+  }
 
   /// Only a plain truth value can steer C++ control flow.
   constexpr explicit operator bool() const {

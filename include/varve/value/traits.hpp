@@ -57,6 +57,23 @@ template <value V>
 constexpr int rank_of(V const& v) {
   return to_dims(traits<V>::shape(v)).n;
 }
+/// Number of dimensions, and of elements, of a value of either world.
+template <varve_value V>
+constexpr int rank(V const& v) {
+  return rank_of(v);
+}
+template <number V>
+constexpr int rank(V const&) {
+  return 0;
+}
+template <varve_value V>
+constexpr extent numel(V const& v) {
+  return numel(to_dims(traits<V>::shape(v)));
+}
+template <number V>
+constexpr extent numel(V const&) {
+  return 1;
+}
 /// dtype and shape as data.
 template <value V>
 constexpr meta meta_of(V const& v) {
