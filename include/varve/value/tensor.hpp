@@ -4,6 +4,7 @@
 #include <varve/core/message.hpp>
 #include <varve/value/array.hpp>
 #include <varve/value/grad_node.hpp>
+#include <varve/value/math.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
 #include <varve/value/traits.hpp>
@@ -168,7 +169,7 @@ inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
 /// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
 /// small tensors, from a per-thread list.
-class tensor {
+class tensor : public math::functions {
 public:
   constexpr tensor() noexcept = default;
   tensor(tensor const& o) noexcept;
