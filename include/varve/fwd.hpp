@@ -7,6 +7,14 @@
 /// defaults are those of `torch.*`.
 namespace varve {
 
+/// Operators of values: what is called with a range of numbers says what to write.
+struct refusing_ranges {
+  template <detail::range_of_numbers X, class = void, class... A>
+  constexpr auto operator()(X const& x, A const&...) const {
+    return detail::refuse_range<X>(), x;
+  }
+};
+
 // --- pointwise: shapes broadcast, dtypes promote (torch.result_type)
 // --------------------------------------------------------------
 inline constexpr struct add_t : promoting_operator<add_t> {
@@ -107,7 +115,8 @@ inline constexpr struct ne_t : comparing_operator<ne_t> {
 // --------------------------------------------------------------------------------------------------------------------
 /// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when
 /// nothing changes.
-inline constexpr struct to_t {
+inline constexpr struct to_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "to";
   template <value X, class T>
   constexpr auto operator()(X const& x, T const& type) const;
@@ -116,25 +125,29 @@ inline constexpr struct to_t {
 // --- reductions
 // ---------------------------------------------------------------------------------------------------------------------
 /// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
-inline constexpr struct sum_t {
+inline constexpr struct sum_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } sum{};
 /// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amax_t {
+inline constexpr struct amax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amax{};
 /// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amin_t {
+inline constexpr struct amin_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amin";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amin{};
 /// Position (int64) of the first greatest element, over all elements or along one axis.
-inline constexpr struct argmax_t {
+inline constexpr struct argmax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "argmax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
@@ -161,12 +174,14 @@ inline constexpr struct convolution_t {
 
 // --- views
 // --------------------------------------------------------------------------------------------------------------------
-inline constexpr struct reshape_t {
+inline constexpr struct reshape_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
-inline constexpr struct permute_t {
+inline constexpr struct permute_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& axes) const;

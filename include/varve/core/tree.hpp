@@ -172,7 +172,13 @@ namespace detail {
 /// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  return f(std::get<K>(t)...);
+  if constexpr (!requires { f(std::get<K>(t)...); }) {
+    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
+                            "must be auto, not double or float, and as many as arguments were given");
+    return 0;
+  } else {
+    return f(std::get<K>(t)...);
+  }
 }
 template <class F, class T>
 constexpr auto call_with(F const& f, T const& t) {

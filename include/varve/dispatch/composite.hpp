@@ -93,6 +93,8 @@ struct composite_operator {
   constexpr auto operator()(A const&... a) const {
     if constexpr ((detail::memory_ref<A> || ...)) {
       return (*this)(detail::viewed(a)...);
+    } else if constexpr ((detail::range_of_numbers<A> || ...)) {
+      return detail::refuse_range<dependent<Tag, A...>>();
     } else {
       if constexpr ((detail::is_dynamic_operand<A> || ...))
         if (detail::public_calls_are_watched()) [[unlikely]]

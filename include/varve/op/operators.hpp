@@ -3,6 +3,8 @@
 #include <varve/op/compare.hpp>
 #include <varve/op/mul.hpp>
 
+#include <vector>
+
 /// @file
 /// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)`
 /// asks for a single answer.
@@ -95,6 +97,47 @@ constexpr A& operator*=(A& a, B const& b) {
 template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
   return a = div(a, b);
+}
+
+namespace detail {
+template <class A>
+constexpr void refuse_sum_in_a_number() {
+  static_assert(never<A>, "varve: s += x with a plain number s and a value x seen through a transform: a plain number "
+                          "cannot take it; begin with decltype(x)(0), or auto s = 0 * x");
+}
+} // namespace detail
+template <number A, varve_value B>
+constexpr A& operator+=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator-=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator*=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator/=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+/// Ranges of values are none: refused with what to write.
+template <class A, varve_value V, class B>
+constexpr auto operator+(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator-(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator*(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator/(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
 }
 
 /// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.

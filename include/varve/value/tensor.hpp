@@ -93,20 +93,6 @@ struct literal {
                  : std::is_integral_v<N> ? 1
                                          : 2) {}
 };
-template <class R>
-using range_element = std::remove_cvref_t<decltype(*std::begin(std::declval<R const&>()))>;
-template <class R, int Depth = 0>
-consteval bool holds_numbers() {
-  if constexpr (Depth == max_rank || value<R>) return false;
-  else if constexpr (requires(R const& r) { std::begin(r) != std::end(r); }) {
-    using E = range_element<R>;
-    if constexpr (number<E>) return !std::is_same_v<E, char> && !std::is_same_v<E, wchar_t>;
-    else return holds_numbers<E, Depth + 1>();
-  } else return false;
-}
-/// A range, or a range of ranges, of numbers: what a tensor can be made of.
-template <class R>
-concept range_of_numbers = holds_numbers<R>();
 struct tensor_block;
 /// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
 /// alone (`meta`).
@@ -572,6 +558,12 @@ public:
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
   /// (`transform_error`).
   explicit operator bool() const;
+  /// A refusal, which says what to write.
+  template <std::same_as<double> T>
+  operator T() const {
+    static_assert(never<T>, "varve: a tensor was taken for a double; write x.item() for the number in it");
+    return 0;
+  }
 
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
