@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: no value and no tree of values; declare
+// expect: no value and no tree of values; make it a struct
 #include <varve/varve.hpp>
 namespace vv = varve;
 
