@@ -18,6 +18,7 @@
 #include <varve/compile/compile.hpp>
 #include <varve/composite/all.hpp>
 #include <varve/core/message.hpp>
+#include <varve/core/tree_names.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/functional/functionalize.hpp>
 #include <varve/fuse/fast_math.hpp>
