@@ -4,8 +4,6 @@
 #include <varve/core/type.hpp>
 
 #include <array>
-#include <map>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -26,14 +24,27 @@ template <class T>
 inline constexpr bool is_vector = false;
 template <class T, class A>
 inline constexpr bool is_vector<std::vector<T, A>> = true;
+/// A map of unique, ordered keys, and an optional value: by what they can do, since `<map>` is not included for it.
 template <class T>
-inline constexpr bool is_map = false;
-template <class K, class V, class C, class A>
-inline constexpr bool is_map<std::map<K, V, C, A>> = true;
+inline constexpr bool is_map = requires(T const& t) {
+  typename T::key_compare;
+  { t.at(t.begin()->first) } -> std::same_as<typename T::mapped_type const&>;
+};
 template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+inline constexpr bool is_optional = requires(T const& t) {
+  { *t } -> std::same_as<typename T::value_type const&>;
+  { t.has_value() } -> std::same_as<bool>;
+};
+template <class T, class V>
+struct of_values;
+template <template <class...> class M, class K, class U, class... R, class V>
+struct of_values<M<K, U, R...>, V> {
+  using type = M<K, V>;
+};
+template <template <class...> class O, class U, class V>
+struct of_values<O<U>, V> {
+  using type = O<V>;
+};
 /// A node of which only a run tells how many members it has.
 template <class T>
 inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
@@ -174,7 +185,7 @@ consteval bool is_plain_tree() {
 /// true;`, or that one is none. Structs of Boost.Hana, its tuples and maps: `interop/hana.hpp`. Everything else is a
 /// leaf.
 template <class T>
-inline constexpr bool is_tree_node = detail::is_plain_tree<T>();
+inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
 template <class... T>
 inline constexpr bool is_tree_node<std::tuple<T...>> = true;
 template <class A, class B>
@@ -183,10 +194,6 @@ template <class T, std::size_t N>
 inline constexpr bool is_tree_node<std::array<T, N>> = true;
 template <class T>
 inline constexpr bool is_tree_node<std::vector<T>> = true;
-template <class K, class V>
-inline constexpr bool is_tree_node<std::map<K, V>> = true;
-template <class T>
-inline constexpr bool is_tree_node<std::optional<T>> = true;
 
 namespace detail {
 template <class T>
@@ -299,7 +306,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (!detail::fits_tree<T, R...>()) {
     return t; // nothing more is instantiated after the message
   } else if constexpr (detail::is_map<T>) {
-    std::map<typename T::key_type, decltype(tree_map(f, t.begin()->second, r.begin()->second...))> out;
+    typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
     for (auto const& [key, v] : t) {
       ((r.count(key) ? void() : refuse::trees_differ_in_size(t.size(), r.size() - 1)), ...);
@@ -307,7 +314,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     }
     return out;
   } else if constexpr (detail::is_optional<T>) {
-    std::optional<decltype(tree_map(f, *t, *r...))> out;
+    typename detail::of_values<T, decltype(tree_map(f, *t, *r...))>::type out;
     ((r.has_value() == t.has_value() ? void() : refuse::trees_differ_in_size(t.has_value(), r.has_value())), ...);
     if (t) out.emplace(tree_map(f, *t, *r...));
     return out;

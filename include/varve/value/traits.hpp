@@ -3,7 +3,7 @@
 #include <varve/core/dtype.hpp>
 #include <varve/core/type.hpp>
 
-#include <iterator>
+#include <array>
 
 namespace varve {
 
