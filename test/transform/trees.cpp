@@ -80,3 +80,10 @@ TEST_CASE("trees: templates of their leaves, of up to sixteen members, nested", 
   auto const options_pass = [](auto const& q, options const& o) { return q.scale * q.scale * o.rate * o.steps; };
   CHECK(vv::grad(options_pass)(pair_of<double>{s, 3}, options{2, 0.5, "x"}).scale == 6);
 }
+
+TEST_CASE("trees: aggregates of varve and std are leaves", "[transform][tree]") {
+  STATIC_REQUIRE(!vv::is_tree_node<vv::meta>);
+  STATIC_REQUIRE(!vv::is_tree_node<vv::attributes>);
+  STATIC_REQUIRE(!vv::is_tree_node<vv::operand<tensor, bool>>);
+  STATIC_REQUIRE(!vv::is_tree_node<vv::slice_index>);
+}

@@ -135,15 +135,8 @@ constexpr auto members_of(T const& t) {
 
 /// What holds values by itself: types of std and of libraries are nodes only where this library says so.
 template <class T>
-inline constexpr bool is_of_a_library = [] {
-  auto const name = type_name<T>();
-  auto const begins = [&](char const* prefix) {
-    char const* p = name.c_str();
-    while (*prefix && *p == *prefix) ++p, ++prefix;
-    return !*prefix;
-  };
-  return begins("std::") || begins("varve::") || begins("boost::");
-}();
+inline constexpr bool is_of_a_library =
+    declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
 template <class T>
 inline constexpr bool is_template = false;
 template <template <class...> class A, class... U>
