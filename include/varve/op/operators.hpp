@@ -81,22 +81,30 @@ template <class A, class B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
 }
+namespace detail {
+/// `a = op(a, b)`; a part of a static value is const.
+template <class A, class Op, class B>
+constexpr A& assigned(A& a, Op const& op, B const& b) {
+  if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
+  else return a = op(a, b);
+}
+} // namespace detail
 /// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
 template <varve_value A, value B>
 constexpr A& operator+=(A& a, B const& b) {
-  return a = add(a, b);
+  return detail::assigned(a, add, b);
 }
 template <varve_value A, value B>
 constexpr A& operator-=(A& a, B const& b) {
-  return a = sub(a, b);
+  return detail::assigned(a, sub, b);
 }
 template <varve_value A, value B>
 constexpr A& operator*=(A& a, B const& b) {
-  return a = mul(a, b);
+  return detail::assigned(a, mul, b);
 }
 template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
-  return a = div(a, b);
+  return detail::assigned(a, div, b);
 }
 
 namespace detail {
