@@ -9,11 +9,11 @@ cmake_minimum_required(VERSION 3.22)
 # From the bottom up. A header may include its own layer and those before it.
 set(layers core shape value kernel dispatch rule op composite nn masked signal interpreter mode graph pass plan emit block transform trace hop
     loop custom
-    fake functional fuse compile autograd aot export call interop)
+    fake functional fuse compile autograd aot export call optim io interop)
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)
 # Not reached by the umbrella, since they need what a user may not have, or cost what not every user needs.
-set(optional "^interop/|^call/|^nn/|^nn.hpp$|^masked/|^masked.hpp$|^signal/|^signal.hpp$|^mode/|^aot/|^aot.hpp$|^fake/|^fake.hpp$|^functional.hpp$|^functional/functional_mode.hpp$|^functional/functional_tensor.hpp$|^hop/recorded_hop.hpp$|^shape/environment.hpp$|^export/|^export.hpp$|^dispatch/parallel_for.hpp$|^kernel/vector_loop.hpp$")
+set(optional "^interop/|^optim/|^optim.hpp$|^io/|^call/|^nn/|^nn.hpp$|^masked/|^masked.hpp$|^signal/|^signal.hpp$|^mode/|^aot/|^aot.hpp$|^fake/|^fake.hpp$|^functional.hpp$|^functional/functional_mode.hpp$|^functional/functional_tensor.hpp$|^hop/recorded_hop.hpp$|^shape/environment.hpp$|^export/|^export.hpp$|^dispatch/parallel_for.hpp$|^kernel/vector_loop.hpp$")
 set(max_columns 120)
 
 set(include "${ROOT}/include/varve")

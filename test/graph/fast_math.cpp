@@ -128,7 +128,8 @@ array<double, N> numbers(double from) {
 template <class A>
 void same(A const& a, A const& b, double tolerance = 1e-12) {
   for (index_t k = 0; k < A::size(); ++k)
-    CHECK(static_cast<double>(a.data[k]) == Approx(static_cast<double>(b.data[k])).epsilon(tolerance).margin(tolerance));
+    CHECK(static_cast<double>(a.data[k]) ==
+          Approx(static_cast<double>(b.data[k])).epsilon(tolerance).margin(tolerance));
 }
 } // namespace
 

@@ -148,7 +148,8 @@ TEST_CASE("tensor_ref: static extents mean row-major memory of these sizes", "[v
   CHECK_THROWS_AS((tensor_ref<double, 2, 3>(other)), vv::shape_error);
   CHECK_THROWS_AS((tensor_ref<double, 7>(span_of<double, open>{x.data(), {6}, {1}})), vv::shape_error);
   CHECK_THROWS_AS((tensor_ref<double, 3>(span_of<double, open>{x.data(), {3}, {2}})), vv::value_error);
-  CHECK((tensor_ref<double, 1, 3>(one_row)).load().data[2] == 3); // the step of a dimension of one element is never taken
+  CHECK((tensor_ref<double, 1, 3>(one_row)).load().data[2] ==
+        3); // the step of a dimension of one element is never taken
   CHECK((tensor_ref<double, 0, 3>(none)).size() == 0);
 }
 
