@@ -17,7 +17,7 @@ struct multiplications : vv::dispatch_mode<multiplications> {
   auto process(auto const& op, auto const& args) { // on tensors the arguments come as one list
     tensor const r = op(args);
     if (std::string(op.name()) == "mm") // m k n, whichever operand lies transposed
-      count += std::lround(std::sqrt(vv::numel(args[0]) * vv::numel(args[1]) * vv::numel(r)));
+      count += std::lround(std::sqrt(double(args[0].numel() * args[1].numel() * r.numel())));
     return r;
   }
 };
