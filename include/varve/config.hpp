@@ -11,10 +11,22 @@ places; include one of them"
 #include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
 #endif
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
+#error "varve needs C++20: compile with -std=c++20 (CMake: target_compile_features(your_target PRIVATE cxx_std_20))"
+#include <varve-needs-cxx20> // is nowhere: compilation ends here
+#endif
+#if defined(__clang__) ? __clang_major__ < 14 : defined(__GNUC__) && __GNUC__ < 12
+#error "varve needs g++ 12 or clang 14, or later ones: choose another compiler (CMake: -DCMAKE_CXX_COMPILER=g++-12)"
+#include <varve-needs-another-compiler> // is nowhere: compilation ends here
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1
 #define VARVE_VERSION_PATCH 0
+/// ... as one number, for comparisons: 10000 * major + 100 * minor + patch; and as text.
+#define VARVE_VERSION (VARVE_VERSION_MAJOR * 10000 + VARVE_VERSION_MINOR * 100 + VARVE_VERSION_PATCH)
+#define VARVE_VERSION_STRING "0.1.0"
 
 /// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision
 /// the header is looked for.

@@ -7,6 +7,14 @@
 /// defaults are those of `torch.*`.
 namespace varve {
 
+/// Operators of values: what is called with a range of numbers says what to write.
+struct refusing_ranges {
+  template <detail::range_of_numbers X, class = void, class... A>
+  constexpr auto operator()(X const& x, A const&...) const {
+    return detail::refuse_range<X>(), x;
+  }
+};
+
 // --- pointwise: shapes broadcast, dtypes promote (torch.result_type)
 // --------------------------------------------------------------
 inline constexpr struct add_t : promoting_operator<add_t> {
@@ -107,7 +115,8 @@ inline constexpr struct ne_t : comparing_operator<ne_t> {
 // --------------------------------------------------------------------------------------------------------------------
 /// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when
 /// nothing changes.
-inline constexpr struct to_t {
+inline constexpr struct to_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "to";
   template <value X, class T>
   constexpr auto operator()(X const& x, T const& type) const;
@@ -116,25 +125,29 @@ inline constexpr struct to_t {
 // --- reductions
 // ---------------------------------------------------------------------------------------------------------------------
 /// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
-inline constexpr struct sum_t {
+inline constexpr struct sum_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } sum{};
 /// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amax_t {
+inline constexpr struct amax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amax{};
 /// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amin_t {
+inline constexpr struct amin_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amin";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amin{};
 /// Position (int64) of the first greatest element, over all elements or along one axis.
-inline constexpr struct argmax_t {
+inline constexpr struct argmax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "argmax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
@@ -161,12 +174,14 @@ inline constexpr struct convolution_t {
 
 // --- views
 // --------------------------------------------------------------------------------------------------------------------
-inline constexpr struct reshape_t {
+inline constexpr struct reshape_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
-inline constexpr struct permute_t {
+inline constexpr struct permute_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& axes) const;
@@ -176,11 +191,32 @@ inline constexpr struct expand_t {
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+/// Bounds of an axis as an index: what `slice(1, 5)` is.
+struct slice_index {
+  dims range;
+};
+namespace detail {
+template <class T>
+concept slice_bound_type =
+    (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
+}
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. Of bounds alone it is an
+/// index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
+    requires(!detail::slice_bound_type<X>)
   constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+  template <detail::slice_bound_type A, detail::slice_bound_type B, detail::slice_bound_type C = none_t>
+  constexpr slice_index operator()(A start, B stop, C step = {}) const {
+    dims r;
+    if constexpr (is_none<A>) r.push_back(0);
+    else r.push_back(start);
+    if constexpr (is_none<B>) r.push_back(INT64_MAX); // to the end
+    else r.push_back(stop);
+    if constexpr (!is_none<C>) r.push_back(step);
+    return {r};
+  }
 } slice{};
 /// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Everything but the optional adapters of `interop/`.
+/// Everything but what is optional: folders such as `mode/`, `export/`, `nn/`, `interop/` have headers of their own.
+#include <varve/config.hpp> // first: it says what compiler is needed
+
 #include <varve/autograd/allow_mutation.hpp>
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
@@ -15,8 +17,8 @@
 #include <varve/autograd/version.hpp>
 #include <varve/compile/compile.hpp>
 #include <varve/composite/all.hpp>
-#include <varve/config.hpp>
 #include <varve/core/message.hpp>
+#include <varve/core/tree_names.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/functional/functionalize.hpp>
 #include <varve/fuse/fast_math.hpp>

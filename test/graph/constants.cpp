@@ -11,7 +11,7 @@ namespace {
 template <class A, class B>
 void same(A const& a, B const& b) {
   REQUIRE(a.size() == static_cast<index_t>(b.size()));
-  for (index_t k = 0; k < a.size(); ++k) CHECK(a[k] == Approx(b[static_cast<std::size_t>(k)]));
+  for (index_t k = 0; k < a.size(); ++k) CHECK(a.data[k] == Approx(b[static_cast<std::size_t>(k)]));
 }
 constexpr array<double, 2> one_two{1, 2};
 constexpr array<double, 2, 2> square{1, 2, 3, 4};

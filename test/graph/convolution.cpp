@@ -19,7 +19,7 @@ template <class T, index_t... D>
 double apart(array<T, D...> const& a, array<T, D...> const& b) {
   double worst = 0;
   for (index_t i = 0; i < a.size(); ++i)
-    worst = std::fmax(worst, apart(static_cast<double>(a[i]), static_cast<double>(b[i])));
+    worst = std::fmax(worst, apart(static_cast<double>(a.data[i]), static_cast<double>(b.data[i])));
   return worst;
 }
 double apart(tensor const& a, tensor const& b) {

@@ -128,7 +128,8 @@ array<double, N> numbers(double from) {
 template <class A>
 void same(A const& a, A const& b, double tolerance = 1e-12) {
   for (index_t k = 0; k < A::size(); ++k)
-    CHECK(static_cast<double>(a[k]) == Approx(static_cast<double>(b[k])).epsilon(tolerance).margin(tolerance));
+    CHECK(static_cast<double>(a.data[k]) ==
+          Approx(static_cast<double>(b.data[k])).epsilon(tolerance).margin(tolerance));
 }
 } // namespace
 
@@ -170,7 +171,7 @@ TEST_CASE("fast_math: unit vectors leave nothing behind", "[graph][fast_math]") 
   });
   STATIC_REQUIRE(kept.count(vv::mul) == 2); // -r sin, r cos
   array<double, 2, 16> x;
-  for (index_t k = 0; k < 32; ++k) x[k] = 0.125 * static_cast<double>(k);
+  for (index_t k = 0; k < 32; ++k) x.data[k] = 0.125 * static_cast<double>(k);
   same(vv::fuse(jacobians, vv::fast_math)(x), vv::fuse(jacobians)(x));
 }
 
@@ -192,8 +193,8 @@ constexpr auto loop = [](auto const& x, auto const& a) {
 TEST_CASE("fast_math: reductions, matrices, loops, float32", "[graph][fast_math]") {
   array<float, 5, 4> x;
   array<float, 4, 19> w;
-  for (index_t k = 0; k < x.size(); ++k) x[k] = 0.125f * static_cast<float>(k % 7) - 0.25f;
-  for (index_t k = 0; k < w.size(); ++k) w[k] = 0.25f * static_cast<float>(k % 5) - 0.5f;
+  for (index_t k = 0; k < x.size(); ++k) x.data[k] = 0.125f * static_cast<float>(k % 7) - 0.25f;
+  for (index_t k = 0; k < w.size(); ++k) w.data[k] = 0.25f * static_cast<float>(k % 5) - 0.5f;
   auto const [a, b] = vv::fuse(vv::grad<0, 1>(loss))(x, w);
   auto const [c, d] = vv::fuse(vv::grad<0, 1>(loss), vv::fast_math)(x, w);
   same(a, c, 1e-5), same(b, d, 1e-5);

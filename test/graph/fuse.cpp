@@ -160,8 +160,8 @@ TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted
   using right = array<double, 7, 9>;
   left a;
   right b;
-  for (index_t i = 0; i < 42; ++i) a[i] = 0.3 * static_cast<double>(i % 11) - 1;
-  for (index_t i = 0; i < 63; ++i) b[i] = 0.2 * static_cast<double>(i % 13) - 1;
+  for (index_t i = 0; i < 42; ++i) a.data[i] = 0.3 * static_cast<double>(i % 11) - 1;
+  for (index_t i = 0; i < 63; ++i) b.data[i] = 0.2 * static_cast<double>(i % 13) - 1;
   constexpr auto f = vv::fuse(two_products);
   constexpr auto g = vv::fuse(product_wanted_twice);
   auto const t = f(a, b);
@@ -183,14 +183,14 @@ TEST_CASE("fuse: sums of negated products subtract, where neither the product no
   using values = array<double, 5, 19>;
   values x, y;
   for (index_t i = 0; i < 95; ++i)
-    x[i] = std::sin(0.7 * static_cast<double>(i)), y[i] = std::cos(0.3 * static_cast<double>(i));
+    x.data[i] = std::sin(0.7 * static_cast<double>(i)), y.data[i] = std::cos(0.3 * static_cast<double>(i));
   constexpr auto f = vv::fuse(negated);
   auto const fused = f(x, y), plain = negated(x, y);
   auto const agree = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
     auto const &a = std::get<K>(fused), &b = std::get<K>(plain);
     if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(a)>>) CHECK(a == Approx(b).margin(1e-13));
     else
-      for (index_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).margin(1e-13));
+      for (index_t i = 0; i < a.size(); ++i) CHECK(a.data[i] == Approx(b.data[i]).margin(1e-13));
   };
   [&]<std::size_t... K>(std::index_sequence<K...>) {
     (agree(std::integral_constant<std::size_t, K>{}), ...);

@@ -65,9 +65,9 @@ TEST_CASE("fuse: tensor_ref over pointers, vectors, spans and tensors is read an
   std::span<float> const s(raw);
   tensor out = tensor::empty({2, 2}, vv::dtype::float32);
   array<float, 2, 2> const y = f(tensor_ref<float const, 2, 2>(v), tensor_ref<float, 2, 2>(raw));
-  for (index_t k = 0; k < 4; ++k) CHECK(y[k] == v[static_cast<std::size_t>(k)] * raw[k] + 1);
+  for (index_t k = 0; k < 4; ++k) CHECK(y.data[k] == v[static_cast<std::size_t>(k)] * raw[k] + 1);
   f.into(tensor_ref<float, 2, 2>(out))(tensor_ref<float const, 2, 2>(v), tensor_ref<float, 2, 2>(s));
-  for (index_t k = 0; k < 4; ++k) CHECK(out.data<float>()[k] == y[k]);
+  for (index_t k = 0; k < 4; ++k) CHECK(out.data<float>()[k] == y.data[k]);
   tensor_ref<float, 2, 2> const kept(raw); // a variable too
   f.into(kept)(tensor_ref<float const, 2, 2>(v), 2.0);
   CHECK(raw[3] == 9);
@@ -93,7 +93,7 @@ TEST_CASE("fuse: tensors under specs", "[fuse][tensor]") {
   CHECK(on_tensors(t, vv::full({}, 2.0, vv::dtype::float64)).data<float>()[11] == 23); // rank 0 as a tensor
   CHECK(on_tensors(t, 2).data<float>()[11] == 23);                                     // as another number
   array<float, 3, 4> a{};
-  a[11] = 5;
+  a.data[11] = 5;
   CHECK(on_tensors(a, 2.0).data<float>()[11] == 11);
   CHECK(on_tensors(tensor_ref<float, 3, 4>(a.data), 2.0).data<float>()[11] == 11);
   CHECK(on_tensors(tensor_ref<float, vv::dyn, 4>(a.data, {3, 4}), 2.0).data<float>()[11] == 11);

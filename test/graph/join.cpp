@@ -99,5 +99,5 @@ TEST_CASE("join: other axes, and nested slices", "[graph][pass]") {
   };
   array<double, 2, 3> const x{{1, 2, 3, 4, 5, 6}};
   array<double, 2, 3> const fused = vv::fuse(vv::grad(f))(x), plain = vv::grad(f)(x);
-  for (index_t k = 0; k < 6; ++k) CHECK(fused[k] == Approx(plain[k]));
+  for (index_t k = 0; k < 6; ++k) CHECK(fused.data[k] == Approx(plain.data[k]));
 }

@@ -29,7 +29,7 @@ double apart(R const& a, R const& b) {
     return apart_numbers(a, b);
   } else if constexpr (requires { R::size(); }) {
     double worst = 0;
-    for (index_t i = 0; i < R::size(); ++i) worst = std::fmax(worst, apart_numbers(a[i], b[i]));
+    for (index_t i = 0; i < R::size(); ++i) worst = std::fmax(worst, apart_numbers(a.data[i], b.data[i]));
     return worst;
   } else {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -189,7 +189,7 @@ TEST_CASE("table driven: products of matrices, views, joins and tables", "[fuse]
   CHECK(forms_differ([](auto x) { return vv::sum(x * array<float, 3>{1, 2, 4} + 1.0f, vv::axis<1>) * counts; },
                      filled<array<float, 40, 3>>(0)) < 1e-5);
   array<std::int64_t, 5, 9> index{};
-  for (index_t k = 0; k < 45; ++k) index[k] = k * 7 % 17;
+  for (index_t k = 0; k < 45; ++k) index.data[k] = k * 7 % 17;
   CHECK(forms_differ([](auto x, auto i) { return vv::gather(x, vv::axis<0>, i); }, filled<matrix>(0), index) == 0);
   CHECK(forms_differ(vv::grad([](auto x, auto i) { return vv::sum(vv::exp(vv::gather(x, vv::axis<0>, i))); }),
                      filled<matrix>(0), index) < 1e-14);
@@ -229,7 +229,7 @@ TEST_CASE("table driven: memory is read and written in place", "[fuse][table]") 
   double memory[35]{};
   step.into(dc, dxs)(c, xs);
   step.into(dc, vv::tensor_ref<double, 7, 5>(memory))(vv::tensor_ref<double const, 5>(c.data), xs);
-  for (index_t k = 0; k < 35; ++k) CHECK(memory[k] == dxs[k]);
+  for (index_t k = 0; k < 35; ++k) CHECK(memory[k] == dxs.data[k]);
 }
 TEST_CASE("table driven: tensors under specs", "[fuse][table][tensor]") {
   constexpr auto f = vv::fuse<spec<float, 64>, spec<double>>(

@@ -52,12 +52,12 @@ constexpr auto one_value = [](auto const& x) { return at<0>(x) * at<1>(x) / at<2
 template <index_t N>
 array<double, N, many> points() {
   array<double, N, many> x;
-  for (index_t k = 0; k < N * many; ++k) x[k] = 0.25 + 0.125 * static_cast<double>(k * 7 % 11);
+  for (index_t k = 0; k < N * many; ++k) x.data[k] = 0.25 + 0.125 * static_cast<double>(k * 7 % 11);
   return x;
 }
 template <class A>
 void same(A const& a, A const& b) {
-  for (index_t k = 0; k < A::size(); ++k) CHECK(a[k] == Approx(b[k]).epsilon(1e-12).margin(1e-12));
+  for (index_t k = 0; k < A::size(); ++k) CHECK(a.data[k] == Approx(b.data[k]).epsilon(1e-12).margin(1e-12));
 }
 template <class F>
 void agrees(F const& f) {
@@ -99,8 +99,8 @@ TEST_CASE("unroll: a product with an element of a unit vector that is 0 is compu
   auto const fused = vv::fuse(f)(x), plain = f(x);
   int none = 0;
   for (index_t k = 0; k < decltype(plain)::size(); ++k) {
-    CHECK((fused[k] != fused[k]) == (plain[k] != plain[k]));
-    none += fused[k] != fused[k];
+    CHECK((fused.data[k] != fused.data[k]) == (plain.data[k] != plain.data[k]));
+    none += fused.data[k] != fused.data[k];
   }
   CHECK(none > 0);
 }

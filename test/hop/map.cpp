@@ -38,11 +38,11 @@ TEST_CASE("map: fused, a loop over rows and its gradient", "[hop][map][fuse]") {
   auto const [gx, gw, gb] = vv::fuse(vv::grad<0, 1, 2>(score))(rows, weight, bias);
   auto const [hx, hw, hb] = vv::grad<0, 1, 2>(plain)(rows, weight, bias);
   auto const [ex, ew, eb] = vv::grad<0, 1, 2>(score)(rows, weight, bias);
-  for (int k = 0; k < 6; ++k) CHECK((gx[k] == Approx(hx[k]) && ex[k] == Approx(hx[k])));
+  for (int k = 0; k < 6; ++k) CHECK((gx.data[k] == Approx(hx.data[k]) && ex.data[k] == Approx(hx.data[k])));
   for (int k = 0; k < 2; ++k)
     CHECK((gw[k] == Approx(hw[k]) && gb[k] == Approx(hb[k]) && ew[k] == Approx(hw[k]) && eb[k] == Approx(hb[k])));
   auto const fused = vv::fuse(rows_of)(rows, weight, bias), eager = rows_of(rows, weight, bias);
-  for (int k = 0; k < 6; ++k) CHECK(fused[k] == Approx(eager[k]));
+  for (int k = 0; k < 6; ++k) CHECK(fused.data[k] == Approx(eager.data[k]));
   // rows of rank 0, a tree of results, of which one is a row as it came
   auto const [u, v] = vv::fuse([](auto x) { return vv::map([](auto e) { return std::tuple(e * e, e); }, x); })(
       array<double, 5>{1, 2, 3, 4, 5});

@@ -49,8 +49,8 @@ void check_gradient(G const& gradients) {
   }
   for (int k = 0; k < 8; ++k) {
     auto up = rows, down = rows;
-    up[k] += h, down[k] -= h;
-    CHECK(gx[k] == Approx((by_hand(init, up, weight) - by_hand(init, down, weight)) / (2 * h)));
+    up.data[k] += h, down.data[k] -= h;
+    CHECK(gx.data[k] == Approx((by_hand(init, up, weight) - by_hand(init, down, weight)) / (2 * h)));
   }
 }
 /// Three numbers that change places.

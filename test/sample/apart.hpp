@@ -15,7 +15,7 @@ template <class A>
 A filled(double phase) {
   A a{};
   for (varve::index_t i = 0; i < A::size(); ++i)
-    a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+    a.data[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
   return a;
 }
 /// Greatest difference, relative to 1 + |b|; 1e9 where dtype, sizes or NaNs differ.

@@ -13,7 +13,7 @@ constexpr array<double, 1, 1, 2> pair{1, 10};
 constexpr bool same(auto const& a, auto const& b) {
   static_assert(std::is_same_v<decltype(a), decltype(b)>);
   for (vv::index_t k = 0; k < a.size(); ++k)
-    if (a[k] != b[k]) return false;
+    if (a.data[k] != b.data[k]) return false;
   return true;
 }
 

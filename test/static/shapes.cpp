@@ -22,7 +22,7 @@ static_assert(vv::is_symbol(vv::symbol("n")) && vv::symbol("n") != vv::symbol("m
 
 // arrays
 constexpr array<double, 2, 3> a{1, 2, 3, 4, 5, 6};
-static_assert(a(1, 2) == 6 && a[4] == 5 && a.size() == 6 && array<int, 0>::size() == 0);
+static_assert(a(1, 2) == 6 && a.data[4] == 5 && a.size() == 6 && array<int, 0>::size() == 0);
 static_assert(array<double>{3} + 1.0 == 4); // rank 0 is a number
 static_assert(vv::rank_of(a) == 2 && vv::to_dims(vv::shape_of(a)) == dims{2, 3});
 

@@ -14,7 +14,7 @@ static_assert(vv::logsumexp(array<double, 2>{1e5, 1e5}, vv::axis<0>) > 1e5);
 constexpr double infinity = std::numeric_limits<double>::infinity();
 static_assert(vv::logsumexp(array<double, 2>{-infinity, -infinity}, vv::axis<0>) == -infinity);
 constexpr auto ls = vv::log_softmax(array<double, 2, 2>{0, 0, 5, 5}, vv::axis<-1>);
-static_assert(near(ls[0], -0.69314718055994530942) && near(ls[3], ls[0]));
+static_assert(near(ls.data[0], -0.69314718055994530942) && near(ls.data[3], ls.data[0]));
 
 // the gradient of logsumexp is softmax
 constexpr array<double, 3> x{0.5, -1, 2};
@@ -27,5 +27,5 @@ constexpr auto d = vv::grad(entropy)(x, array<double, 3>{0, 1, 0});
 static_assert(near(d[0], p[0]) && near(d[1], p[1] - 1) && near(d[2], p[2]));
 // mapped along columns
 static_assert(near(vv::vmap([](auto v) { return vv::softmax(v, vv::axis<0>); }, vv::in_dims<1>,
-                            vv::out_dims<1>)(array<double, 2, 1>{0, 0})[1],
+                            vv::out_dims<1>)(array<double, 2, 1>{0, 0}).data[1],
                    0.5));

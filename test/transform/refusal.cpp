@@ -59,7 +59,7 @@ TEST_CASE("jacobians of tensors agree with each other and with static ones", "[t
   tensor const forward = vv::jacfwd(f)(x), reverse = vv::jacrev(f)(x);
   CHECK(difference(forward, reverse, 1e-14) == "");
   auto const fixed = vv::jacfwd(f)(s);
-  for (index_t k = 0; k < 9; ++k) CHECK(element(forward, k) == Approx(fixed[k]));
+  for (index_t k = 0; k < 9; ++k) CHECK(element(forward, k) == Approx(fixed.data[k]));
   tensor const h = vv::hessian([](auto const& v) { return vv::sum(v * v * v); })(x);
   CHECK(difference(h, from({3, 0, 0, 0, -6, 0, 0, 0, 12}, {3, 3}), 1e-14) == "");
   auto g = [](auto const& m, auto const& v) { return vv::matmul(m, v); };

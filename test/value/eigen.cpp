@@ -72,16 +72,16 @@ TEST_CASE("tensor_ref: fuse reads and writes matrices and vectors of Eigen", "[v
   CHECK((sized.array() == 2 * x.array() + 1).all());
   Eigen::VectorXd v = Eigen::VectorXd::LinSpaced(6, 1, 6);
   CHECK(f(tensor_ref<double, 6>(v), 0.0)[5] == 12);
-  CHECK(f(tensor_ref<double, 2, 3>(v), 0.0)[5] == 12); // a vector is memory of any shape
+  CHECK(f(tensor_ref<double, 2, 3>(v), 0.0).data[5] == 12); // a vector is memory of any shape
   CHECK(f(tensor_ref<double const, 3>(Eigen::Vector3d(1, 2, 3)), 0.0)[2] == 6);
   Eigen::Vector4d const w(1, 2, 3, 4);
   CHECK(f(tensor_ref(w), tensor_ref(w))[3] == 12);
   Eigen::Matrix<double, 3, 2> column_major;
   column_major << 1, 4, 2, 5, 3, 6;
-  CHECK(f(tensor_ref<double const, 2, 3>(column_major.transpose()), 0.0)[1] ==
+  CHECK(f(tensor_ref<double const, 2, 3>(column_major.transpose()), 0.0).data[1] ==
         4); // the transpose of a column-major matrix is row-major
   Eigen::Map<rows_first const> const map(v.data(), 2, 3);
-  CHECK(f(tensor_ref<double const, 2, 3>(map), 0.0)[5] == 12);
+  CHECK(f(tensor_ref<double const, 2, 3>(map), 0.0).data[5] == 12);
 }
 
 TEST_CASE("tensor_ref: matrices of Eigen that do not lie as the extents say", "[value][tensor_ref][eigen]") {

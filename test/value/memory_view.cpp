@@ -93,7 +93,7 @@ constexpr auto affine = [](auto x, auto y) { return x * 2 + y; };
 
 constexpr double six[] = {1, 2, 3, 4, 5, 6};
 constexpr span_of<double const, 2, 3> constant_view{six, {2, 3}, {3, 1}};
-static_assert(tensor_ref(constant_view).load()[5] == 6);
+static_assert(tensor_ref(constant_view).load().data[5] == 6);
 static_assert(vv::sum(tensor_ref(constant_view)) == 21);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<float, 2, 3>>())), tensor_ref<float, 2, 3>>);
 static_assert(std::is_same_v<decltype(tensor_ref(std::declval<span_of<float const, open, 3> const&>())),
@@ -127,15 +127,15 @@ TEST_CASE("tensor_ref: an mdspan with static extents is memory that fuse reads a
   CHECK(out == std::vector<double>{2.5, 4.5, 6.5, 8.5, 10.5, 12.5});
   array<double, 2, 3> const same =
       f(tensor_ref<double const, 2, 3>(a), tensor_ref(b)); // const is added, not taken away
-  CHECK(same[5] == 12.5);
+  CHECK(same.data[5] == 12.5);
   span_of<double, open, open> const sized{more.data(), {2, 3}, {3, 1}};
   f.into(tensor_ref<double, 2, 3>(sized))(tensor_ref(a), 0.5);
   CHECK(more == out);
   CHECK(vv::sum(tensor_ref(span_of<double, 6>{x.data(), {6}, {1}})) == 21);
-  CHECK(tensor_ref<double, 2, 3>(span_of<double, 6>{x.data(), {6}, {1}}).load()[5] ==
+  CHECK(tensor_ref<double, 2, 3>(span_of<double, 6>{x.data(), {6}, {1}}).load().data[5] ==
         6); // one dimension is memory, as of a span
   CHECK(vv::mul(tensor_ref(span_of<double>{x.data() + 2}), 2.0) == 6);
-  CHECK(vv::grad([](auto const& v) { return vv::sum(v * v); })(tensor_ref(a))[4] == 10);
+  CHECK(vv::grad([](auto const& v) { return vv::sum(v * v); })(tensor_ref(a)).data[4] == 10);
 }
 
 TEST_CASE("tensor_ref: static extents mean row-major memory of these sizes", "[value][tensor_ref][mdspan]") {
@@ -148,7 +148,8 @@ TEST_CASE("tensor_ref: static extents mean row-major memory of these sizes", "[v
   CHECK_THROWS_AS((tensor_ref<double, 2, 3>(other)), vv::shape_error);
   CHECK_THROWS_AS((tensor_ref<double, 7>(span_of<double, open>{x.data(), {6}, {1}})), vv::shape_error);
   CHECK_THROWS_AS((tensor_ref<double, 3>(span_of<double, open>{x.data(), {3}, {2}})), vv::value_error);
-  CHECK((tensor_ref<double, 1, 3>(one_row)).load()[2] == 3); // the step of a dimension of one element is never taken
+  CHECK((tensor_ref<double, 1, 3>(one_row)).load().data[2] ==
+        3); // the step of a dimension of one element is never taken
   CHECK((tensor_ref<double, 0, 3>(none)).size() == 0);
 }
 
@@ -186,10 +187,10 @@ TEST_CASE("tensor_ref: a column-major matrix is not taken for a row-major one", 
   CHECK(elements(vv::sum(tensor_ref(columns), 0)) == std::vector<double>{3, 7, 11});
   CHECK(elements(vv::sum(tensor_ref(rows), 0)) == std::vector<double>{5, 7, 9});
   CHECK(elements(vv::sum(tensor_ref(block), 1)) == std::vector<double>{3, 9});
-  CHECK(vv::fuse(affine)(tensor_ref<double, 2, 3>(rows), 1.0)[5] == 13);
+  CHECK(vv::fuse(affine)(tensor_ref<double, 2, 3>(rows), 1.0).data[5] == 13);
   CHECK_THROWS_AS((tensor_ref<double, 2, 2>(block)), vv::value_error);
   CHECK_THROWS_AS((tensor_ref<double, 3, 2>(rows)), vv::shape_error);
-  CHECK((tensor_ref<double, 6, 1>(column)).load()[5] == 6); // one column has one order only
+  CHECK((tensor_ref<double, 6, 1>(column)).load().data[5] == 6); // one column has one order only
   CHECK((tensor_ref<double, 6>(column)).load()[5] == 6);
   CHECK(elements(tensor_ref<double, dyn>(row) + 0) == std::vector<double>{1, 3, 5});
   CHECK_THROWS_AS((tensor_ref<double, 3>(row)), vv::value_error);
@@ -207,7 +208,7 @@ TEST_CASE("tensor_ref: tensors of Eigen by their layout", "[value][tensor_ref][e
   tensor_of<float, 3, 1> const row_major{x.data(), {2, 2, 2}};
   CHECK(elements(vv::reshape(tensor_ref(column_major), dims{8})) == std::vector<double>{0, 4, 2, 6, 1, 5, 3, 7});
   CHECK(elements(vv::reshape(tensor_ref(row_major), dims{8})) == std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7});
-  CHECK((tensor_ref<float, 2, 2, 2>(row_major)).load()[6] == 6);
+  CHECK((tensor_ref<float, 2, 2, 2>(row_major)).load().data[6] == 6);
   CHECK((tensor_ref<float, 4>(tensor_of<float, 1, 0>{x.data(), {4}})).load()[3] == 3);
 }
 

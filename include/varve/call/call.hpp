@@ -62,7 +62,7 @@ namespace varve::detail {
 inline std::size_t end_of_base(std::string_view name) {
   for (std::string_view space : {"nn.", "special.", "linalg.", "fft.", "masked.", "signal."})
     if (name.substr(0, space.size()) == space) return name.size();
-  return std::min(name.find('.'), name.size());
+  return (std::min)(name.find('.'), name.size());
 }
 
 /// Types of schemas that the function of a row is not given: varve has one device, and one layout that users choose.
@@ -148,9 +148,9 @@ private:
     take(std::string(full.substr(0, end_of_base(full))), r);
     std::string_view more = r.also;
     while (!more.empty()) {
-      std::size_t const n = std::min(more.find(' '), more.size());
+      std::size_t const n = (std::min)(more.find(' '), more.size());
       take(std::string(more.substr(0, n)), r);
-      more.remove_prefix(std::min(n + 1, more.size()));
+      more.remove_prefix((std::min)(n + 1, more.size()));
     }
   }
   void take(std::string const& name, call_row const& r) {
@@ -305,9 +305,9 @@ private:
       argument::list all;
       s = s.substr(1, s.size() - 2);
       while (!s.empty()) {
-        std::size_t const n = std::min(s.find(','), s.size());
+        std::size_t const n = (std::min)(s.find(','), s.size());
         all.emplace_back(std::strtoll(std::string(s.substr(0, n)).c_str(), nullptr, 10));
-        s.remove_prefix(std::min(n + 1, s.size()));
+        s.remove_prefix((std::min)(n + 1, s.size()));
       }
       return all;
     }

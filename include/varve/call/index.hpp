@@ -49,7 +49,7 @@ inline tensor counted_values(tensor const& x, tensor const& weights, index_t lea
     refuse::argument_is_invalid("bincount", "a vector of integers, and a length that is not negative, are expected");
   if (x.numel() == 0) return zeros(dims{least}, dtype::int64);
   if (item(amin(x)) < 0) refuse::argument_is_invalid("bincount", "integers must not be negative");
-  index_t const n = std::max(index_t(item(amax(x))) + 1, least);
+  index_t const n = (std::max)(index_t(item(amax(x))) + 1, least);
   tensor const each = weights.defined() ? weights : ones(x.sizes(), dtype::int64);
   return scatter_add(zeros(dims{n}, each.dtype()), dims{0}, to(x, dtype::int64), each);
 }

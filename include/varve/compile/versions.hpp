@@ -31,7 +31,14 @@ constexpr bool compilable() {
 /// Have two trees of one type one structure, and leaves that are the same?
 template <class T, class Same>
 bool same_tree(T const& a, T const& b, Same const& same) {
-  if constexpr (is_vector<T>) {
+  if constexpr (is_map<T>) {
+    bool all = a.size() == b.size();
+    for (auto x = a.begin(), y = b.begin(); all && x != a.end(); ++x, ++y)
+      all = x->first == y->first && same_tree(x->second, y->second, same);
+    return all;
+  } else if constexpr (is_optional<T>) {
+    return a.has_value() == b.has_value() && (!a || same_tree(*a, *b, same));
+  } else if constexpr (is_vector<T>) {
     bool all = a.size() == b.size();
     for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
     return all;

@@ -3,6 +3,7 @@
 /// @file
 /// Every composite of the umbrella.
 #include <varve/composite/arithmetic.hpp>
+#include <varve/composite/at.hpp>
 #include <varve/composite/calculus.hpp>
 #include <varve/composite/diagonals.hpp>
 #include <varve/composite/einsum.hpp>

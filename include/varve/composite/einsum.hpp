@@ -24,7 +24,7 @@ public:
     std::size_t const arrow = text.find("->");
     std::string const left = text.substr(0, arrow);
     for (std::size_t from = 0; from <= left.size();) {
-      std::size_t const to = std::min(left.find(',', from), left.size());
+      std::size_t const to = (std::min)(left.find(',', from), left.size());
       operands.push_back(left.substr(from, to - from));
       from = to + 1;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/extent.hpp>
+#include <varve/core/type.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -289,8 +290,9 @@ constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
     using result = detail::computed<F, A...>;
     if constexpr (!evaluates<result>) {
-      static_assert((result::compute(), true),
-                    "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
+      static_assert(never<F, A...>, "varve: these attributes or operands do not fit these shapes; the refusal named "
+                                    "below says which");
+      static_assert((result::compute(), true)); // the compiler tells why, and goes on
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <exception>

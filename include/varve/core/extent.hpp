@@ -118,12 +118,12 @@ struct extent {
   constexpr extent& operator/=(extent b) { return *this = *this / b; }
   constexpr extent& operator++() { return *this += 1; }
   constexpr extent& operator--() { return *this -= 1; }
-  friend constexpr extent min(extent a, extent b) {
+  friend constexpr extent(min)(extent a, extent b) {
     if (are_small(a, b)) [[likely]]
       return b.bits < a.bits ? b : a;
     return detail::combined_sizes(size_op::least, a, b);
   }
-  friend constexpr extent max(extent a, extent b) {
+  friend constexpr extent(max)(extent a, extent b) {
     if (are_small(a, b)) [[likely]]
       return a.bits < b.bits ? b : a;
     return detail::combined_sizes(size_op::greatest, a, b);

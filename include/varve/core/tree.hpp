@@ -11,44 +11,95 @@
 
 namespace varve {
 
-/// Is `T` a node of a tree of values: `std::tuple`, `std::pair`, `std::array`, `std::vector`, or an aggregate of up to
-/// eight members for which a program says so: `template <> inline constexpr bool varve::is_tree_node<layer> = true;`?
-/// Everything else is a leaf. The members of an aggregate keep their types: its leaves are tensors; one that is a
-/// template of its leaf type, `layer<T>`, works for static values too.
+template <class V>
+struct traits;
+
+/// How a type that is no aggregate is a node of trees: `with(t, f)` calls f with references to its members,
+/// `make(m...)` gives the node of other members, `name(k)` a member's name. Specialized by `interop/hana.hpp`.
 template <class T>
-inline constexpr bool is_tree_node = false;
-template <class... T>
-inline constexpr bool is_tree_node<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tree_node<std::pair<A, B>> = true;
-template <class T, std::size_t N>
-inline constexpr bool is_tree_node<std::array<T, N>> = true;
-template <class T>
-inline constexpr bool is_tree_node<std::vector<T>> = true;
+struct tree_members {};
 
 namespace detail {
 template <class T>
 inline constexpr bool is_vector = false;
+template <class T, class A>
+inline constexpr bool is_vector<std::vector<T, A>> = true;
+/// A map of unique, ordered keys, and an optional value: by what they can do, since `<map>` is not included for it.
 template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
+inline constexpr bool is_map = requires(T const& t) {
+  typename T::key_compare;
+  { t.at(t.begin()->first) } -> std::same_as<typename T::mapped_type const&>;
+};
 template <class T>
-concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+inline constexpr bool is_optional = requires(T const& t) {
+  { *t } -> std::same_as<typename T::value_type const&>;
+  { t.has_value() } -> std::same_as<bool>;
+};
+template <class T, class V>
+struct of_values;
+template <template <class...> class M, class K, class U, class... R, class V>
+struct of_values<M<K, U, R...>, V> {
+  using type = M<K, V>;
+};
+template <template <class...> class O, class U, class V>
+struct of_values<O<U>, V> {
+  using type = O<V>;
+};
+/// A node of which only a run tells how many members it has.
+template <class T>
+inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
+template <class T>
+concept adapted_node = requires { &tree_members<T>::name; };
 
 struct any_member {
   template <class T>
   operator T() const;
 };
+inline constexpr std::size_t most_members = 16;
 template <class T, class... A>
 constexpr std::size_t member_count() {
-  if constexpr (sizeof...(A) < 9 && requires { T{A{}..., any_member{}}; }) return member_count<T, A..., any_member>();
+  if constexpr (sizeof...(A) <= most_members && requires { T{A{}..., any_member{}}; })
+    return member_count<T, A..., any_member>();
   else return sizeof...(A);
 }
-/// Calls `f` with the members of an aggregate.
+/// Calls `f` with nine to sixteen members of an aggregate.
+template <std::size_t N, class T, class F>
+constexpr decltype(auto) with_many_members(T& t, F const& f) {
+  if constexpr (N == 9) {
+    auto& [a, b, c, d, e, g, h, i, j] = t;
+    return f(a, b, c, d, e, g, h, i, j);
+  } else if constexpr (N == 10) {
+    auto& [a, b, c, d, e, g, h, i, j, k] = t;
+    return f(a, b, c, d, e, g, h, i, j, k);
+  } else if constexpr (N == 11) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l);
+  } else if constexpr (N == 12) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m);
+  } else if constexpr (N == 13) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n);
+  } else if constexpr (N == 14) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
+  } else if constexpr (N == 15) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p);
+  } else {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
+  }
+}
+/// Calls `f` with the members of an aggregate, or of what is adapted.
 template <class T, class F>
 constexpr decltype(auto) with_members(T& t, F const& f) {
-  constexpr std::size_t n = member_count<std::remove_const_t<T>>();
-  static_assert(n >= 1 && n <= 8, "varve: a tree node must be an aggregate of one to eight members");
-  if constexpr (n == 1) {
+  constexpr std::size_t n = adapted_node<std::remove_const_t<T>> ? 0 : member_count<std::remove_const_t<T>>();
+  if constexpr (n == 0) {
+    static_assert(adapted_node<std::remove_const_t<T>>, "varve: a tree node must be an aggregate, of one to sixteen "
+                                                        "members, or adapted (interop/hana.hpp)");
+    return tree_members<std::remove_const_t<T>>::with(t, f);
+  } else if constexpr (n == 1) {
     auto& [a] = t;
     return f(a);
   } else if constexpr (n == 2) {
@@ -69,28 +120,82 @@ constexpr decltype(auto) with_members(T& t, F const& f) {
   } else if constexpr (n == 7) {
     auto& [a, b, c, d, e, g, h] = t;
     return f(a, b, c, d, e, g, h);
-  } else {
+  } else if constexpr (n == 8) {
     auto& [a, b, c, d, e, g, h, i] = t;
     return f(a, b, c, d, e, g, h, i);
+  } else {
+    static_assert(n <= most_members, "varve: a tree node must be an aggregate of one to sixteen members");
+    return with_many_members<n>(t, f);
   }
 }
 template <class T>
 constexpr auto members_of(T const& t) {
   return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
 }
-/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
-template <class T, class... M>
-struct remade_aggregate {
-  using type = T;
-};
-template <template <class> class A, class U, class First, class... M>
-  requires(!requires(First const& f, M const&... m) { A<U>{f, m...}; })
-struct remade_aggregate<A<U>, First, M...> {
-  using type = A<First>;
-};
+
+/// What holds values by itself: types of std and of libraries are nodes only where this library says so.
+template <class T>
+inline constexpr bool is_of_a_library =
+    declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
+template <class T>
+inline constexpr bool is_template = false;
+template <template <class...> class A, class... U>
+inline constexpr bool is_template<A<U...>> = true;
+template <class T>
+consteval bool is_plain_tree();
+/// Is a leaf, or one below a node, a value whose shape a run tells, or with `any` another value that is no integer?
+template <class M>
+consteval bool holds_values(bool any) {
+  if constexpr (requires(M const& m) { traits<M>::shape(m); })
+    return any ? !std::is_integral_v<M>
+               : std::is_same_v<std::remove_cvref_t<decltype(traits<M>::shape(std::declval<M const&>()))>, dims>;
+  else if constexpr (std::is_class_v<M> && requires { std::tuple_size<M>::value; })
+    return [any]<std::size_t... K>(std::index_sequence<K...>) {
+      return (holds_values<std::remove_cvref_t<std::tuple_element_t<K, M>>>(any) || ...);
+    }(std::make_index_sequence<std::tuple_size_v<M>>{});
+  else if constexpr (is_map<M>) return holds_values<typename M::mapped_type>(any);
+  else if constexpr (is_run_time_node<M>) return holds_values<typename M::value_type>(any);
+  else return is_plain_tree<M>();
+}
+/// Is an aggregate of a program a tree of tensors, or a template with values as members, which can hold others?
+template <class T>
+consteval bool is_plain_tree() {
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) return false;
+  else if constexpr (requires { traits<T>::level; }) return false;
+  else if constexpr (is_of_a_library<T>) return false;
+  else if constexpr (member_count<T>() < 1 || member_count<T>() > most_members) return false;
+  else
+    return []<class... M>(std::type_identity<std::tuple<M...>>) {
+      return (holds_values<std::remove_cvref_t<M>>(is_template<T>) || ...);
+    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
+}
+} // namespace detail
+
+/// Is `T` a node of a tree of values? `std::tuple`, `std::pair`, `std::array`, `std::vector`, `std::map`,
+/// `std::optional` are, and aggregates of a program, of up to 16 members, that hold tensors, or are templates of the
+/// type of their leaves, `template <class T> struct layer { T weight, bias; };`, and so can hold static values as seen
+/// through transforms. For others a program may say so, `template <> inline constexpr bool varve::is_tree_node<layer> =
+/// true;`, or that one is none. Structs of Boost.Hana, its tuples and maps: `interop/hana.hpp`. Everything else is a
+/// leaf.
+template <class T>
+inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_tree_node<std::vector<T>> = true;
+
+namespace detail {
+template <class T>
+concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+
 template <class T>
 constexpr auto element_list() {
-  if constexpr (is_vector<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
+  if constexpr (is_map<T>) return std::type_identity<std::tuple<typename T::mapped_type>>{};
+  else if constexpr (is_run_time_node<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
   else if constexpr (tuple_node<T>)
     return []<std::size_t... K>(std::index_sequence<K...>) {
       return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{};
@@ -103,6 +208,52 @@ constexpr auto element_list() {
 /// Types of what a node holds, as a tuple; of a vector its element type.
 template <class T>
 using elements_of = typename decltype(element_list<T>())::type;
+/// The type of the first leaf.
+template <class T>
+struct first_leaf {
+  using type = T;
+};
+template <class T>
+  requires is_tree_node<T>
+struct first_leaf<T> : first_leaf<std::tuple_element_t<0, elements_of<T>>> {};
+/// Can values be members of these types? Only numbers become numbers.
+template <class E, class M>
+inline constexpr bool fits_member = false;
+template <class... E, class... M>
+  requires(sizeof...(E) == sizeof...(M))
+inline constexpr bool fits_member<std::tuple<E...>, std::tuple<M...>> =
+    ((std::is_same_v<E, M> || (std::is_arithmetic_v<E> == std::is_arithmetic_v<M> && std::is_constructible_v<E, M>)) &&
+     ...);
+template <class T, class... M>
+consteval bool holds_as_it_is() {
+  if constexpr (!fits_member<elements_of<T>, std::tuple<M...>>) return false;
+  else return requires(M const&... m) { T{m...}; };
+}
+/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
+template <class T, class... M>
+struct remade_aggregate {
+  using type = T;
+};
+template <template <class> class A, class U, class First, class... M>
+  requires(!holds_as_it_is<A<U>, First, M...>())
+struct remade_aggregate<A<U>, First, M...> {
+  using type = A<typename first_leaf<First>::type>;
+};
+template <class T, class... M>
+constexpr auto remade(M const&... m) {
+  if constexpr (adapted_node<T>) {
+    return tree_members<T>::make(m...);
+  } else {
+    using R = typename remade_aggregate<T, M...>::type;
+    constexpr bool fits = fits_member<elements_of<R>, std::tuple<M...>>;
+    static_assert(fits || (is_none<M> || ...),
+                  "varve: a struct of fixed types cannot hold values seen through transforms; make it a template "
+                  "of the type of its leaves: template <class T> struct layer { T weight, bias; };");
+    if constexpr (fits) return R{m...};
+    else if constexpr (std::is_default_constructible_v<T>) return T{}; // nothing more after the message
+    else return nth<0>(m...);
+  }
+}
 template <class T>
 constexpr auto remake(std::type_identity<T>) {
   return std::tuple<>{};
@@ -123,7 +274,9 @@ inline constexpr bool same_number = A == B;
 /// Refuses trees beside `T` that hold another number of values, or are a node where it is none; says whether they fit.
 template <class T, class... R>
 consteval bool fits_tree() {
-  constexpr bool nodes = ((is_tree_node<R> == is_tree_node<T>) && ...) && ((is_vector<R> == is_vector<T>) && ...);
+  constexpr bool nodes =
+      ((is_tree_node<R> == is_tree_node<T>) && ...) &&
+      ((is_vector<R> == is_vector<T> && is_map<R> == is_map<T> && is_optional<R> == is_optional<T>) && ...);
   static_assert(nodes,
                 "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
                 "has a single value where the other has several");
@@ -145,6 +298,19 @@ template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (!detail::fits_tree<T, R...>()) {
     return t; // nothing more is instantiated after the message
+  } else if constexpr (detail::is_map<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
+    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
+    for (auto const& [key, v] : t) {
+      ((r.count(key) ? void() : refuse::trees_differ_in_size(t.size(), r.size() - 1)), ...);
+      out.emplace_hint(out.end(), key, tree_map(f, v, r.find(key)->second...));
+    }
+    return out;
+  } else if constexpr (detail::is_optional<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, *t, *r...))>::type out;
+    ((r.has_value() == t.has_value() ? void() : refuse::trees_differ_in_size(t.has_value(), r.has_value())), ...);
+    if (t) out.emplace(tree_map(f, *t, *r...));
+    return out;
   } else if constexpr (detail::is_vector<T>) {
     std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
@@ -152,8 +318,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     return out;
   } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
     auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
-    return std::apply([]<class... M>(M const&... m) { return typename detail::remade_aggregate<T, M...>::type{m...}; },
-                      leaves);
+    return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
   } else if constexpr (is_tree_node<T>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
@@ -172,7 +337,13 @@ namespace detail {
 /// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  return f(std::get<K>(t)...);
+  if constexpr (!requires { f(std::get<K>(t)...); }) {
+    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
+                            "must be auto, not double or float, and as many as arguments were given");
+    return 0;
+  } else {
+    return f(std::get<K>(t)...);
+  }
 }
 template <class F, class T>
 constexpr auto call_with(F const& f, T const& t) {
@@ -183,7 +354,11 @@ constexpr auto call_with(F const& f, T const& t) {
 /// Calls `f` on every leaf in order.
 template <class F, class T>
 constexpr void tree_for_each(F const& f, T const& t) {
-  if constexpr (detail::is_vector<T>) {
+  if constexpr (detail::is_map<T>) {
+    for (auto const& e : t) tree_for_each(f, e.second);
+  } else if constexpr (detail::is_optional<T>) {
+    if (t) tree_for_each(f, *t);
+  } else if constexpr (detail::is_vector<T>) {
     for (auto const& e : t) tree_for_each(f, e);
   } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
     detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
@@ -197,7 +372,7 @@ constexpr void tree_for_each(F const& f, T const& t) {
 /// References to every leaf in one flat tuple.
 template <class T>
 constexpr auto tree_leaves(T const& t) {
-  if constexpr (detail::is_vector<T>)
+  if constexpr (detail::is_run_time_node<T>)
     return std::tuple<>(); // as many as it has at run time: none that a type could tell of
   else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
     return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
@@ -209,8 +384,8 @@ constexpr auto tree_leaves(T const& t) {
 namespace detail {
 template <class T>
 consteval std::size_t leaf_count() {
-  static_assert(!is_vector<T>,
-                "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
+  static_assert(!is_run_time_node<T>, "varve: a std::vector, map or optional has no number of leaves that the compiler "
+                                      "knows; use std::array or std::tuple");
   if constexpr (is_tree_node<T>)
     return []<std::size_t... K>(std::index_sequence<K...>) {
       return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0});
@@ -236,9 +411,8 @@ constexpr auto tree_unflatten(L const& leaves) {
             std::type_identity<T>{},
             tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
       else
-        return [](auto const&... m) {
-          return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...};
-        }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+        return detail::remade<T>(
+            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -53,6 +55,16 @@ inline constexpr auto name_of_type = type_name<T>();
 /// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
 /// scope of their own: g++ leaves out the scope that both are in.)
 struct declared {
+  /// Does the name of a type begin with a scope, as "std::"?
+  template <class T>
+  static constexpr bool in(char const* scope) {
+    char const* p = __PRETTY_FUNCTION__;
+    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+    if (*p) p += 4;
+    for (; *scope; ++scope, ++p)
+      if (*p != *scope) return false;
+    return true;
+  }
   template <class T>
   static constexpr bool by_varve() {
     char const* p = __PRETTY_FUNCTION__;

@@ -85,6 +85,13 @@ private:
 };
 } // namespace detail
 
+namespace detail {
+template <class... A>
+inline constexpr bool range_comes_first = false;
+template <class A, class... R>
+inline constexpr bool range_comes_first<A, R...> = range_of_numbers<A>;
+} // namespace detail
+
 /// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what
 /// the body calls; function modes see the call itself (MD-22).
 template <class Tag>
@@ -93,6 +100,8 @@ struct composite_operator {
   constexpr auto operator()(A const&... a) const {
     if constexpr ((detail::memory_ref<A> || ...)) {
       return (*this)(detail::viewed(a)...);
+    } else if constexpr (detail::range_comes_first<A...>) {
+      return detail::refuse_range<dependent<Tag, A...>>();
     } else {
       if constexpr ((detail::is_dynamic_operand<A> || ...))
         if (detail::public_calls_are_watched()) [[unlikely]]

@@ -18,19 +18,19 @@ namespace detail {
 /// The range of an integer dtype.
 constexpr std::int64_t least_of(dtype t) {
   return t == dtype::uint8   ? 0
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
-                             : std::numeric_limits<std::int64_t>::min();
+         : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::min)()
+                             : (std::numeric_limits<std::int64_t>::min)();
 }
 constexpr std::int64_t greatest_of(dtype t) {
   return t == dtype::uint8   ? 255
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
-                             : std::numeric_limits<std::int64_t>::max();
+         : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
+                             : (std::numeric_limits<std::int64_t>::max)();
 }
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
 constexpr std::int64_t long_number(char const* op, N n) {
   if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
-    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+    if (n > static_cast<N>((std::numeric_limits<std::int64_t>::max)()))
       refuse::argument_is_invalid(op, "the number is greater than int64 holds");
   return static_cast<std::int64_t>(n);
 }

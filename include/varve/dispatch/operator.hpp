@@ -181,6 +181,11 @@ struct promoting_operator {
   constexpr auto operator()(X const&... x) const {
     return bound<Tag>{}(detail::front<X...>(x)...);
   }
+  template <class X, class... Y>
+    requires detail::range_of_numbers<X>
+  constexpr auto operator()(X const& x, Y const&...) const {
+    return detail::refuse_range<X>(), x;
+  }
   /// A size is a plain number here: what it is taken for.
   template <detail::value_or_size... X>
     requires(std::is_same_v<X, extent> || ...)

@@ -108,9 +108,9 @@ template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
   if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
-    static_assert(
-        (detail::static_shape<Op, X...>::compute(), true),
-        "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    static_assert(never<Op, X...>, "varve: these operands do not fit this operator: the operator and its operands are "
+                                   "named above, the refusal below");
+    static_assert((detail::static_shape<Op, X...>::compute(), true)); // the compiler tells why, and goes on
     return nth<0>(x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);

@@ -16,7 +16,7 @@ template <sink_kind Kind, class T>
 constexpr T neutral() {
   using limits = std::numeric_limits<T>;
   if (Kind == sink_kind::sum || Kind == sink_kind::count) return T(0);
-  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : limits::max();
+  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : (limits::max)();
   else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
 }
 /// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.

@@ -178,7 +178,7 @@ private:
   /// Refuses what a transform below, or autograd, would refuse to write.
   static void check_write_back(tensor x, tensor y, bool recorded) {
     while (x.is_wrapped() || y.is_wrapped()) {
-      std::uint64_t const id = std::max(x.layer(), y.layer());
+      std::uint64_t const id = (std::max)(x.layer(), y.layer());
       bool const into = x.layer() == id, from = y.layer() == id;
       bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
       if (holds && !into)

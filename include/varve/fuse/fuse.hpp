@@ -155,6 +155,8 @@ struct fused {
                   loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    } else if constexpr (sizeof...(A) > 0) {
+      return nth<0>(a...); // so that what is done with the result adds no message
     }
   }
   /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No

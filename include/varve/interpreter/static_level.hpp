@@ -7,13 +7,14 @@
 #include <varve/interpreter/mode.hpp>
 #include <varve/interpreter/tape.hpp>
 #include <varve/interpreter/vmap.hpp>
+#include <varve/value/math.hpp>
 
 namespace varve {
 
 /// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs
 /// to (two transforms may not mix at a level).
 template <int N, class Tag>
-struct static_level {
+struct static_level : math::functions {
   static constexpr int level = N;
 
   static constexpr bool alive() { return true; }

@@ -19,7 +19,7 @@ constexpr To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
-    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
+    constexpr From bound = -static_cast<From>((std::numeric_limits<W>::min)());
     bool const fits = (x >= -bound) & (x < bound); // no branch: it would keep loops from becoming vectors
     return static_cast<To>(static_cast<W>(fits ? x : -bound));
   } else return static_cast<To>(x);

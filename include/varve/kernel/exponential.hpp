@@ -68,7 +68,7 @@ VARVE_INLINE batch<T> exp(batch<T> const& x) {
   V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(
       y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
   return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e),
-                           x * V(std::numeric_limits<T>::max())); // infinity, or NaN
+                           x * V((std::numeric_limits<T>::max)())); // infinity, or NaN
 }
 /// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the
 /// way.

@@ -45,7 +45,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   using V = batch<T>;
   using U = typename c::integer;
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  auto const tiny = x < V(std::numeric_limits<T>::min());
+  auto const tiny = x < V((std::numeric_limits<T>::min)());
   V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
   auto const shifted = detail::raw_bits<T>(y) -
                        (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1

@@ -72,7 +72,7 @@ VARVE_INLINE V pow(V const& x, V const& y, F const& other) {
   pair const l = power::log(x);
   V const high = y * l.high, low = kernel::fma<double>(y, l.low, kernel::fma<double>(y, l.high, -high));
   V const whatever = kernel::from_mask<double>(y == zero); // 1, as in the lanes behind the end of a row
-  V const usual = whatever + kernel::from_mask<double>(x >= V(std::numeric_limits<double>::min())) *
+  V const usual = whatever + kernel::from_mask<double>(x >= V((std::numeric_limits<double>::min)())) *
                                  kernel::from_mask<double>(x < infinity) *
                                  kernel::from_mask<double>(library::abs(high) < V(708.));
   V const r = kernel::select<double>(y == zero, V(1.), power::exp({high, low}));

@@ -56,7 +56,7 @@ struct max_fold {
 struct min_fold : max_fold {
   template <class T>
   static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : (std::numeric_limits<T>::max)();
   }
   template <class V>
   static constexpr V combine(V const& a, V const& b) {

@@ -84,7 +84,7 @@ private:
     if (!y.defined() || y.is_wrapped() || !y.has_data()) return;
     on_dtype(y.dtype(), "empty", [&]<class T>() {
       using limits = std::numeric_limits<T>;
-      T const v = limits::has_quiet_NaN ? limits::quiet_NaN() : limits::max();
+      T const v = limits::has_quiet_NaN ? limits::quiet_NaN() : (limits::max)();
       for (index_t k = 0; k < y.numel(); ++k) static_cast<T*>(y.raw())[k] = v;
     });
   }

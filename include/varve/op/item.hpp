@@ -55,11 +55,17 @@ VARVE_COLD inline extent number_in(tensor const& t) {
 }
 } // namespace detail
 
+/// A number is its own element, in functions of numbers and tensors.
+template <number N>
+constexpr N item(N v) {
+  return v;
+}
 /// The only element of an integer or bool tensor as a number that may be a size: `zeros(dims{item(n), 3})`. Under a
 /// `fake_mode` with a shape environment, and in `make_fx(f, tracing::symbolic)`, it is a symbol, the same one until
 /// somebody writes into the tensor (FK-7, FK-8); a traced graph reads it anew in each run. Errors:
 /// `data_dependent_error` without an environment, `transform_error` in other traces, `dtype_error` for floats.
 template <class T = tensor>
+  requires(!number<T>)
 extent item(T const& t) {
   return detail::number_in(bind<local_scalar_t>(dims{})(t));
 }

@@ -3,10 +3,17 @@
 #include <varve/op/compare.hpp>
 #include <varve/op/mul.hpp>
 
+#include <vector>
+
 /// @file
 /// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)`
 /// asks for a single answer.
 namespace varve {
+
+struct add__t;
+struct sub__t;
+struct mul__t;
+struct div__t;
 
 namespace detail {
 template <class A, class B>
@@ -74,22 +81,93 @@ template <class A, class B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
 }
+namespace detail {
+/// `a = op(a, b)`; a part of a static value is const.
+template <class A, class Op, class B>
+constexpr A& assigned(A& a, Op const& op, B const& b) {
+  if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
+  else return a = op(a, b);
+}
+} // namespace detail
 /// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
 template <varve_value A, value B>
 constexpr A& operator+=(A& a, B const& b) {
-  return a = add(a, b);
+  return detail::assigned(a, add, b);
 }
 template <varve_value A, value B>
 constexpr A& operator-=(A& a, B const& b) {
-  return a = sub(a, b);
+  return detail::assigned(a, sub, b);
 }
 template <varve_value A, value B>
 constexpr A& operator*=(A& a, B const& b) {
-  return a = mul(a, b);
+  return detail::assigned(a, mul, b);
 }
 template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
-  return a = div(a, b);
+  return detail::assigned(a, div, b);
+}
+
+namespace detail {
+template <class A>
+constexpr void refuse_sum_in_a_number() {
+  static_assert(never<A>, "varve: s += x with a plain number s and a value x seen through a transform: a plain number "
+                          "cannot take it; begin with decltype(x)(0), or auto s = 0 * x");
+}
+} // namespace detail
+template <number A, varve_value B>
+constexpr A& operator+=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator-=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator*=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator/=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+/// Ranges of values are none: refused with what to write.
+template <class A, varve_value V, class B>
+constexpr auto operator+(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator-(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator*(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator/(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+
+/// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator+=(A&& a, B const& b) {
+  return dependent<add__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator-=(A&& a, B const& b) {
+  return dependent<sub__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator*=(A&& a, B const& b) {
+  return dependent<mul__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator/=(A&& a, B const& b) {
+  return dependent<div__t, A>{}(a, b), a;
 }
 
 /// Do two static values have the same shape, dtype and elements?
@@ -99,7 +177,7 @@ constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
     return false;
   } else {
     for (index_t k = 0; k < a.size(); ++k)
-      if (!(a[k] == b[k])) return false;
+      if (!(a.data[k] == b.data[k])) return false;
     return true;
   }
 }

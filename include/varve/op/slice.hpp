@@ -131,6 +131,7 @@ constexpr bool is_beyond_a_symbol(X const& x, dims const& axis, dims const& rang
 } // namespace detail
 
 template <value X, class A, class... R>
+  requires(!detail::slice_bound_type<X>)
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
   if constexpr (traced_value<X>)
     if (detail::is_beyond_a_symbol(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...)))

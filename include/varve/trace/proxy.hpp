@@ -9,6 +9,7 @@
 #include <varve/op/mul.hpp>
 #include <varve/op/to.hpp>
 #include <varve/shape/sample.hpp>
+#include <varve/value/math.hpp>
 
 #include <bit>
 
@@ -19,17 +20,46 @@
 /// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
 namespace varve {
 
+struct at_t;
+struct copy__t;
+
 /// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
 /// shapes. Without a builder it is a constant whose elements all equal `splat`.
-struct proxy {
-  graph_builder* builder = nullptr;
-  int id = -1;
-  meta info{};
-  double splat = 0;
+struct proxy : math::functions {
+  graph_builder* builder;
+  int id;
+  meta info;
+  double splat;
   /// The trace that a constant was made in, when it was made like one of its values.
-  graph_builder* home = nullptr;
+  graph_builder* home;
+
+  constexpr proxy(graph_builder* b = nullptr, int node = -1, meta const& m = {}, double all = 0,
+                  graph_builder* made_in = nullptr)
+      : builder(b), id(node), info(m), splat(all), home(made_in) {}
+  /// A number is a constant: `T s = 0` in a function that is traced.
+  template <number N>
+  constexpr proxy(N v) : proxy(nullptr, -1, {dtype_of_type<N>(), {}, true}, detail::held(v)) {}
 
   constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
+  /// `x[i]`, `x.at(i, j)`: as of a tensor a view, so that `x[0] = y` writes (`at`).
+  template <class I>
+  constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, proxy, I> {
+    return dependent<at_t, I>{}(*this, i);
+  }
+  template <class... I>
+  constexpr auto at(I const&... i) const -> detail::indexed_part<at_t, proxy, I...> {
+    return dependent<at_t, I...>{}(*this, i...);
+  }
+  template <value Y>
+  constexpr void operator=(Y const& y) const&& {
+    dependent<copy__t, Y>{}(*this, y);
+  }
+
+  /// A refusal, as of values seen through transforms.
+  template <std::same_as<double> T>
+  constexpr operator T() const {
+    return detail::refuse_double<dependent<proxy, T>>();
+  }
   constexpr explicit operator bool() const {
     if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
     return false;
@@ -98,8 +128,9 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
   for (index_t k = 0; k < a.size() && (equal || counts); ++k)
-    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
-  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
+    equal = equal && same_element(a.data[k], a.data[0]),
+    counts = counts && static_cast<double>(a.data[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a.data[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts)
     return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,

@@ -40,7 +40,6 @@ concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
 template <class X>
 consteval bool has_derivative() {
   if constexpr (memory_ref<X>) return true;
-  else if constexpr (is_vector<X>) return has_derivative<typename X::value_type>();
   else if constexpr (is_tree_node<X>)
     return []<class... E>(std::type_identity<std::tuple<E...>>) {
       return (has_derivative<E>() || ...);
@@ -54,9 +53,11 @@ consteval bool require_derivative() {
     static_assert(never<X> || is_tree_node<X> || !value<X>,
                   "varve: an argument that is to be differentiated is an integer or a truth value; write 2.0 for 2, or "
                   "convert it to a floating dtype");
-    static_assert(never<X> || is_tree_node<X> || value<X>,
-                  "varve: an argument that is to be differentiated is no value and no tree of values; declare its type "
-                  "one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
+    static_assert(
+        never<X> || is_tree_node<X> || value<X>,
+        "varve: an argument that is to be differentiated is no value and no tree of values; make it a struct of "
+        "tensors, or a template of the type of its leaves: template <class T> struct layer { T weight, bias; };, "
+        "or declare its type one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
     static_assert(never<X> || !is_tree_node<X>,
                   "varve: an argument that is to be differentiated is a tree without a floating value");
   }

@@ -54,7 +54,7 @@ template <auto D, class T>
 constexpr auto mapped_sizes(T const& t) {
   if constexpr (is_none<decltype(D)>) {
     return std::tuple<>{};
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (is_run_time_node<T>) {
     static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
     dims n;
     bool first = true;

@@ -4,6 +4,40 @@
 
 namespace varve {
 
+struct at_t;
+template <class T, index_t... D>
+struct array;
+
+namespace detail {
+/// What is returned of a part that is no view: const, so that nobody assigns to it.
+template <class V>
+struct unassignable {
+  using type = V const;
+};
+template <number V>
+struct unassignable<V> {
+  using type = V;
+};
+template <class At, class X, class... I>
+using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(std::declval<X const&>(),
+                                                                             std::declval<I const&>()...))>::type;
+template <class T, index_t... D>
+struct row_of_array {
+  using type = T;
+};
+template <class T, index_t First, index_t... Rest>
+  requires(sizeof...(Rest) > 0)
+struct row_of_array<T, First, Rest...> {
+  using type = array<T, Rest...> const;
+};
+template <class Y>
+constexpr void refuse_assigned_part() {
+  static_assert(never<Y>, "varve: a part of a static value, or of one seen through a static transform, cannot be "
+                          "assigned to; build the value of its parts, by stack, cat or where; one element of an array "
+                          "is a(1, 2) = x");
+}
+} // namespace detail
+
 /// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5,
 /// 6}`. `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are
 /// given.
@@ -14,9 +48,40 @@ struct array {
   T data[count > 0 ? count : 1];
 
   static constexpr index_t size() { return count; }
-  /// Element by flat row-major position.
-  constexpr T& operator[](index_t i) { return data[i]; }
-  constexpr T const& operator[](index_t i) const { return data[i]; }
+  /// Element of a vector; `data[k]` is the k-th of all elements in row-major order.
+  constexpr T& operator[](index_t i)
+    requires(sizeof...(D) < 2)
+  {
+    return data[i];
+  }
+  constexpr T const& operator[](index_t i) const
+    requires(sizeof...(D) < 2)
+  {
+    return data[i];
+  }
+  /// A copy of a row. To write one element of a matrix: `a(1, 2) = x`.
+  constexpr auto operator[](index_t i) const -> typename detail::row_of_array<T, D...>::type
+    requires(sizeof...(D) > 1)
+  {
+    using R = typename detail::row_of_array<T, D...>::type;
+    std::remove_const_t<R> r;
+    for (index_t k = 0; k < R::count; ++k) r.data[k] = data[i * R::count + k];
+    return r;
+  }
+  /// `a[index<1>]`, `a[range<1, 3>]`, `a.at(none, ellipsis, i)`: the part that indices name, a copy (`at`).
+  template <class I>
+    requires(!std::is_convertible_v<I const&, index_t>)
+  constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, array, I> {
+    return dependent<at_t, I>{}(*this, i);
+  }
+  template <class... I>
+  constexpr auto at(I const&... i) const -> detail::indexed_part<at_t, array, I...> {
+    return dependent<at_t, I...>{}(*this, i...);
+  }
+  template <class Y>
+  constexpr void operator=(Y const&) const&& {
+    detail::refuse_assigned_part<Y>();
+  }
   /// Element by one index per dimension.
   template <class... I>
     requires(sizeof...(I) == sizeof...(D))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/value/seen.hpp>
 #include <varve/value/tensor.hpp>
 
 #include <cstdio>
@@ -19,10 +20,49 @@ void print_elements(std::string& to, tensor const& t, int axis, index_t offset);
 /// history names what made it: `grad_fn=<AddBackward0>`.
 std::string to_string(tensor const& t);
 
+/// An array: `array([1, 2], dtype=float64)`.
+template <class T, index_t... D>
+std::string to_string(array<T, D...> const& a) {
+  std::string r = "array(" + to_string(tensor(a)).substr(7);
+  for (std::size_t k = 0; k < r.size(); ++k)
+    if (r[k] == '\n') r.erase(k + 1, 1); // its name is a letter shorter than that of a tensor
+  return r;
+}
+/// A static value seen through transforms, the innermost outside, as of tensors.
+template <class I, class V, class E>
+std::string to_string(seen<I, V, E> const& x) {
+  std::string r = std::string(I::kind) + "(level=" + std::to_string(I::level) + ", value=";
+  if constexpr (number<V>) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.10g", static_cast<double>(x.value));
+    r += text;
+  } else r += to_string(x.value);
+  return r + ")";
+}
+
 /// `std::cout << t`.
 template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
   out << to_string(t).c_str();
+  return out;
+}
+template <class Traits, class V>
+  requires is_array<V> || is_seen<V>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V const& v) {
+  out << to_string(v).c_str();
+  return out;
+}
+/// Shapes and dtypes: `std::cout << x.sizes() << x.dtype()`.
+template <class Traits, class V>
+  requires std::is_same_v<V, dims> || is_ints<V>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V const& v) {
+  out << to_string(to_dims(v)).c_str();
+  return out;
+}
+template <class Traits, class V>
+  requires std::is_same_v<V, dtype>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V v) {
+  out << name(v);
   return out;
 }
 

@@ -1,19 +1,74 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/value/traits.hpp>
+#include <varve/value/array.hpp>
+#include <varve/value/math.hpp>
 
 namespace varve {
+
+struct at_t;
+template <class I, class V, class Extra = none_t>
+struct seen;
+
+template <class V>
+inline constexpr bool is_seen = false;
+template <class I, class V, class E>
+inline constexpr bool is_seen<seen<I, V, E>> = true;
+
+namespace detail {
+/// Can a number stand for a value of rank 0 seen through this interpreter? Modes want to see the call that makes it.
+template <class I, class V>
+consteval bool can_be_constant() {
+  if constexpr (requires { I::watches; }) return false;
+  else if constexpr (is_array<V>) return decltype(I::logical_shape(shape_of(std::declval<V const&>())))::size() == 0;
+  else return number<V> || std::is_constructible_v<V, double>;
+}
+template <class V>
+constexpr V constant_of(auto n) {
+  if constexpr (is_array<V>) {
+    V r{};
+    for (auto& e : r) e = static_cast<typename V::value_type>(n);
+    return r;
+  } else return static_cast<V>(n);
+}
+} // namespace detail
 
 /// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be
 /// inside, so stacks nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape);
 /// `Extra` is the interpreter's payload (a tangent, a cotangent slot).
-template <class I, class V, class Extra = none_t>
+template <class I, class V, class Extra>
 struct seen {
   using interpreter = I;
   V value;
   [[no_unique_address]] I in;
   [[no_unique_address]] Extra extra;
 
+  constexpr seen() = default;
+  constexpr seen(V const& v, I const& i, Extra const& e) : value(v), in(i), extra(e) {}
+  /// A number is a constant among values seen through transforms: `T s = 0`, `T(2.0)`, as Eigen and Ceres write.
+  template <number N>
+    requires(detail::can_be_constant<I, V>())
+  constexpr seen(N n) : value(detail::constant_of<V>(n)), in{}, extra{} {}
+
+  /// `x[i]`, `x[index<2>]`, `x.at(index<0>, ellipsis)`: the part that indices name (`at`). Of a vector x[i] is an
+  /// element, of a matrix a row.
+  template <class K>
+  constexpr auto operator[](K const& i) const -> detail::indexed_part<at_t, seen, K> {
+    return dependent<at_t, K>{}(*this, i);
+  }
+  template <class... K>
+  constexpr auto at(K const&... i) const -> detail::indexed_part<at_t, seen, K...> {
+    return dependent<at_t, K...>{}(*this, i...);
+  }
+  template <class Y>
+  constexpr void operator=(Y const&) const&& {
+    detail::refuse_assigned_part<Y>();
+  }
+
+  /// A refusal, which says what to write for `double y = x` and `std::sin(x)`.
+  template <std::same_as<double> T>
+  constexpr operator T() const {
+    return detail::refuse_double<dependent<seen, T>>();
+  }
   /// Only a plain truth value can steer C++ control flow.
   constexpr explicit operator bool() const {
     static_assert(
@@ -30,11 +85,6 @@ struct traits<seen<I, V, E>> {
   static constexpr auto shape(seen<I, V, E> const& s) { return I::logical_shape(shape_of(s.value)); }
   static constexpr auto type(seen<I, V, E> const& s) { return type_fact(s.value); }
 };
-
-template <class V>
-inline constexpr bool is_seen = false;
-template <class I, class V, class E>
-inline constexpr bool is_seen<seen<I, V, E>> = true;
 
 /// Is `V` seen through the interpreter of level `N`?
 template <class V, int N>

@@ -2,12 +2,15 @@
 #pragma once
 #include <varve/core/dispatch_key.hpp>
 #include <varve/core/message.hpp>
+#include <varve/value/array.hpp>
 #include <varve/value/grad_node.hpp>
+#include <varve/value/math.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
 #include <varve/value/traits.hpp>
 
 #include <cstring>
+#include <vector>
 
 namespace varve {
 
@@ -18,8 +21,78 @@ class hook_handle;
 namespace autograd {
 class node;
 }
+// The operators that are members too.
+struct at_t;
+struct copy__t;
+struct fill__t;
+struct zero__t;
+struct add__t;
+struct sub__t;
+struct mul__t;
+struct div__t;
+struct clamp__t;
+struct to_t;
+struct clone_t;
+struct contiguous_t;
+struct reshape_t;
+struct permute_t;
+struct transpose_t;
+struct expand_t;
+struct squeeze_t;
+struct unsqueeze_t;
+struct flatten_t;
+struct select_t;
+struct narrow_t;
+struct index_select_t;
+struct unbind_t;
+struct split_t;
+struct chunk_t;
+struct flip_t;
+struct repeat_t;
+struct sum_t;
+struct mean_t;
+struct prod_t;
+struct var_t;
+struct std_t;
+struct amax_t;
+struct amin_t;
+struct argmax_t;
+struct argmin_t;
+struct all_t;
+struct any_t;
+struct softmax_t;
+struct log_softmax_t;
+struct logsumexp_t;
+struct matmul_t;
+struct mm_t;
+struct dot_t;
+struct abs_t;
+struct neg_t;
+struct exp_t;
+struct log_t;
+struct sqrt_t;
+struct square_t;
+struct sin_t;
+struct cos_t;
+struct tanh_t;
+struct sigmoid_t;
+struct relu_t;
+struct pow_t;
+struct clamp_t;
 
 namespace detail {
+/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
+struct literal {
+  double as_double = 0;
+  std::int64_t as_integer = 0;
+  int category = 0; // of dtypes: bool, integer, floating
+  template <number N>
+  constexpr literal(N v)
+      : as_double(static_cast<double>(v)), as_integer(static_cast<std::int64_t>(v)),
+        category(std::is_same_v<N, bool> ? 0
+                 : std::is_integral_v<N> ? 1
+                                         : 2) {}
+};
 struct tensor_block;
 /// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
 /// alone (`meta`).
@@ -84,17 +157,22 @@ inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
 /// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
 /// small tensors, from a per-thread list.
-class tensor {
+class tensor : public math::functions {
 public:
   constexpr tensor() noexcept = default;
   tensor(tensor const& o) noexcept;
   tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
-  tensor& operator=(tensor const& o) noexcept;
-  tensor& operator=(tensor&& o) noexcept {
+  tensor& operator=(tensor const& o) & noexcept;
+  tensor& operator=(tensor&& o) & noexcept {
     auto* b = block_;
     block_ = o.block_;
     o.block_ = b;
     return *this;
+  }
+  /// A part that is assigned to, as in `x.at(0) = y`, writes into x (`copy_`).
+  template <value Y>
+  tensor const& operator=(Y const& y) && {
+    return call<copy__t>(y);
   }
   ~tensor();
 
@@ -112,13 +190,38 @@ public:
   template <class T, std::size_t N>
   explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
       : tensor(from_data(values, check_count(N, sizes))) {}
+  /// `tensor({{1, 2}, {3, 4}})`.
+  template <class T, std::size_t N, std::size_t M>
+  explicit tensor(T const (&values)[N][M])
+      : tensor(from_data(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  template <class T, std::size_t N, std::size_t M, std::size_t L>
+  explicit tensor(T const (&values)[N][M][L])
+      : tensor(
+            from_data(values[0][0], dims{static_cast<index_t>(N), static_cast<index_t>(M), static_cast<index_t>(L)})) {}
+  /// `tensor({{0.5, 1}, {2, 3}})`: float64 when one of them is floating.
+  template <std::size_t N, std::size_t M>
+  explicit tensor(detail::literal const (&values)[N][M])
+      : tensor(of_literals(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  /// `tensor({0.5, -1, 2})`, `tensor x = {0.5, -1, 2}`: of the numbers' type; of several types float64 when one is
+  /// floating, else int64.
+  template <number A, number B, number... R>
+  tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
+  /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
+  /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
+  template <detail::range_of_numbers R>
+  explicit tensor(R const& range) : tensor(of_range(range)) {}
+  /// A copy of an array.
+  template <class T, index_t... D>
+  explicit tensor(array<T, D...> const& a) : tensor(from_data(a.data, ints<D...>::to_dims())) {}
 
   bool defined() const noexcept { return block_ != nullptr; }
   varve::dtype dtype() const;
   dims const& sizes() const;
   dims const& strides() const;
   index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  dims const& size() const { return sizes(); }
   int dim() const { return sizes().n; }
+  int rank() const { return sizes().n; }
   index_t numel() const { return varve::numel(sizes()); }
   bool is_contiguous() const;
   /// Made from a plain C++ number.
@@ -155,13 +258,314 @@ public:
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
   /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused
-  /// (`transform_error`).
-  template <class T>
+  /// (`transform_error`). `x.item()` is a double; `x.item<std::int64_t>()` all of a great integer.
+  template <class T = double>
   T item() const;
+  /// A copy of the elements in row-major order, converted to `T`. Refused where `data` is.
+  template <class T = double>
+  std::vector<T> to_vector() const;
+  /// A copy as a static value: `x.to_array<double, 2, 3>()`. The shape must be this one (`shape_error`), the dtype too
+  /// (`dtype_error`).
+  template <class T, index_t... D>
+  array<T, D...> to_array() const;
+
+  // The operators that people call as members, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
+  // `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`. varve.hpp has them all.
+  /// `x[i]`, `x.at(i, j)`: the part that indices name, a view, or with tensors as indices a copy (`at`).
+  template <class I>
+  auto operator[](I const& i) const {
+    return call<at_t>(i);
+  }
+  template <class... I>
+  auto at(I const&... i) const {
+    return call<at_t>(i...);
+  }
+  template <class T>
+  auto to(T const& type) const {
+    return call<to_t>(type);
+  }
+  template <class... A>
+  auto clone(A const&... a) const {
+    return call<clone_t>(a...);
+  }
+  template <class... A>
+  auto contiguous(A const&... a) const {
+    return call<contiguous_t>(a...);
+  }
+  template <class... A>
+  auto transpose(A const&... a) const {
+    return call<transpose_t>(a...);
+  }
+  template <class... A>
+  auto squeeze(A const&... a) const {
+    return call<squeeze_t>(a...);
+  }
+  template <class... A>
+  auto unsqueeze(A const&... a) const {
+    return call<unsqueeze_t>(a...);
+  }
+  template <class... A>
+  auto flatten(A const&... a) const {
+    return call<flatten_t>(a...);
+  }
+  template <class... A>
+  auto select(A const&... a) const {
+    return call<select_t>(a...);
+  }
+  template <class... A>
+  auto narrow(A const&... a) const {
+    return call<narrow_t>(a...);
+  }
+  template <class... A>
+  auto index_select(A const&... a) const {
+    return call<index_select_t>(a...);
+  }
+  template <class... A>
+  auto unbind(A const&... a) const {
+    return call<unbind_t>(a...);
+  }
+  template <class... A>
+  auto split(A const&... a) const {
+    return call<split_t>(a...);
+  }
+  template <class... A>
+  auto chunk(A const&... a) const {
+    return call<chunk_t>(a...);
+  }
+  template <class... A>
+  auto flip(A const&... a) const {
+    return call<flip_t>(a...);
+  }
+  template <class... A>
+  auto repeat(A const&... a) const {
+    return call<repeat_t>(a...);
+  }
+  template <class... A>
+  auto sum(A const&... a) const {
+    return call<sum_t>(a...);
+  }
+  template <class T = tensor>
+  T sum(dims const& axes, bool keepdim = false) const {
+    return call<dependent<sum_t, T>>(axes, keepdim);
+  }
+  template <class... A>
+  auto mean(A const&... a) const {
+    return call<mean_t>(a...);
+  }
+  template <class T = tensor>
+  T mean(dims const& axes, bool keepdim = false) const {
+    return call<dependent<mean_t, T>>(axes, keepdim);
+  }
+  template <class... A>
+  auto prod(A const&... a) const {
+    return call<prod_t>(a...);
+  }
+  template <class... A>
+  auto var(A const&... a) const {
+    return call<var_t>(a...);
+  }
+  template <class... A>
+  auto std(A const&... a) const {
+    return call<std_t>(a...);
+  }
+  template <class... A>
+  auto amax(A const&... a) const {
+    return call<amax_t>(a...);
+  }
+  template <class... A>
+  auto amin(A const&... a) const {
+    return call<amin_t>(a...);
+  }
+  template <class... A>
+  auto argmax(A const&... a) const {
+    return call<argmax_t>(a...);
+  }
+  template <class... A>
+  auto argmin(A const&... a) const {
+    return call<argmin_t>(a...);
+  }
+  template <class... A>
+  auto all(A const&... a) const {
+    return call<all_t>(a...);
+  }
+  template <class... A>
+  auto any(A const&... a) const {
+    return call<any_t>(a...);
+  }
+  template <class... A>
+  auto softmax(A const&... a) const {
+    return call<softmax_t>(a...);
+  }
+  template <class... A>
+  auto log_softmax(A const&... a) const {
+    return call<log_softmax_t>(a...);
+  }
+  template <class... A>
+  auto logsumexp(A const&... a) const {
+    return call<logsumexp_t>(a...);
+  }
+  template <class... A>
+  auto matmul(A const&... a) const {
+    return call<matmul_t>(a...);
+  }
+  template <class... A>
+  auto mm(A const&... a) const {
+    return call<mm_t>(a...);
+  }
+  template <class... A>
+  auto dot(A const&... a) const {
+    return call<dot_t>(a...);
+  }
+  template <class... A>
+  auto abs(A const&... a) const {
+    return call<abs_t>(a...);
+  }
+  template <class... A>
+  auto neg(A const&... a) const {
+    return call<neg_t>(a...);
+  }
+  template <class... A>
+  auto exp(A const&... a) const {
+    return call<exp_t>(a...);
+  }
+  template <class... A>
+  auto log(A const&... a) const {
+    return call<log_t>(a...);
+  }
+  template <class... A>
+  auto sqrt(A const&... a) const {
+    return call<sqrt_t>(a...);
+  }
+  template <class... A>
+  auto square(A const&... a) const {
+    return call<square_t>(a...);
+  }
+  template <class... A>
+  auto sin(A const&... a) const {
+    return call<sin_t>(a...);
+  }
+  template <class... A>
+  auto cos(A const&... a) const {
+    return call<cos_t>(a...);
+  }
+  template <class... A>
+  auto tanh(A const&... a) const {
+    return call<tanh_t>(a...);
+  }
+  template <class... A>
+  auto sigmoid(A const&... a) const {
+    return call<sigmoid_t>(a...);
+  }
+  template <class... A>
+  auto relu(A const&... a) const {
+    return call<relu_t>(a...);
+  }
+  template <class... A>
+  auto pow(A const&... a) const {
+    return call<pow_t>(a...);
+  }
+  template <class... A>
+  auto clamp(A const&... a) const {
+    return call<clamp_t>(a...);
+  }
+  template <class... A>
+  tensor const& copy_(A const&... a) const {
+    return call<copy__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& fill_(A const&... a) const {
+    return call<fill__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& zero_(A const&... a) const {
+    return call<zero__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& add_(A const&... a) const {
+    return call<add__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& sub_(A const&... a) const {
+    return call<sub__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& mul_(A const&... a) const {
+    return call<mul__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& div_(A const&... a) const {
+    return call<div__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& clamp_(A const&... a) const {
+    return call<clamp__t>(a...), *this;
+  }
+  /// Sizes may be given in braces, of which one may be -1.
+  template <class T = tensor>
+  T reshape(dims const& sizes) const {
+    return call<dependent<reshape_t, T>>(sizes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto reshape(I const&... sizes) const {
+    return call<dependent<reshape_t, I...>>(dims(sizes...));
+  }
+  /// `reshape` that never copies: refused where strides do not allow a view (`value_error`).
+  template <class T = tensor>
+  T view(dims const& sizes) const {
+    T const r = call<dependent<reshape_t, T>>(sizes);
+    if (!r.shares_storage(*this))
+      refuse::argument_is_invalid("view", "the elements do not lie as the shape asks for; use reshape");
+    return r;
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto view(I const&... sizes) const {
+    return view<dependent<tensor, I...>>(dims(sizes...));
+  }
+  template <class T = tensor>
+  T permute(dims const& axes) const {
+    return call<dependent<permute_t, T>>(axes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto permute(I const&... axes) const {
+    return call<dependent<permute_t, I...>>(dims(axes...));
+  }
+  template <class T = tensor>
+  T expand(dims const& sizes) const {
+    return call<dependent<expand_t, T>>(sizes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto expand(I const&... sizes) const {
+    return call<dependent<expand_t, I...>>(dims(sizes...));
+  }
+  /// The transpose of a matrix; what has fewer dimensions is its own.
+  template <class T = tensor>
+  T t() const {
+    if (dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
+    return dim() < 2 ? T(*this) : T(call<dependent<transpose_t, T>>(0, 1));
+  }
+  /// The greatest and the smallest of all elements.
+  template <class T = tensor>
+  T(max)() const {
+    return call<dependent<amax_t, T>>();
+  }
+  template <class T = tensor>
+  T(min)() const {
+    return call<dependent<amin_t, T>>();
+  }
 
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
   /// (`transform_error`).
   explicit operator bool() const;
+  /// A refusal, which says what to write.
+  template <std::same_as<double> T>
+  operator T() const {
+    static_assert(never<T>, "varve: a tensor was taken for a double; write x.item() for the number in it");
+    return 0;
+  }
 
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
@@ -281,6 +685,20 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
+  template <class Op, class... A>
+  decltype(auto) call(A const&... a) const {
+    return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
+  }
+  static tensor of_literals(detail::literal const* values, dims const& sizes);
+  template <class A, class... R>
+  static tensor of_numbers(A a, R... r) {
+    std::conditional_t<(std::is_same_v<A, R> && ...), A, detail::literal> const all[] = {a, r...};
+    dims const sizes{static_cast<index_t>(1 + sizeof...(R))};
+    if constexpr ((std::is_same_v<A, R> && ...)) return from_data(all, sizes);
+    else return of_literals(all, sizes);
+  }
+  template <class R>
+  static tensor of_range(R const& range);
   dims const& unusual_sizes() const; // of a subclass, or of none
   /// How often was written into what a view shows?
   std::uint32_t writes_shown() const;

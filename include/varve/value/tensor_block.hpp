@@ -79,7 +79,7 @@ VARVE_NOINLINE inline void drop_block(tensor_block* b) {
 inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
   if (block_) block_->refs.add();
 }
-inline tensor& tensor::operator=(tensor const& o) noexcept {
+inline tensor& tensor::operator=(tensor const& o) & noexcept {
   auto* const old = block_;
   block_ = o.block_; // read before the old block goes: o may lie inside of it
   if (block_) block_->refs.add();
@@ -180,6 +180,86 @@ tensor tensor::from_data(T const* data, dims const& sizes) {
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
   if (detail::lifts_literals) [[unlikely]]
     return detail::lifts_literals->lifted(r);
+  return r;
+}
+namespace detail {
+/// The elements of a range of ranges in a row, and its sizes: one that is not as long as its neighbours is refused.
+template <class E, class R>
+void flatten_range(R const& range, std::vector<E>& elements, dims& sizes, int depth) {
+  index_t n = 0;
+  for (auto const& v : range) {
+    ++n;
+    if constexpr (number<decltype(v)>) elements.push_back(static_cast<E>(v));
+    else flatten_range(v, elements, sizes, depth + 1);
+  }
+  while (sizes.n <= depth) sizes.push_back(-1);
+  if (known_equal(sizes[depth], -1)) sizes[depth] = n;
+  else if (!known_equal(sizes[depth], n)) refuse::argument_is_invalid("tensor", "the rows are not of one length");
+}
+template <class R>
+struct number_in_range {
+  using type = typename number_in_range<range_element<R>>::type;
+};
+template <number N>
+struct number_in_range<N> {
+  using type = N;
+};
+/// Integers of types that are no dtype are int64.
+template <class N>
+using element_held = std::conditional_t<std::is_same_v<N, bool> || std::is_same_v<N, float> ||
+                                            std::is_same_v<N, double> || std::is_same_v<N, std::uint8_t> ||
+                                            std::is_same_v<N, std::int32_t> || std::is_same_v<N, std::int64_t>,
+                                        N, std::conditional_t<std::is_integral_v<N>, std::int64_t, double>>;
+} // namespace detail
+template <class R>
+tensor tensor::of_range(R const& range) {
+  using N = typename detail::number_in_range<R>::type;
+  using E = detail::element_held<N>;
+  if constexpr (std::is_same_v<E, N> && requires {
+                  { range.data() } -> std::same_as<E const*>;
+                  range.size();
+                }) {
+    return from_data(static_cast<E const*>(range.data()), dims{static_cast<index_t>(range.size())});
+  } else {
+    using stored = std::conditional_t<std::is_same_v<E, bool>, std::uint8_t, E>; // std::vector<bool> has no elements
+    std::vector<stored> elements;
+    dims sizes;
+    detail::flatten_range(range, elements, sizes, 0);
+    for (int k = 0; k < sizes.n; ++k)
+      if (known_equal(sizes[k], -1)) sizes[k] = 0;
+    if constexpr (std::is_same_v<E, bool>) return from_data(reinterpret_cast<bool const*>(elements.data()), sizes);
+    else return from_data(elements.data(), sizes);
+  }
+}
+template <class T>
+std::vector<T> tensor::to_vector() const {
+  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
+    detail::refuse_traced_number();
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->memory(*this);
+  dims const s = sizes();
+  std::vector<T> r;
+  r.reserve(static_cast<std::size_t>(numel()));
+  on_dtype(dtype(), "to_vector", [&]<class E>() {
+    if (numel() == 0) return;
+    E const* const first = static_cast<E const*>(raw());
+    dims const steps = strides();
+    for_each_index(s, [&](dims const& i) {
+      index_t o = 0;
+      for (int k = 0; k < i.n; ++k) o += i[k].number() * steps[k].number();
+      r.push_back(static_cast<T>(first[o]));
+    });
+  });
+  return r;
+}
+template <class T, index_t... D>
+array<T, D...> tensor::to_array() const {
+  if (!(sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("to_array", sizes(), ints<D...>::to_dims());
+  if (dtype() != dtype_of_type<T>()) refuse::dtype_is_not_supported("to_array of another type:", name(dtype()));
+  array<T, D...> r{};
+  std::vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>> const all =
+      to_vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>();
+  for (std::size_t k = 0; k < all.size(); ++k) r.data[k] = static_cast<T>(all[k]);
   return r;
 }
 template <class T>
@@ -303,6 +383,18 @@ VARVE_COLD VARVE_LIBRARY void* tensor::raw_inside(index_t item) const {
     detail::refuse_data(block_->kind);
   if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
+}
+VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims const& sizes) {
+  std::size_t const n = static_cast<std::size_t>(varve::numel(sizes).number());
+  int category = 0;
+  for (std::size_t k = 0; k < n; ++k) category = values[k].category > category ? values[k].category : category;
+  if (n == 0) category = 2;
+  tensor r = empty(sizes, category == 0 ? dtype::bool_ : category == 1 ? dtype::int64 : dtype::float64);
+  for (std::size_t k = 0; k < n; ++k)
+    if (category == 0) static_cast<bool*>(r.raw())[k] = values[k].as_integer != 0;
+    else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
+    else static_cast<double*>(r.raw())[k] = values[k].as_double;
+  return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);

@@ -3,6 +3,8 @@
 #include <varve/core/dtype.hpp>
 #include <varve/core/type.hpp>
 
+#include <array>
+
 namespace varve {
 
 /// What the library knows of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`:
@@ -32,6 +34,28 @@ concept number = std::is_arithmetic_v<std::remove_cvref_t<V>>;
 template <class V>
 concept varve_value = value<V> && !number<V>;
 
+namespace detail {
+template <class R>
+using range_element = std::remove_cvref_t<decltype(*std::begin(std::declval<R const&>()))>;
+template <class R, int Depth = 0>
+consteval bool holds_numbers() {
+  if constexpr (Depth == max_rank || value<R>) return false;
+  else if constexpr (requires(R const& r) { std::begin(r) != std::end(r); }) {
+    using E = range_element<R>;
+    if constexpr (number<E>) return !std::is_same_v<E, char> && !std::is_same_v<E, wchar_t>;
+    else return holds_numbers<E, Depth + 1>();
+  } else return false;
+}
+/// A range, or a range of ranges, of numbers: what a tensor can be made of.
+template <class R>
+concept range_of_numbers = holds_numbers<R>();
+template <class T>
+constexpr void refuse_range() {
+  static_assert(never<T>, "varve: a range is no value of varve: loop over its elements, or pass an array or a tensor; "
+                          "a range of numbers is no value; write tensor(v) for one");
+}
+} // namespace detail
+
 template <class V>
 using base_of = typename traits<std::remove_cvref_t<V>>::base;
 template <class V>
@@ -56,6 +80,23 @@ constexpr dtype dtype_of(V const& v) {
 template <value V>
 constexpr int rank_of(V const& v) {
   return to_dims(traits<V>::shape(v)).n;
+}
+/// Number of dimensions, and of elements, of a value of either world.
+template <varve_value V>
+constexpr int rank(V const& v) {
+  return rank_of(v);
+}
+template <number V>
+constexpr int rank(V const&) {
+  return 0;
+}
+template <varve_value V>
+constexpr extent numel(V const& v) {
+  return numel(to_dims(traits<V>::shape(v)));
+}
+template <number V>
+constexpr extent numel(V const&) {
+  return 1;
 }
 /// dtype and shape as data.
 template <value V>

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/all.hpp>
+#include <varve/op/all.hpp>
+
+#include <Eigen/Core>
+
+/// @file
+/// What Eigen asks of a scalar, for values seen through static transforms: matrices of them, as in
+/// `grad([](auto x) { Eigen::Matrix<decltype(x), 2, 2> m; ... })`, products, inverses, decompositions. Not reached by
+/// varve.hpp: Eigen is included by those who have it. Its functions (`sqrt`, `abs`, ...) are found by
+/// argument-dependent lookup (`value/math.hpp`).
+namespace Eigen {
+
+template <class I, class V, class E>
+struct NumTraits<varve::seen<I, V, E>> : GenericNumTraits<varve::seen<I, V, E>> {
+  using value_type = varve::seen<I, V, E>;
+  using number = varve::base_of<value_type>;
+  using Real = value_type;
+  using NonInteger = value_type;
+  using Nested = value_type;
+  using Literal = value_type;
+  enum {
+    IsComplex = 0,
+    IsInteger = 0,
+    IsSigned = 1,
+    RequireInitialization = 1,
+    ReadCost = 1,
+    AddCost = 3,
+    MulCost = 3
+  };
+  static constexpr value_type of(number v) {
+    value_type r{};
+    if constexpr (std::is_arithmetic_v<V>) r.value = v;
+    else r.value = NumTraits<V>::of(v);
+    return r;
+  }
+  static constexpr value_type epsilon() { return of(NumTraits<number>::epsilon()); }
+  static constexpr value_type dummy_precision() { return of(NumTraits<number>::dummy_precision()); }
+  static constexpr value_type highest() { return of((NumTraits<number>::highest)()); }
+  static constexpr value_type lowest() { return of((NumTraits<number>::lowest)()); }
+  static constexpr value_type infinity() { return of(NumTraits<number>::infinity()); }
+  static constexpr value_type quiet_NaN() { return of(NumTraits<number>::quiet_NaN()); }
+  static constexpr int digits10() { return NumTraits<number>::digits10(); }
+};
+
+/// Values beside plain numbers.
+template <class I, class V, class E, class Op>
+struct ScalarBinaryOpTraits<varve::seen<I, V, E>, double, Op> {
+  using ReturnType = varve::seen<I, V, E>;
+};
+template <class I, class V, class E, class Op>
+struct ScalarBinaryOpTraits<double, varve::seen<I, V, E>, Op> {
+  using ReturnType = varve::seen<I, V, E>;
+};
+
+} // namespace Eigen

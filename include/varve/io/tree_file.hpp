@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/tree_names.hpp>
+#include <varve/export/safetensors.hpp>
+#include <varve/op/to.hpp>
+
+/// @file
+/// Trees of parameters in files, as safetensors: each leaf by its name (`tree_names`).
+namespace varve {
+
+namespace detail {
+template <class V>
+tensor leaf_tensor(V const& v) {
+  if constexpr (std::is_same_v<V, tensor>) return v;
+  else if constexpr (number<V>) return tensor(array<V>{v});
+  else if constexpr (is_array<V>) return tensor(v);
+  else return {};
+}
+template <class V>
+V leaf_of(V const& like, tensor const& t, std::string const& name) {
+  if (!(t.sizes() == to_dims(shape_of(like))) || t.dtype() != dtype_of(like))
+    throw shape_error(("varve: load_tree: " + name + " is " + varve::name(t.dtype()) + to_string(t.sizes()) +
+                       " in the file, and " + varve::name(dtype_of(like)) + to_string(to_dims(shape_of(like))) +
+                       " in the tree")
+                          .c_str());
+  if constexpr (std::is_same_v<V, tensor>) return t;
+  else if constexpr (number<V>) return t.template item<V>();
+  else {
+    V r;
+    auto const all = t.template to_vector<typename V::value_type>();
+    for (std::size_t k = 0; k < all.size(); ++k) r.data[k] = all[k];
+    return r;
+  }
+}
+} // namespace detail
+
+/// Writes the tensors, arrays and numbers of a tree; other leaves are left out.
+template <class Tree>
+void save_tree(std::string const& path, Tree const& tree) {
+  named_tensors all;
+  tree_for_each_named(
+      [&](std::string const& name, auto const& v) {
+        if (tensor const t = detail::leaf_tensor(v); t.defined()) all.emplace_back(name.empty() ? "value" : name, t);
+      },
+      tree);
+  detail::write_file(path, to_safetensors(all));
+}
+/// A tree like `like` with the values of a file. `value_error` for a leaf that the file has not, `shape_error` for one
+/// of another shape or dtype; both name it.
+template <class Tree>
+Tree load_tree(std::string const& path, Tree const& like) {
+  named_tensors const all = from_safetensors(detail::bytes_of_file(path));
+  std::vector<std::string> const names = tree_names(like);
+  std::size_t k = 0;
+  return tree_map(
+      [&](auto const& v) {
+        std::string const name = names[k].empty() ? "value" : names[k];
+        ++k;
+        if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
+          for (auto const& [known, t] : all)
+            if (known == name) return detail::leaf_of(v, t, name);
+          throw value_error(("varve: load_tree: the file " + path + " has no " + name).c_str());
+        } else return v;
+      },
+      like);
+}
+
+} // namespace varve

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// What a training or fitting program needs around the transforms, on trees of parameters, in both worlds.
+#include <varve/optim/adam.hpp>
+#include <varve/optim/clip_grad_norm.hpp>
+#include <varve/optim/rmsprop.hpp>
+#include <varve/optim/schedules.hpp>
+#include <varve/optim/sgd.hpp>

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/optim/step.hpp>
+
+namespace varve::optim {
+
+namespace detail {
+/// The state of Adam: running means of gradients and of their squares.
+template <class Tree>
+struct moments {
+  Tree first, second;
+  int steps = 0;
+};
+} // namespace detail
+
+/// Adam (`torch.optim.Adam`); with `decoupled`, the decay of weights is a step of its own (`torch.optim.AdamW`).
+struct adam {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = false;
+
+  template <class P>
+  constexpr auto init(P const& parameters) const {
+    auto zeros = detail::zeros(parameters);
+    return detail::moments<decltype(zeros)>{zeros, zeros, 0};
+  }
+  /// One step: writes new parameters and what is kept of them.
+  template <class P, class G, class S>
+  constexpr void step(P& parameters, G const& gradients, S& s) const {
+    ++s.steps;
+    double const by_loss = decoupled ? 0 : weight_decay, by_itself = decoupled ? 1 - lr * weight_decay : 1;
+    auto const d = detail::updated(
+        [&](auto const& p, auto const& g) { return by_loss == 0 ? g * 1.0 : g + p * by_loss; }, parameters, gradients);
+    s.first = detail::updated([&](auto const& m, auto const& g) { return m * beta1 + g * (1 - beta1); }, s.first, d);
+    s.second =
+        detail::updated([&](auto const& v, auto const& g) { return v * beta2 + g * g * (1 - beta2); }, s.second, d);
+    double const rate = lr / (1 - detail::power(beta1, s.steps)), seen = 1 - detail::power(beta2, s.steps);
+    parameters =
+        detail::updated([&](auto const& p, auto const& m,
+                            auto const& v) { return p * by_itself - m * rate / (varve::sqrt(v * (1 / seen)) + eps); },
+                        parameters, s.first, s.second);
+  }
+};
+/// AdamW: `adamw(1e-3)`, `adamw(1e-3, 0.1)`.
+constexpr adam adamw(double lr = 1e-3, double weight_decay = 1e-2) {
+  adam a;
+  a.lr = lr, a.weight_decay = weight_decay, a.decoupled = true;
+  return a;
+}
+
+} // namespace varve::optim

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/optim/step.hpp>
+
+namespace varve::optim {
+
+/// Scales a tree of gradients down to a norm of `max_norm` over all of them, and gives the norm they had
+/// (`torch.nn.utils.clip_grad_norm_`).
+template <class G>
+constexpr double clip_grad_norm(G& gradients, double max_norm) {
+  double square = 0;
+  tree_for_each(
+      [&](auto const& g) {
+        using X = std::remove_cvref_t<decltype(g)>;
+        if constexpr (number<X>) square += static_cast<double>(g) * static_cast<double>(g);
+        else if constexpr (std::is_same_v<X, tensor>) square += sum(g * g).item();
+        else if constexpr (detail::is_parameter<X>) square += static_cast<double>(sum(g * g));
+      },
+      gradients);
+  double const norm = varve::sqrt(square), scale = max_norm / (norm + 1e-6);
+  if (scale < 1)
+    gradients = detail::updated([&](auto const& g, auto const&) { return g * scale; }, gradients, gradients);
+  return norm;
+}
+
+} // namespace varve::optim

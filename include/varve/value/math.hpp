@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/traits.hpp>
+
+/// @file
+/// Mathematics as C++ writes it: `using std::sin; sin(x)` finds varve's functions for values seen through transforms,
+/// traced values and tensors, by argument-dependent lookup, and std's for numbers. Such a text serves numbers and
+/// values alike, as with Ceres and autodiff. (In a namespace of its own: in `varve` these are names of objects.)
+namespace varve {
+
+struct abs_t;
+struct exp_t;
+struct expm1_t;
+struct exp2_t;
+struct log_t;
+struct log1p_t;
+struct log2_t;
+struct log10_t;
+struct sqrt_t;
+struct pow_t;
+struct sin_t;
+struct cos_t;
+struct cosh_t;
+struct tanh_t;
+struct acosh_t;
+struct erf_t;
+struct hypot_t;
+struct copysign_t;
+struct maximum_t;
+struct minimum_t;
+struct fmax_t;
+struct fmin_t;
+struct isnan_t;
+struct isinf_t;
+struct isfinite_t;
+struct div_t;
+
+namespace math {
+/// A base, or a base of an argument, of types whose mathematics is here.
+struct functions {};
+
+template <varve_value X>
+constexpr auto abs(X const& x) {
+  return dependent<abs_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto fabs(X const& x) {
+  return dependent<abs_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto exp(X const& x) {
+  return dependent<exp_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto exp2(X const& x) {
+  return dependent<exp2_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto expm1(X const& x) {
+  return dependent<expm1_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log(X const& x) {
+  return dependent<log_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log1p(X const& x) {
+  return dependent<log1p_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log2(X const& x) {
+  return dependent<log2_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log10(X const& x) {
+  return dependent<log10_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto sqrt(X const& x) {
+  return dependent<sqrt_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto sin(X const& x) {
+  return dependent<sin_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto cos(X const& x) {
+  return dependent<cos_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto tan(X const& x) {
+  return dependent<div_t, X>{}(sin(x), cos(x));
+}
+template <varve_value X>
+constexpr auto cosh(X const& x) {
+  return dependent<cosh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto tanh(X const& x) {
+  return dependent<tanh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto acosh(X const& x) {
+  return dependent<acosh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto erf(X const& x) {
+  return dependent<erf_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isnan(X const& x) {
+  return dependent<isnan_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isinf(X const& x) {
+  return dependent<isinf_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isfinite(X const& x) {
+  return dependent<isfinite_t, X>{}(x);
+}
+template <value X, value Y>
+constexpr auto pow(X const& x, Y const& y) {
+  return dependent<pow_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto hypot(X const& x, Y const& y) {
+  return dependent<hypot_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto copysign(X const& x, Y const& y) {
+  return dependent<copysign_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto fmax(X const& x, Y const& y) {
+  return dependent<fmax_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto fmin(X const& x, Y const& y) {
+  return dependent<fmin_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto(max)(X const& x, Y const& y) {
+  return dependent<maximum_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto(min)(X const& x, Y const& y) {
+  return dependent<minimum_t, X>{}(x, y);
+}
+/// Of one type: better than `std::max`, where both are found.
+template <varve_value X>
+constexpr auto(max)(X const& x, X const& y) {
+  return dependent<maximum_t, X>{}(x, y);
+}
+template <varve_value X>
+constexpr auto(min)(X const& x, X const& y) {
+  return dependent<minimum_t, X>{}(x, y);
+}
+} // namespace math
+
+namespace detail {
+template <class T>
+constexpr double refuse_double() {
+  static_assert(never<T>,
+                "varve: a value seen through a transform was taken for a plain double; write auto for double where it "
+                "is declared (parameters and variables), and sin(x) with using std::sin, or varve::sin(x), for "
+                "std::sin(x)");
+  return 0;
+}
+} // namespace detail
+
+} // namespace varve
