@@ -131,6 +131,7 @@ private:
 };
 template <class Tag>
 higher_order_operator& region_operator() {
+  if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
   static auto* const op = new region_operator_rules<Tag>; // outlives every call
   (void)&known_from_start<&region_operator<Tag>>;
   return *op;

@@ -28,6 +28,8 @@ struct wrap_activation_checkpoint_t {
   static constexpr hop_signature signature{
       "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
 
+  template <class T = void>
+  static higher_order_operator& in_library();
   static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
     generator const state = detail::generator_of(lead);
     if (again || detail::pullbacks) {
@@ -44,8 +46,12 @@ struct rules<wrap_activation_checkpoint_t> : rule::region_call {};
 namespace detail {
 template <class = void>
 higher_order_operator& checkpoint_operator();
-template <>
-higher_order_operator& region_operator<wrap_activation_checkpoint_t>();
+} // namespace detail
+template <class T>
+higher_order_operator& wrap_activation_checkpoint_t::in_library() {
+  return detail::checkpoint_operator<T>();
+}
+namespace detail {
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& checkpoint_operator() {
@@ -54,10 +60,6 @@ higher_order_operator& checkpoint_operator() {
   return *op;
 }
 #endif
-template <>
-inline higher_order_operator& region_operator<wrap_activation_checkpoint_t>() {
-  return checkpoint_operator<>();
-}
 } // namespace detail
 
 } // namespace varve
