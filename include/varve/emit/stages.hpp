@@ -144,6 +144,11 @@ constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
   }
   return r;
 }
+/// Where a carried value lies: in a place of the caller's own, or in the buffer of its slot.
+template <class P, int Slot>
+VARVE_PART void* place_of(auto const& mem, void* own) {
+  return own ? own : address<P, P::value.slots[Slot]>(mem);
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -162,14 +167,10 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   constexpr auto place = places_of_carried<P, s.in[2], carried>();
   constexpr bool in_registers = !open && !counted && carried > 0 && place[carried] > 0 && is_short<sub>();
   alignas(16) std::byte own[2][in_registers ? place[carried] : 1];
-  auto const at = [&]<int K>(std::integral_constant<int, K>, int other) VARVE_PART -> void* {
-    if constexpr (in_registers) return own[other] + place[K < carried ? K : 0];
-    else
-      return other ? address<P, P::value.slots[s.in[2] + (K < carried ? results + K : 0)]>(mem)
-                   : address<P, P::value.slots[s.in[2] + (K < carried ? K : 0)]>(mem);
-  };
-  void* here[] = {at(std::integral_constant<int, Q>{}, 0)...};
-  void* there[] = {at(std::integral_constant<int, Q>{}, 1)...};
+  void* here[] = {place_of<P, s.in[2] + (Q < carried ? Q : 0)>(mem, in_registers ? own[0] + place[Q < carried ? Q : 0]
+                                                                                 : nullptr)...};
+  void* there[] = {place_of<P, s.in[2] + (Q < carried ? results + Q : 0)>(
+      mem, in_registers ? own[1] + place[Q < carried ? Q : 0] : nullptr)...};
   if (n % 2 && !open && !counted && !in_registers) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A],
                                    static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem))))
@@ -197,20 +198,20 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
               nullptr});
   };
-  if constexpr (in_registers) {
-    walk_in_registers(here, there, n, sizeof own[0], step);
+  auto const leave = [&]() VARVE_PART {
     ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
                   : void()),
      ...);
-    return;
-  }
-  index_t const k = walk < open || counted, is_short<sub>() > (here, there, n, goes_on, step);
-  if constexpr (open || counted) {
-    if (k % 2)
-      ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
-                    : void()),
-       ...);
-    ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
+  };
+  if constexpr (in_registers) {
+    walk_in_registers(here, there, n, sizeof own[0], step);
+    leave();
+  } else {
+    index_t const k = walk<(open || counted), is_short<sub>()>(here, there, n, goes_on, step);
+    if constexpr (open || counted) {
+      if (k % 2) leave();
+      ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
+    }
   }
 }
 } // namespace detail
