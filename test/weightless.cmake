@@ -27,6 +27,12 @@ if(found)
   message(FATAL_ERROR
       " a unit that only includes <varve/varve.hpp> names operators in ${n} lines of its assembly, the first of them\n ${first}")
 endif()
+operators_of(found "#include <varve/indexing.hpp>\n#include <varve/linalg.hpp>\n#include <varve/nn.hpp>\n#include <varve/sorting.hpp>
+#include <varve/special.hpp>\n")
+if(found)
+  list(GET found 0 first)
+  message(FATAL_ERROR " a unit that only includes the families beside the umbrella names operators:\n ${first}")
+endif()
 operators_of(found "#include <varve/varve.hpp>\nvarve::tensor f(varve::tensor const& x) { return varve::sin(x); }\n")
 if(NOT found)
   message(FATAL_ERROR " a unit that calls an operator shows none, so this check proves nothing")

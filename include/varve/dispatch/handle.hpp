@@ -70,6 +70,9 @@ constexpr bool integer_lanes(std::string_view name) {
   for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where",
                                    "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
     if (n == name) return true;
+  for (std::string_view const n : {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
+                                   "bitwise_right_shift", "gcd", "lcm", "floor", "ceil", "trunc", "round"})
+    if (n == name) return true;
   return false;
 }
 

@@ -203,6 +203,8 @@ inline constexpr struct scaled_dot_product_attention_t : composite_operator<scal
   template <value Q, value K, value V, class M = none_t, class S = none_t>
   static constexpr auto body(Q const& q, K const& k, V const& v, M const& mask = {}, bool causal = false,
                              S const& scale = {}) {
+    if (rank_of(q) < 2 || rank_of(k) < 2 || rank_of(v) < 2)
+      refuse::argument_is_invalid(op_name, "queries, keys and values are matrices");
     index_t const d = to_dims(shape_of(q))[rank_of(q) - 1];
     double const factor = [&] {
       if constexpr (is_none<S>) return 1 / std::sqrt(static_cast<double>(d));

@@ -131,7 +131,7 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool density) {
   extent const n = x.sizes()[0];
-  T place = zeros(dims{n}, dtype::int64), inside = ne(zeros(dims{n}, dtype::int64), 1), volume;
+  T place = zeros(dims{n}, dtype::int64), inside = ne(T(zeros(dims{n}, dtype::int64)), 1), volume;
   dims shape;
   for (std::size_t k = 0; k < edges.size(); ++k) {
     if (edges[k].dim() != 1 || edges[k].sizes()[0] < 2)

@@ -7,7 +7,7 @@
 
 /// @file
 /// Whole parts, remainders, and the parts that floating numbers are made of. Truth values are refused. An integer
-/// divisor of 0 is `value_error`.
+/// divisor of 0 is `value_error`, but not within functions that `fuse` makes of static values, which divide in double.
 namespace varve {
 
 /// The greatest whole number that is not greater; integers stay. Constant to derivatives, as are the next three.
