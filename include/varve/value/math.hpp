@@ -58,8 +58,10 @@ struct functions {};
 template <class Tag, class... X>
 constexpr auto special(X const&... x) {
   using T = dependent<Tag, X...>;
-  static_assert(requires { sizeof(T); }, "varve: this function stands beside the umbrella: include varve/special.hpp");
-  return T{}(x...);
+  constexpr bool here = requires { sizeof(T); };
+  static_assert(here, "varve: this function stands beside the umbrella: include varve/special.hpp");
+  if constexpr (here) return T{}(x...);
+  else return nth<0>(x...);
 }
 
 template <varve_value X>
