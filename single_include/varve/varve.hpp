@@ -4,7 +4,7 @@
 
 // ---- varve/varve.hpp
 /// @file
-/// Everything but the optional adapters of `interop/`.
+/// Everything but what is optional: folders such as `mode/`, `export/`, `nn/`, `interop/` have headers of their own.
 
 // ---- varve/config.hpp
 /// @file
@@ -18,10 +18,22 @@ places; include one of them"
 #include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
 #endif
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
+#error "varve needs C++20: compile with -std=c++20 (CMake: target_compile_features(your_target PRIVATE cxx_std_20))"
+#include <varve-needs-cxx20> // is nowhere: compilation ends here
+#endif
+#if defined(__clang__) ? __clang_major__ < 14 : defined(__GNUC__) && __GNUC__ < 12
+#error "varve needs g++ 12 or clang 14, or later ones: choose another compiler (CMake: -DCMAKE_CXX_COMPILER=g++-12)"
+#include <varve-needs-another-compiler> // is nowhere: compilation ends here
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1
 #define VARVE_VERSION_PATCH 0
+/// ... as one number, for comparisons: 10000 * major + 100 * minor + patch; and as text.
+#define VARVE_VERSION (VARVE_VERSION_MAJOR * 10000 + VARVE_VERSION_MINOR * 100 + VARVE_VERSION_PATCH)
+#define VARVE_VERSION_STRING "0.1.0"
 
 /// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision
 /// the header is looked for.
@@ -336,12 +348,12 @@ struct extent {
   constexpr extent& operator/=(extent b) { return *this = *this / b; }
   constexpr extent& operator++() { return *this += 1; }
   constexpr extent& operator--() { return *this -= 1; }
-  friend constexpr extent min(extent a, extent b) {
+  friend constexpr extent(min)(extent a, extent b) {
     if (are_small(a, b)) [[likely]]
       return b.bits < a.bits ? b : a;
     return detail::combined_sizes(size_op::least, a, b);
   }
-  friend constexpr extent max(extent a, extent b) {
+  friend constexpr extent(max)(extent a, extent b) {
     if (are_small(a, b)) [[likely]]
       return a.bits < b.bits ? b : a;
     return detail::combined_sizes(size_op::greatest, a, b);
@@ -406,9 +418,113 @@ constexpr bool known_equal(extent a, extent b) { return a.bits == b.bits; }
 
 } // namespace varve
 
-// ---- varve/core/dims.hpp
+// ---- varve/core/type.hpp
+#include <concepts>
 #include <utility>
 
+namespace varve {
+
+/// Absence as a type: no tangent, no cotangent, not mapped (`in_dims<none, 0>`).
+struct none_t {
+  friend constexpr bool operator==(none_t, none_t) { return true; }
+};
+inline constexpr none_t none{};
+
+template <class T>
+inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
+
+/// Names an operand by position in rules: `jvp(arg<1>, ...)` is the rule of the second.
+template <std::size_t I>
+struct arg_t {};
+template <std::size_t I>
+inline constexpr arg_t<I> arg{};
+
+/// The partial derivatives 1 and -1, so that linear operators multiply nothing.
+struct one_t {};
+struct minus_one_t {};
+inline constexpr one_t one{};
+inline constexpr minus_one_t minus_one{};
+
+/// The K-th of several arguments.
+template <std::size_t K, class X, class... R>
+constexpr auto const& nth(X const& x, R const&... r) {
+  if constexpr (K == 0) return x;
+  else return nth<K - 1>(r...);
+}
+
+/// The name of a type as the compiler spells it: for run-time messages.
+template <class T>
+constexpr auto type_name() {
+  struct text {
+    char v[128]{};
+    constexpr char const* c_str() const { return v; }
+  } r;
+  char const* p = __PRETTY_FUNCTION__;
+  while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+  if (*p) p += 4;
+  for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
+  return r;
+}
+template <class T>
+inline constexpr auto name_of_type = type_name<T>();
+/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
+/// scope of their own: g++ leaves out the scope that both are in.)
+struct declared {
+  /// Does the name of a type begin with a scope, as "std::"?
+  template <class T>
+  static constexpr bool in(char const* scope) {
+    char const* p = __PRETTY_FUNCTION__;
+    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+    if (*p) p += 4;
+    for (; *scope; ++scope, ++p)
+      if (*p != *scope) return false;
+    return true;
+  }
+  template <class T>
+  static constexpr bool by_varve() {
+    char const* p = __PRETTY_FUNCTION__;
+    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+    if (*p) p += 4;
+    for (char const* own = "varve::"; *own; ++own, ++p)
+      if (*p != *own) return false;
+    for (; *p && *p != ']' && *p != ';'; ++p)
+      if (*p == '<') return false; // what a program puts into a template of varve
+    return true;
+  }
+};
+
+namespace detail {
+template <class T, class...>
+struct depends {
+  using type = T;
+};
+} // namespace detail
+/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template
+/// is used, and not before.
+template <class T, class... On>
+using dependent = typename detail::depends<T, On...>::type;
+
+/// False for every type: for `static_assert` in branches that may not be instantiated.
+template <class...>
+inline constexpr bool never = false;
+
+/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the
+/// chosen one is instantiated when it is a type.
+template <class Flag, class F, class G, class... V>
+constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
+  if constexpr (std::is_same_v<Flag, bool>) {
+    if (flag) return f(v...);
+    return g(v...);
+  } else if constexpr (Flag::value) {
+    return f(v...);
+  } else {
+    return g(v...);
+  }
+}
+
+} // namespace varve
+
+// ---- varve/core/dims.hpp
 namespace varve {
 
 /// Greatest rank of a value, batch dimensions of `vmap` included.
@@ -691,8 +807,9 @@ constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
     using result = detail::computed<F, A...>;
     if constexpr (!evaluates<result>) {
-      static_assert((result::compute(), true),
-                    "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
+      static_assert(never<F, A...>, "varve: these attributes or operands do not fit these shapes; the refusal named "
+                                    "below says which");
+      static_assert((result::compute(), true)); // the compiler tells why, and goes on
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {
@@ -936,101 +1053,9 @@ constexpr dtype result_type(M const&... m) {
 
 } // namespace varve
 
-// ---- varve/core/type.hpp
-#include <concepts>
-namespace varve {
-
-/// Absence as a type: no tangent, no cotangent, not mapped (`in_dims<none, 0>`).
-struct none_t {
-  friend constexpr bool operator==(none_t, none_t) { return true; }
-};
-inline constexpr none_t none{};
-
-template <class T>
-inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
-
-/// Names an operand by position in rules: `jvp(arg<1>, ...)` is the rule of the second.
-template <std::size_t I>
-struct arg_t {};
-template <std::size_t I>
-inline constexpr arg_t<I> arg{};
-
-/// The partial derivatives 1 and -1, so that linear operators multiply nothing.
-struct one_t {};
-struct minus_one_t {};
-inline constexpr one_t one{};
-inline constexpr minus_one_t minus_one{};
-
-/// The K-th of several arguments.
-template <std::size_t K, class X, class... R>
-constexpr auto const& nth(X const& x, R const&... r) {
-  if constexpr (K == 0) return x;
-  else return nth<K - 1>(r...);
-}
-
-/// The name of a type as the compiler spells it: for run-time messages.
-template <class T>
-constexpr auto type_name() {
-  struct text {
-    char v[128]{};
-    constexpr char const* c_str() const { return v; }
-  } r;
-  char const* p = __PRETTY_FUNCTION__;
-  while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
-  if (*p) p += 4;
-  for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
-  return r;
-}
-template <class T>
-inline constexpr auto name_of_type = type_name<T>();
-/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
-/// scope of their own: g++ leaves out the scope that both are in.)
-struct declared {
-  template <class T>
-  static constexpr bool by_varve() {
-    char const* p = __PRETTY_FUNCTION__;
-    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
-    if (*p) p += 4;
-    for (char const* own = "varve::"; *own; ++own, ++p)
-      if (*p != *own) return false;
-    for (; *p && *p != ']' && *p != ';'; ++p)
-      if (*p == '<') return false; // what a program puts into a template of varve
-    return true;
-  }
-};
-
-namespace detail {
-template <class T, class...>
-struct depends {
-  using type = T;
-};
-} // namespace detail
-/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template
-/// is used, and not before.
-template <class T, class... On>
-using dependent = typename detail::depends<T, On...>::type;
-
-/// False for every type: for `static_assert` in branches that may not be instantiated.
-template <class...>
-inline constexpr bool never = false;
-
-/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the
-/// chosen one is instantiated when it is a type.
-template <class Flag, class F, class G, class... V>
-constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
-  if constexpr (std::is_same_v<Flag, bool>) {
-    if (flag) return f(v...);
-    return g(v...);
-  } else if constexpr (Flag::value) {
-    return f(v...);
-  } else {
-    return g(v...);
-  }
-}
-
-} // namespace varve
-
 // ---- varve/value/traits.hpp
+#include <array>
+
 namespace varve {
 
 /// What the library knows of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`:
@@ -1060,6 +1085,28 @@ concept number = std::is_arithmetic_v<std::remove_cvref_t<V>>;
 template <class V>
 concept varve_value = value<V> && !number<V>;
 
+namespace detail {
+template <class R>
+using range_element = std::remove_cvref_t<decltype(*std::begin(std::declval<R const&>()))>;
+template <class R, int Depth = 0>
+consteval bool holds_numbers() {
+  if constexpr (Depth == max_rank || value<R>) return false;
+  else if constexpr (requires(R const& r) { std::begin(r) != std::end(r); }) {
+    using E = range_element<R>;
+    if constexpr (number<E>) return !std::is_same_v<E, char> && !std::is_same_v<E, wchar_t>;
+    else return holds_numbers<E, Depth + 1>();
+  } else return false;
+}
+/// A range, or a range of ranges, of numbers: what a tensor can be made of.
+template <class R>
+concept range_of_numbers = holds_numbers<R>();
+template <class T>
+constexpr void refuse_range() {
+  static_assert(never<T>, "varve: a range is no value of varve: loop over its elements, or pass an array or a tensor; "
+                          "a range of numbers is no value; write tensor(v) for one");
+}
+} // namespace detail
+
 template <class V>
 using base_of = typename traits<std::remove_cvref_t<V>>::base;
 template <class V>
@@ -1085,6 +1132,23 @@ template <value V>
 constexpr int rank_of(V const& v) {
   return to_dims(traits<V>::shape(v)).n;
 }
+/// Number of dimensions, and of elements, of a value of either world.
+template <varve_value V>
+constexpr int rank(V const& v) {
+  return rank_of(v);
+}
+template <number V>
+constexpr int rank(V const&) {
+  return 0;
+}
+template <varve_value V>
+constexpr extent numel(V const& v) {
+  return numel(to_dims(traits<V>::shape(v)));
+}
+template <number V>
+constexpr extent numel(V const&) {
+  return 1;
+}
 /// dtype and shape as data.
 template <value V>
 constexpr meta meta_of(V const& v) {
@@ -1096,6 +1160,40 @@ constexpr meta meta_of(V const& v) {
 // ---- varve/value/array.hpp
 namespace varve {
 
+struct at_t;
+template <class T, index_t... D>
+struct array;
+
+namespace detail {
+/// What is returned of a part that is no view: const, so that nobody assigns to it.
+template <class V>
+struct unassignable {
+  using type = V const;
+};
+template <number V>
+struct unassignable<V> {
+  using type = V;
+};
+template <class At, class X, class... I>
+using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(std::declval<X const&>(),
+                                                                             std::declval<I const&>()...))>::type;
+template <class T, index_t... D>
+struct row_of_array {
+  using type = T;
+};
+template <class T, index_t First, index_t... Rest>
+  requires(sizeof...(Rest) > 0)
+struct row_of_array<T, First, Rest...> {
+  using type = array<T, Rest...> const;
+};
+template <class Y>
+constexpr void refuse_assigned_part() {
+  static_assert(never<Y>, "varve: a part of a static value, or of one seen through a static transform, cannot be "
+                          "assigned to; build the value of its parts, by stack, cat or where; one element of an array "
+                          "is a(1, 2) = x");
+}
+} // namespace detail
+
 /// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5,
 /// 6}`. `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are
 /// given.
@@ -1106,9 +1204,40 @@ struct array {
   T data[count > 0 ? count : 1];
 
   static constexpr index_t size() { return count; }
-  /// Element by flat row-major position.
-  constexpr T& operator[](index_t i) { return data[i]; }
-  constexpr T const& operator[](index_t i) const { return data[i]; }
+  /// Element of a vector; `data[k]` is the k-th of all elements in row-major order.
+  constexpr T& operator[](index_t i)
+    requires(sizeof...(D) < 2)
+  {
+    return data[i];
+  }
+  constexpr T const& operator[](index_t i) const
+    requires(sizeof...(D) < 2)
+  {
+    return data[i];
+  }
+  /// A copy of a row. To write one element of a matrix: `a(1, 2) = x`.
+  constexpr auto operator[](index_t i) const -> typename detail::row_of_array<T, D...>::type
+    requires(sizeof...(D) > 1)
+  {
+    using R = typename detail::row_of_array<T, D...>::type;
+    std::remove_const_t<R> r;
+    for (index_t k = 0; k < R::count; ++k) r.data[k] = data[i * R::count + k];
+    return r;
+  }
+  /// `a[index<1>]`, `a[range<1, 3>]`, `a.at(none, ellipsis, i)`: the part that indices name, a copy (`at`).
+  template <class I>
+    requires(!std::is_convertible_v<I const&, index_t>)
+  constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, array, I> {
+    return dependent<at_t, I>{}(*this, i);
+  }
+  template <class... I>
+  constexpr auto at(I const&... i) const -> detail::indexed_part<at_t, array, I...> {
+    return dependent<at_t, I...>{}(*this, i...);
+  }
+  template <class Y>
+  constexpr void operator=(Y const&) const&& {
+    detail::refuse_assigned_part<Y>();
+  }
   /// Element by one index per dimension.
   template <class... I>
     requires(sizeof...(I) == sizeof...(D))
@@ -1213,19 +1342,328 @@ using element_of = typename detail::element<V>::type;
 
 } // namespace varve
 
+// ---- varve/value/math.hpp
+/// @file
+/// Mathematics as C++ writes it: `using std::sin; sin(x)` finds varve's functions for values seen through transforms,
+/// traced values and tensors, by argument-dependent lookup, and std's for numbers. Such a text serves numbers and
+/// values alike, as with Ceres and autodiff. (In a namespace of its own: in `varve` these are names of objects.)
+namespace varve {
+
+struct abs_t;
+struct exp_t;
+struct expm1_t;
+struct exp2_t;
+struct log_t;
+struct log1p_t;
+struct log2_t;
+struct log10_t;
+struct sqrt_t;
+struct pow_t;
+struct sin_t;
+struct cos_t;
+struct cosh_t;
+struct tanh_t;
+struct acosh_t;
+struct erf_t;
+struct hypot_t;
+struct copysign_t;
+struct maximum_t;
+struct minimum_t;
+struct fmax_t;
+struct fmin_t;
+struct isnan_t;
+struct isinf_t;
+struct isfinite_t;
+struct div_t;
+struct asin_t;
+struct acos_t;
+struct atan_t;
+struct sinh_t;
+struct asinh_t;
+struct atanh_t;
+struct floor_t;
+struct ceil_t;
+struct round_t;
+struct trunc_t;
+struct erfc_t;
+struct lgamma_t;
+struct atan2_t;
+struct fmod_t;
+struct remainder_t;
+
+namespace math {
+/// A base, or a base of an argument, of types whose mathematics is here.
+struct functions {};
+
+/// A function of a header beside the umbrella.
+template <class Tag, class... X>
+constexpr auto special(X const&... x) {
+  using T = dependent<Tag, X...>;
+  constexpr bool here = requires { sizeof(T); };
+  static_assert(here, "varve: this function stands beside the umbrella: include varve/special.hpp");
+  if constexpr (here) return T{}(x...);
+  else return nth<0>(x...);
+}
+
+template <varve_value X>
+constexpr auto abs(X const& x) {
+  return dependent<abs_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto fabs(X const& x) {
+  return dependent<abs_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto exp(X const& x) {
+  return dependent<exp_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto exp2(X const& x) {
+  return dependent<exp2_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto expm1(X const& x) {
+  return dependent<expm1_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log(X const& x) {
+  return dependent<log_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log1p(X const& x) {
+  return dependent<log1p_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log2(X const& x) {
+  return dependent<log2_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto log10(X const& x) {
+  return dependent<log10_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto sqrt(X const& x) {
+  return dependent<sqrt_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto sin(X const& x) {
+  return dependent<sin_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto cos(X const& x) {
+  return dependent<cos_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto asin(X const& x) {
+  return special<asin_t>(x);
+}
+template <varve_value X>
+constexpr auto acos(X const& x) {
+  return special<acos_t>(x);
+}
+template <varve_value X>
+constexpr auto atan(X const& x) {
+  return special<atan_t>(x);
+}
+template <varve_value X>
+constexpr auto sinh(X const& x) {
+  return special<sinh_t>(x);
+}
+template <varve_value X>
+constexpr auto asinh(X const& x) {
+  return special<asinh_t>(x);
+}
+template <varve_value X>
+constexpr auto atanh(X const& x) {
+  return special<atanh_t>(x);
+}
+template <varve_value X>
+constexpr auto floor(X const& x) {
+  return special<floor_t>(x);
+}
+template <varve_value X>
+constexpr auto ceil(X const& x) {
+  return special<ceil_t>(x);
+}
+template <varve_value X>
+constexpr auto round(X const& x) {
+  return special<round_t>(x);
+}
+template <varve_value X>
+constexpr auto trunc(X const& x) {
+  return special<trunc_t>(x);
+}
+template <varve_value X>
+constexpr auto erfc(X const& x) {
+  return special<erfc_t>(x);
+}
+template <varve_value X>
+constexpr auto lgamma(X const& x) {
+  return special<lgamma_t>(x);
+}
+template <varve_value X>
+constexpr auto tan(X const& x) {
+  return dependent<div_t, X>{}(sin(x), cos(x));
+}
+template <varve_value X>
+constexpr auto cosh(X const& x) {
+  return dependent<cosh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto tanh(X const& x) {
+  return dependent<tanh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto acosh(X const& x) {
+  return dependent<acosh_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto erf(X const& x) {
+  return dependent<erf_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isnan(X const& x) {
+  return dependent<isnan_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isinf(X const& x) {
+  return dependent<isinf_t, X>{}(x);
+}
+template <varve_value X>
+constexpr auto isfinite(X const& x) {
+  return dependent<isfinite_t, X>{}(x);
+}
+template <value X, value Y>
+constexpr auto pow(X const& x, Y const& y) {
+  return dependent<pow_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto atan2(X const& x, Y const& y) {
+  return special<atan2_t>(x, y);
+}
+template <value X, value Y>
+constexpr auto fmod(X const& x, Y const& y) {
+  return special<fmod_t>(x, y);
+}
+template <value X, value Y>
+constexpr auto remainder(X const& x, Y const& y) {
+  return special<remainder_t>(x, y);
+}
+template <value X, value Y>
+constexpr auto hypot(X const& x, Y const& y) {
+  return dependent<hypot_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto copysign(X const& x, Y const& y) {
+  return dependent<copysign_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto fmax(X const& x, Y const& y) {
+  return dependent<fmax_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto fmin(X const& x, Y const& y) {
+  return dependent<fmin_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto(max)(X const& x, Y const& y) {
+  return dependent<maximum_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto(min)(X const& x, Y const& y) {
+  return dependent<minimum_t, X>{}(x, y);
+}
+/// Of one type: better than `std::max`, where both are found.
+template <varve_value X>
+constexpr auto(max)(X const& x, X const& y) {
+  return dependent<maximum_t, X>{}(x, y);
+}
+template <varve_value X>
+constexpr auto(min)(X const& x, X const& y) {
+  return dependent<minimum_t, X>{}(x, y);
+}
+} // namespace math
+
+namespace detail {
+template <class T>
+constexpr double refuse_double() {
+  static_assert(never<T>,
+                "varve: a value seen through a transform was taken for a plain double; write auto for double where it "
+                "is declared (parameters and variables), and sin(x) with using std::sin, or varve::sin(x), for "
+                "std::sin(x)");
+  return 0;
+}
+} // namespace detail
+
+} // namespace varve
+
 // ---- varve/value/seen.hpp
 namespace varve {
+
+struct at_t;
+template <class I, class V, class Extra = none_t>
+struct seen;
+
+template <class V>
+inline constexpr bool is_seen = false;
+template <class I, class V, class E>
+inline constexpr bool is_seen<seen<I, V, E>> = true;
+
+namespace detail {
+/// Can a number stand for a value of rank 0 seen through this interpreter? Modes want to see the call that makes it.
+template <class I, class V>
+consteval bool can_be_constant() {
+  if constexpr (requires { I::watches; }) return false;
+  else if constexpr (is_array<V>) return decltype(I::logical_shape(shape_of(std::declval<V const&>())))::size() == 0;
+  else return number<V> || std::is_constructible_v<V, double>;
+}
+template <class V>
+constexpr V constant_of(auto n) {
+  if constexpr (is_array<V>) {
+    V r{};
+    for (auto& e : r) e = static_cast<typename V::value_type>(n);
+    return r;
+  } else return static_cast<V>(n);
+}
+} // namespace detail
 
 /// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be
 /// inside, so stacks nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape);
 /// `Extra` is the interpreter's payload (a tangent, a cotangent slot).
-template <class I, class V, class Extra = none_t>
+template <class I, class V, class Extra>
 struct seen {
   using interpreter = I;
   V value;
   [[no_unique_address]] I in;
   [[no_unique_address]] Extra extra;
 
+  constexpr seen() = default;
+  constexpr seen(V const& v, I const& i, Extra const& e) : value(v), in(i), extra(e) {}
+  /// A number is a constant among values seen through transforms: `T s = 0`, `T(2.0)`, as Eigen and Ceres write.
+  template <number N>
+    requires(detail::can_be_constant<I, V>())
+  constexpr seen(N n) : value(detail::constant_of<V>(n)), in{}, extra{} {}
+
+  /// `x[i]`, `x[index<2>]`, `x.at(index<0>, ellipsis)`: the part that indices name (`at`). Of a vector x[i] is an
+  /// element, of a matrix a row.
+  template <class K>
+  constexpr auto operator[](K const& i) const -> detail::indexed_part<at_t, seen, K> {
+    return dependent<at_t, K>{}(*this, i);
+  }
+  template <class... K>
+  constexpr auto at(K const&... i) const -> detail::indexed_part<at_t, seen, K...> {
+    return dependent<at_t, K...>{}(*this, i...);
+  }
+  template <class Y>
+  constexpr void operator=(Y const&) const&& {
+    detail::refuse_assigned_part<Y>();
+  }
+
+  /// A refusal, which says what to write for `double y = x` and `std::sin(x)`.
+  template <std::same_as<double> T>
+  constexpr operator T() const {
+    return detail::refuse_double<dependent<seen, T>>();
+  }
   /// Only a plain truth value can steer C++ control flow.
   constexpr explicit operator bool() const {
     static_assert(
@@ -1242,11 +1680,6 @@ struct traits<seen<I, V, E>> {
   static constexpr auto shape(seen<I, V, E> const& s) { return I::logical_shape(shape_of(s.value)); }
   static constexpr auto type(seen<I, V, E> const& s) { return type_fact(s.value); }
 };
-
-template <class V>
-inline constexpr bool is_seen = false;
-template <class I, class V, class E>
-inline constexpr bool is_seen<seen<I, V, E>> = true;
 
 /// Is `V` seen through the interpreter of level `N`?
 template <class V, int N>
@@ -1431,6 +1864,11 @@ struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
     return bound<Tag>{}(detail::front<X...>(x)...);
+  }
+  template <class X, class... Y>
+    requires detail::range_of_numbers<X>
+  constexpr auto operator()(X const& x, Y const&...) const {
+    return detail::refuse_range<X>(), x;
   }
   /// A size is a plain number here: what it is taken for.
   template <detail::value_or_size... X>
@@ -3241,7 +3679,7 @@ constexpr To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
-    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
+    constexpr From bound = -static_cast<From>((std::numeric_limits<W>::min)());
     bool const fits = (x >= -bound) & (x < bound); // no branch: it would keep loops from becoming vectors
     return static_cast<To>(static_cast<W>(fits ? x : -bound));
   } else return static_cast<To>(x);
@@ -3698,9 +4136,9 @@ template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
   if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
-    static_assert(
-        (detail::static_shape<Op, X...>::compute(), true),
-        "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    static_assert(never<Op, X...>, "varve: these operands do not fit this operator: the operator and its operands are "
+                                   "named above, the refusal below");
+    static_assert((detail::static_shape<Op, X...>::compute(), true)); // the compiler tells why, and goes on
     return nth<0>(x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);
@@ -4724,6 +5162,8 @@ inline edge::~edge() {
 } // namespace varve
 
 // ---- varve/value/tensor.hpp
+#include <vector>
+
 namespace varve {
 
 class tensor;
@@ -4733,8 +5173,78 @@ class hook_handle;
 namespace autograd {
 class node;
 }
+// The operators that are members too.
+struct at_t;
+struct copy__t;
+struct fill__t;
+struct zero__t;
+struct add__t;
+struct sub__t;
+struct mul__t;
+struct div__t;
+struct clamp__t;
+struct to_t;
+struct clone_t;
+struct contiguous_t;
+struct reshape_t;
+struct permute_t;
+struct transpose_t;
+struct expand_t;
+struct squeeze_t;
+struct unsqueeze_t;
+struct flatten_t;
+struct select_t;
+struct narrow_t;
+struct index_select_t;
+struct unbind_t;
+struct split_t;
+struct chunk_t;
+struct flip_t;
+struct repeat_t;
+struct sum_t;
+struct mean_t;
+struct prod_t;
+struct var_t;
+struct std_t;
+struct amax_t;
+struct amin_t;
+struct argmax_t;
+struct argmin_t;
+struct all_t;
+struct any_t;
+struct softmax_t;
+struct log_softmax_t;
+struct logsumexp_t;
+struct matmul_t;
+struct mm_t;
+struct dot_t;
+struct abs_t;
+struct neg_t;
+struct exp_t;
+struct log_t;
+struct sqrt_t;
+struct square_t;
+struct sin_t;
+struct cos_t;
+struct tanh_t;
+struct sigmoid_t;
+struct relu_t;
+struct pow_t;
+struct clamp_t;
 
 namespace detail {
+/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
+struct literal {
+  double as_double = 0;
+  std::int64_t as_integer = 0;
+  int category = 0; // of dtypes: bool, integer, floating
+  template <number N>
+  constexpr literal(N v)
+      : as_double(static_cast<double>(v)), as_integer(static_cast<std::int64_t>(v)),
+        category(std::is_same_v<N, bool> ? 0
+                 : std::is_integral_v<N> ? 1
+                                         : 2) {}
+};
 struct tensor_block;
 /// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
 /// alone (`meta`).
@@ -4784,6 +5294,8 @@ inline constinit thread_local literal_lifter* lifts_literals = nullptr;
 struct rename_watcher {
   void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is the data of `x` (`tensor::data`).
+  void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
@@ -4797,17 +5309,22 @@ inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
 /// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
 /// small tensors, from a per-thread list.
-class tensor {
+class tensor : public math::functions {
 public:
   constexpr tensor() noexcept = default;
   tensor(tensor const& o) noexcept;
   tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
-  tensor& operator=(tensor const& o) noexcept;
-  tensor& operator=(tensor&& o) noexcept {
+  tensor& operator=(tensor const& o) & noexcept;
+  tensor& operator=(tensor&& o) & noexcept {
     auto* b = block_;
     block_ = o.block_;
     o.block_ = b;
     return *this;
+  }
+  /// A part that is assigned to, as in `x.at(0) = y`, writes into x (`copy_`).
+  template <value Y>
+  tensor const& operator=(Y const& y) && {
+    return call<copy__t>(y);
   }
   ~tensor();
 
@@ -4825,13 +5342,38 @@ public:
   template <class T, std::size_t N>
   explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
       : tensor(from_data(values, check_count(N, sizes))) {}
+  /// `tensor({{1, 2}, {3, 4}})`.
+  template <class T, std::size_t N, std::size_t M>
+  explicit tensor(T const (&values)[N][M])
+      : tensor(from_data(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  template <class T, std::size_t N, std::size_t M, std::size_t L>
+  explicit tensor(T const (&values)[N][M][L])
+      : tensor(
+            from_data(values[0][0], dims{static_cast<index_t>(N), static_cast<index_t>(M), static_cast<index_t>(L)})) {}
+  /// `tensor({{0.5, 1}, {2, 3}})`: float64 when one of them is floating.
+  template <std::size_t N, std::size_t M>
+  explicit tensor(detail::literal const (&values)[N][M])
+      : tensor(of_literals(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  /// `tensor({0.5, -1, 2})`, `tensor x = {0.5, -1, 2}`: of the numbers' type; of several types float64 when one is
+  /// floating, else int64.
+  template <number A, number B, number... R>
+  tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
+  /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
+  /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
+  template <detail::range_of_numbers R>
+  explicit tensor(R const& range) : tensor(of_range(range)) {}
+  /// A copy of an array.
+  template <class T, index_t... D>
+  explicit tensor(array<T, D...> const& a) : tensor(from_data(a.data, ints<D...>::to_dims())) {}
 
   bool defined() const noexcept { return block_ != nullptr; }
   varve::dtype dtype() const;
   dims const& sizes() const;
   dims const& strides() const;
   index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  dims const& size() const { return sizes(); }
   int dim() const { return sizes().n; }
+  int rank() const { return sizes().n; }
   index_t numel() const { return varve::numel(sizes()); }
   bool is_contiguous() const;
   /// Made from a plain C++ number.
@@ -4868,13 +5410,314 @@ public:
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
   /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused
-  /// (`transform_error`).
-  template <class T>
+  /// (`transform_error`). `x.item()` is a double; `x.item<std::int64_t>()` all of a great integer.
+  template <class T = double>
   T item() const;
+  /// A copy of the elements in row-major order, converted to `T`. Refused where `data` is.
+  template <class T = double>
+  std::vector<T> to_vector() const;
+  /// A copy as a static value: `x.to_array<double, 2, 3>()`. The shape must be this one (`shape_error`), the dtype too
+  /// (`dtype_error`).
+  template <class T, index_t... D>
+  array<T, D...> to_array() const;
+
+  // The operators that people call as members, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
+  // `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`. varve.hpp has them all.
+  /// `x[i]`, `x.at(i, j)`: the part that indices name, a view, or with tensors as indices a copy (`at`).
+  template <class I>
+  auto operator[](I const& i) const {
+    return call<at_t>(i);
+  }
+  template <class... I>
+  auto at(I const&... i) const {
+    return call<at_t>(i...);
+  }
+  template <class T>
+  auto to(T const& type) const {
+    return call<to_t>(type);
+  }
+  template <class... A>
+  auto clone(A const&... a) const {
+    return call<clone_t>(a...);
+  }
+  template <class... A>
+  auto contiguous(A const&... a) const {
+    return call<contiguous_t>(a...);
+  }
+  template <class... A>
+  auto transpose(A const&... a) const {
+    return call<transpose_t>(a...);
+  }
+  template <class... A>
+  auto squeeze(A const&... a) const {
+    return call<squeeze_t>(a...);
+  }
+  template <class... A>
+  auto unsqueeze(A const&... a) const {
+    return call<unsqueeze_t>(a...);
+  }
+  template <class... A>
+  auto flatten(A const&... a) const {
+    return call<flatten_t>(a...);
+  }
+  template <class... A>
+  auto select(A const&... a) const {
+    return call<select_t>(a...);
+  }
+  template <class... A>
+  auto narrow(A const&... a) const {
+    return call<narrow_t>(a...);
+  }
+  template <class... A>
+  auto index_select(A const&... a) const {
+    return call<index_select_t>(a...);
+  }
+  template <class... A>
+  auto unbind(A const&... a) const {
+    return call<unbind_t>(a...);
+  }
+  template <class... A>
+  auto split(A const&... a) const {
+    return call<split_t>(a...);
+  }
+  template <class... A>
+  auto chunk(A const&... a) const {
+    return call<chunk_t>(a...);
+  }
+  template <class... A>
+  auto flip(A const&... a) const {
+    return call<flip_t>(a...);
+  }
+  template <class... A>
+  auto repeat(A const&... a) const {
+    return call<repeat_t>(a...);
+  }
+  template <class... A>
+  auto sum(A const&... a) const {
+    return call<sum_t>(a...);
+  }
+  template <class T = tensor>
+  T sum(dims const& axes, bool keepdim = false) const {
+    return call<dependent<sum_t, T>>(axes, keepdim);
+  }
+  template <class... A>
+  auto mean(A const&... a) const {
+    return call<mean_t>(a...);
+  }
+  template <class T = tensor>
+  T mean(dims const& axes, bool keepdim = false) const {
+    return call<dependent<mean_t, T>>(axes, keepdim);
+  }
+  template <class... A>
+  auto prod(A const&... a) const {
+    return call<prod_t>(a...);
+  }
+  template <class... A>
+  auto var(A const&... a) const {
+    return call<var_t>(a...);
+  }
+  template <class... A>
+  auto std(A const&... a) const {
+    return call<std_t>(a...);
+  }
+  template <class... A>
+  auto amax(A const&... a) const {
+    return call<amax_t>(a...);
+  }
+  template <class... A>
+  auto amin(A const&... a) const {
+    return call<amin_t>(a...);
+  }
+  template <class... A>
+  auto argmax(A const&... a) const {
+    return call<argmax_t>(a...);
+  }
+  template <class... A>
+  auto argmin(A const&... a) const {
+    return call<argmin_t>(a...);
+  }
+  template <class... A>
+  auto all(A const&... a) const {
+    return call<all_t>(a...);
+  }
+  template <class... A>
+  auto any(A const&... a) const {
+    return call<any_t>(a...);
+  }
+  template <class... A>
+  auto softmax(A const&... a) const {
+    return call<softmax_t>(a...);
+  }
+  template <class... A>
+  auto log_softmax(A const&... a) const {
+    return call<log_softmax_t>(a...);
+  }
+  template <class... A>
+  auto logsumexp(A const&... a) const {
+    return call<logsumexp_t>(a...);
+  }
+  template <class... A>
+  auto matmul(A const&... a) const {
+    return call<matmul_t>(a...);
+  }
+  template <class... A>
+  auto mm(A const&... a) const {
+    return call<mm_t>(a...);
+  }
+  template <class... A>
+  auto dot(A const&... a) const {
+    return call<dot_t>(a...);
+  }
+  template <class... A>
+  auto abs(A const&... a) const {
+    return call<abs_t>(a...);
+  }
+  template <class... A>
+  auto neg(A const&... a) const {
+    return call<neg_t>(a...);
+  }
+  template <class... A>
+  auto exp(A const&... a) const {
+    return call<exp_t>(a...);
+  }
+  template <class... A>
+  auto log(A const&... a) const {
+    return call<log_t>(a...);
+  }
+  template <class... A>
+  auto sqrt(A const&... a) const {
+    return call<sqrt_t>(a...);
+  }
+  template <class... A>
+  auto square(A const&... a) const {
+    return call<square_t>(a...);
+  }
+  template <class... A>
+  auto sin(A const&... a) const {
+    return call<sin_t>(a...);
+  }
+  template <class... A>
+  auto cos(A const&... a) const {
+    return call<cos_t>(a...);
+  }
+  template <class... A>
+  auto tanh(A const&... a) const {
+    return call<tanh_t>(a...);
+  }
+  template <class... A>
+  auto sigmoid(A const&... a) const {
+    return call<sigmoid_t>(a...);
+  }
+  template <class... A>
+  auto relu(A const&... a) const {
+    return call<relu_t>(a...);
+  }
+  template <class... A>
+  auto pow(A const&... a) const {
+    return call<pow_t>(a...);
+  }
+  template <class... A>
+  auto clamp(A const&... a) const {
+    return call<clamp_t>(a...);
+  }
+  template <class... A>
+  tensor const& copy_(A const&... a) const {
+    return call<copy__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& fill_(A const&... a) const {
+    return call<fill__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& zero_(A const&... a) const {
+    return call<zero__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& add_(A const&... a) const {
+    return call<add__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& sub_(A const&... a) const {
+    return call<sub__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& mul_(A const&... a) const {
+    return call<mul__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& div_(A const&... a) const {
+    return call<div__t>(a...), *this;
+  }
+  template <class... A>
+  tensor const& clamp_(A const&... a) const {
+    return call<clamp__t>(a...), *this;
+  }
+  /// Sizes may be given in braces, of which one may be -1.
+  template <class T = tensor>
+  T reshape(dims const& sizes) const {
+    return call<dependent<reshape_t, T>>(sizes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto reshape(I const&... sizes) const {
+    return call<dependent<reshape_t, I...>>(dims(sizes...));
+  }
+  /// `reshape` that never copies: refused where strides do not allow a view (`value_error`).
+  template <class T = tensor>
+  T view(dims const& sizes) const {
+    T const r = call<dependent<reshape_t, T>>(sizes);
+    if (!r.shares_storage(*this))
+      refuse::argument_is_invalid("view", "the elements do not lie as the shape asks for; use reshape");
+    return r;
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto view(I const&... sizes) const {
+    return view<dependent<tensor, I...>>(dims(sizes...));
+  }
+  template <class T = tensor>
+  T permute(dims const& axes) const {
+    return call<dependent<permute_t, T>>(axes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto permute(I const&... axes) const {
+    return call<dependent<permute_t, I...>>(dims(axes...));
+  }
+  template <class T = tensor>
+  T expand(dims const& sizes) const {
+    return call<dependent<expand_t, T>>(sizes);
+  }
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) > 1)
+  auto expand(I const&... sizes) const {
+    return call<dependent<expand_t, I...>>(dims(sizes...));
+  }
+  /// The transpose of a matrix; what has fewer dimensions is its own.
+  template <class T = tensor>
+  T t() const {
+    if (dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
+    return dim() < 2 ? T(*this) : T(call<dependent<transpose_t, T>>(0, 1));
+  }
+  /// The greatest and the smallest of all elements.
+  template <class T = tensor>
+  T(max)() const {
+    return call<dependent<amax_t, T>>();
+  }
+  template <class T = tensor>
+  T(min)() const {
+    return call<dependent<amin_t, T>>();
+  }
 
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
   /// (`transform_error`).
   explicit operator bool() const;
+  /// A refusal, which says what to write.
+  template <std::same_as<double> T>
+  operator T() const {
+    static_assert(never<T>, "varve: a tensor was taken for a double; write x.item() for the number in it");
+    return 0;
+  }
 
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
@@ -4994,6 +5837,20 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
+  template <class Op, class... A>
+  decltype(auto) call(A const&... a) const {
+    return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
+  }
+  static tensor of_literals(detail::literal const* values, dims const& sizes);
+  template <class A, class... R>
+  static tensor of_numbers(A a, R... r) {
+    std::conditional_t<(std::is_same_v<A, R> && ...), A, detail::literal> const all[] = {a, r...};
+    dims const sizes{static_cast<index_t>(1 + sizeof...(R))};
+    if constexpr ((std::is_same_v<A, R> && ...)) return from_data(all, sizes);
+    else return of_literals(all, sizes);
+  }
+  template <class R>
+  static tensor of_range(R const& range);
   dims const& unusual_sizes() const; // of a subclass, or of none
   /// How often was written into what a view shows?
   std::uint32_t writes_shown() const;
@@ -5205,7 +6062,7 @@ VARVE_NOINLINE inline void drop_block(tensor_block* b) {
 inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
   if (block_) block_->refs.add();
 }
-inline tensor& tensor::operator=(tensor const& o) noexcept {
+inline tensor& tensor::operator=(tensor const& o) & noexcept {
   auto* const old = block_;
   block_ = o.block_; // read before the old block goes: o may lie inside of it
   if (block_) block_->refs.add();
@@ -5308,6 +6165,86 @@ tensor tensor::from_data(T const* data, dims const& sizes) {
     return detail::lifts_literals->lifted(r);
   return r;
 }
+namespace detail {
+/// The elements of a range of ranges in a row, and its sizes: one that is not as long as its neighbours is refused.
+template <class E, class R>
+void flatten_range(R const& range, std::vector<E>& elements, dims& sizes, int depth) {
+  index_t n = 0;
+  for (auto const& v : range) {
+    ++n;
+    if constexpr (number<decltype(v)>) elements.push_back(static_cast<E>(v));
+    else flatten_range(v, elements, sizes, depth + 1);
+  }
+  while (sizes.n <= depth) sizes.push_back(-1);
+  if (known_equal(sizes[depth], -1)) sizes[depth] = n;
+  else if (!known_equal(sizes[depth], n)) refuse::argument_is_invalid("tensor", "the rows are not of one length");
+}
+template <class R>
+struct number_in_range {
+  using type = typename number_in_range<range_element<R>>::type;
+};
+template <number N>
+struct number_in_range<N> {
+  using type = N;
+};
+/// Integers of types that are no dtype are int64.
+template <class N>
+using element_held = std::conditional_t<std::is_same_v<N, bool> || std::is_same_v<N, float> ||
+                                            std::is_same_v<N, double> || std::is_same_v<N, std::uint8_t> ||
+                                            std::is_same_v<N, std::int32_t> || std::is_same_v<N, std::int64_t>,
+                                        N, std::conditional_t<std::is_integral_v<N>, std::int64_t, double>>;
+} // namespace detail
+template <class R>
+tensor tensor::of_range(R const& range) {
+  using N = typename detail::number_in_range<R>::type;
+  using E = detail::element_held<N>;
+  if constexpr (std::is_same_v<E, N> && requires {
+                  { range.data() } -> std::same_as<E const*>;
+                  range.size();
+                }) {
+    return from_data(static_cast<E const*>(range.data()), dims{static_cast<index_t>(range.size())});
+  } else {
+    using stored = std::conditional_t<std::is_same_v<E, bool>, std::uint8_t, E>; // std::vector<bool> has no elements
+    std::vector<stored> elements;
+    dims sizes;
+    detail::flatten_range(range, elements, sizes, 0);
+    for (int k = 0; k < sizes.n; ++k)
+      if (known_equal(sizes[k], -1)) sizes[k] = 0;
+    if constexpr (std::is_same_v<E, bool>) return from_data(reinterpret_cast<bool const*>(elements.data()), sizes);
+    else return from_data(elements.data(), sizes);
+  }
+}
+template <class T>
+std::vector<T> tensor::to_vector() const {
+  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
+    detail::refuse_traced_number();
+  if (detail::watches_reads) [[unlikely]]
+    detail::watches_reads->memory(*this);
+  dims const s = sizes();
+  std::vector<T> r;
+  r.reserve(static_cast<std::size_t>(numel()));
+  on_dtype(dtype(), "to_vector", [&]<class E>() {
+    if (numel() == 0) return;
+    E const* const first = static_cast<E const*>(raw());
+    dims const steps = strides();
+    for_each_index(s, [&](dims const& i) {
+      index_t o = 0;
+      for (int k = 0; k < i.n; ++k) o += i[k].number() * steps[k].number();
+      r.push_back(static_cast<T>(first[o]));
+    });
+  });
+  return r;
+}
+template <class T, index_t... D>
+array<T, D...> tensor::to_array() const {
+  if (!(sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("to_array", sizes(), ints<D...>::to_dims());
+  if (dtype() != dtype_of_type<T>()) refuse::dtype_is_not_supported("to_array of another type:", name(dtype()));
+  array<T, D...> r{};
+  std::vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>> const all =
+      to_vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>();
+  for (std::size_t k = 0; k < all.size(); ++k) r.data[k] = static_cast<T>(all[k]);
+  return r;
+}
 template <class T>
 T tensor::item() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
@@ -5352,8 +6289,6 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 
 
 // ---- varve/value/stand_ins.hpp
-#include <vector>
-
 namespace varve::detail {
 
 void drop_storage(storage* s);
@@ -5695,6 +6630,18 @@ VARVE_COLD VARVE_LIBRARY void* tensor::raw_inside(index_t item) const {
     detail::refuse_data(block_->kind);
   if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
+}
+VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims const& sizes) {
+  std::size_t const n = static_cast<std::size_t>(varve::numel(sizes).number());
+  int category = 0;
+  for (std::size_t k = 0; k < n; ++k) category = values[k].category > category ? values[k].category : category;
+  if (n == 0) category = 2;
+  tensor r = empty(sizes, category == 0 ? dtype::bool_ : category == 1 ? dtype::int64 : dtype::float64);
+  for (std::size_t k = 0; k < n; ++k)
+    if (category == 0) static_cast<bool*>(r.raw())[k] = values[k].as_integer != 0;
+    else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
+    else static_cast<double*>(r.raw())[k] = values[k].as_double;
+  return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);
@@ -6071,6 +7018,8 @@ struct packed_value {
 };
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
+  /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
+  bool at_level = false;
   virtual packed_value* pack(tensor const& t) = 0;
 
 protected:
@@ -6406,9 +7355,11 @@ struct op_handle {
   op_handle const* (*functional)() = nullptr;
   /// Of a higher-order operator.
   hop_signature signature{};
-  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that
-  /// follow from operand 0.
-  bool is_call = false;
+  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ...; with the random numbers that
+  /// follow from operand 0?
+  bool is_call = false, draws_from_state = false;
+  /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
+  bool shares_region = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
@@ -6437,6 +7388,9 @@ struct lane {
 constexpr bool integer_lanes(std::string_view name) {
   for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where",
                                    "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
+    if (n == name) return true;
+  for (std::string_view const n : {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
+                                   "bitwise_right_shift", "gcd", "lcm", "floor", "ceil", "trunc", "round"})
     if (n == name) return true;
   return false;
 }
@@ -6490,19 +7444,19 @@ namespace detail {
 /// The range of an integer dtype.
 constexpr std::int64_t least_of(dtype t) {
   return t == dtype::uint8   ? 0
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::min()
-                             : std::numeric_limits<std::int64_t>::min();
+         : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::min)()
+                             : (std::numeric_limits<std::int64_t>::min)();
 }
 constexpr std::int64_t greatest_of(dtype t) {
   return t == dtype::uint8   ? 255
-         : t == dtype::int32 ? std::numeric_limits<std::int32_t>::max()
-                             : std::numeric_limits<std::int64_t>::max();
+         : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
+                             : (std::numeric_limits<std::int64_t>::max)();
 }
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
 constexpr std::int64_t long_number(char const* op, N n) {
   if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
-    if (n > static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+    if (n > static_cast<N>((std::numeric_limits<std::int64_t>::max)()))
       refuse::argument_is_invalid(op, "the number is greater than int64 holds");
   return static_cast<std::int64_t>(n);
 }
@@ -6673,10 +7627,17 @@ struct pointwise_functor {
 };
 template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
+/// Does an elementwise operator say that it has no kernel of a dtype?
+template <class R, class T>
+constexpr bool takes_dtype() {
+  if constexpr (requires { R::takes(dtype_of_type<T>()); }) return R::takes(dtype_of_type<T>());
+  else return true;
+}
 template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
-  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  if constexpr (!takes_dtype<R, T>()) return nullptr;
+  else if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
   else if constexpr (std::is_same_v<T, bool> && !accepts_bool<R>) return nullptr;
   else if constexpr (R::promote == promotion::comparison)
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
@@ -6820,7 +7781,11 @@ inline constexpr bool moves_elements = requires { requires R::moves_elements; };
 template <class R, class F>
 void on_elements(dtype t, char const* op, F&& f) {
   if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
-  else if constexpr (moves_elements<R>)
+  else if constexpr (requires { requires R::only_floating; }) {
+    if (t == dtype::float32) return f.template operator()<float>();
+    if (t == dtype::float64) return f.template operator()<double>();
+    refuse::dtype_is_not_supported(op, name(t));
+  } else if constexpr (moves_elements<R>)
     require_dtype(op, dims{static_cast<index_t>(t)}), kernel::on_item(itemsize(t), f);
   else on_dtype(t, op, f);
 }
@@ -6843,11 +7808,32 @@ struct result_element<R, T> {
   using type = typename R::template result<T>;
 };
 
+/// Are rows of a tensor far from adjacent in memory, and is there another dimension along which they are?
+inline bool is_turned(tensor const& t) {
+  int const inner = t.dim() - 1;
+  if (inner < 1 || t.numel() < 4096 || t.strides()[inner] < 8) return false;
+  bool any = false;
+  for (int d = 0; d < inner; ++d) any = any || (t.strides()[d] == 1 && t.sizes()[d] > 1);
+  return any;
+}
+/// Operators of this kind check their indices, operand 1, and read them: best one after the other.
+template <class R>
+inline constexpr bool reads_indices = [] {
+  if constexpr (R::kind == op_kind::indexing) return R::arity > 1;
+  else return false;
+}();
 template <class Tag, class... X>
 VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
   if (at.any_symbol()) [[unlikely]] // memory has numbers only
     return compute_tensor<Tag>(at.as_numbers(), x...);
   using R = rules<Tag>;
+  if constexpr (reads_indices<R>)
+    if (is_turned(nth<1>(x...))) {
+      tensor const by_rows = contiguous_copy(nth<1>(x...));
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return compute_tensor<Tag>(at, (K == 1 ? by_rows : x)...);
+      }(std::index_sequence_for<X...>{});
+    }
   meta const in[] = {meta_of(x)..., meta{}};
   meta const m = R::shape(at, in, sizeof...(X));
   tensor out = tensor::empty(m.sizes, m.type);
@@ -8111,7 +9097,9 @@ struct operator_node : grad_node {
     std::uint32_t const version = checked ? t.writes() : 0;
     t.note_kept();
     bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
-    auto* const hooks = packs ? this_thread_state.saved_hooks : nullptr;
+    auto* hooks = packs ? this_thread_state.saved_hooks : nullptr;
+    // At a level, what eager autograd records below it has a history of its own.
+    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.requires_grad()))) hooks = nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }
@@ -8146,6 +9134,7 @@ struct operator_node : grad_node {
     if (s.packed) [[unlikely]] {
       // What hooks give back has the history that the value had.
       tensor t = s.packed->unpack();
+      if (!eager) return this_thread_sees_again.layer ? seen_again(s, t) : t;
       if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
       edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
       t = t.alias();
@@ -8155,18 +9144,18 @@ struct operator_node : grad_node {
     if (s.checked && s.value.writes() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (!eager && this_thread_sees_again.layer) [[unlikely]]
-      return seen_again(s);
+      return seen_again(s, s.value);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
   }
   /// A saved value as the level saw it: with the history that it had there.
-  VARVE_COLD tensor seen_again(saved_value const& s) {
+  VARVE_COLD tensor seen_again(saved_value const& s, tensor const& value) {
     edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
-    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
-    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e),
-                        s.value.sizes());
+    if (!e || !s.checked || !this_thread_state.grad_mode) return value;
+    return tensor::wrap(value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e),
+                        value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -8264,11 +9253,15 @@ namespace varve {
 template <class Pack, class Unpack>
 class saved_tensors_hooks final : public saved_hooks_scope {
 public:
-  saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
+  saved_tensors_hooks(Pack pack, Unpack unpack) : saved_tensors_hooks(std::move(pack), std::move(unpack), false) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
       if (l->kind->records)
         throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
                               "support them (TR-25)");
+  }
+  /// What `checkpoint` asks for: of the one level of `grad` that is at work, or of eager nodes.
+  saved_tensors_hooks(Pack pack, Unpack unpack, bool of_level) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
+    at_level = of_level;
     below = this_thread_state.saved_hooks;
     this_thread_state.saved_hooks = this;
   }
@@ -8495,7 +9488,9 @@ private:
       a.mutated = accept("!");
       expect(")");
     }
-    if (accept("[")) {
+    bool const of_optional = accept("?["); // Tensor?[]
+    if (of_optional) a.type += "?";
+    if (of_optional || accept("[")) {
       a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
       if (a.type.back() != ']' || a.type[a.type.size() - 2] != '[') expect("]");
     }
@@ -9714,6 +10709,14 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 /// defaults are those of `torch.*`.
 namespace varve {
 
+/// Operators of values: what is called with a range of numbers says what to write.
+struct refusing_ranges {
+  template <detail::range_of_numbers X, class = void, class... A>
+  constexpr auto operator()(X const& x, A const&...) const {
+    return detail::refuse_range<X>(), x;
+  }
+};
+
 // --- pointwise: shapes broadcast, dtypes promote (torch.result_type)
 // --------------------------------------------------------------
 inline constexpr struct add_t : promoting_operator<add_t> {
@@ -9814,7 +10817,8 @@ inline constexpr struct ne_t : comparing_operator<ne_t> {
 // --------------------------------------------------------------------------------------------------------------------
 /// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when
 /// nothing changes.
-inline constexpr struct to_t {
+inline constexpr struct to_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "to";
   template <value X, class T>
   constexpr auto operator()(X const& x, T const& type) const;
@@ -9823,25 +10827,29 @@ inline constexpr struct to_t {
 // --- reductions
 // ---------------------------------------------------------------------------------------------------------------------
 /// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
-inline constexpr struct sum_t {
+inline constexpr struct sum_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } sum{};
 /// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amax_t {
+inline constexpr struct amax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amax{};
 /// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amin_t {
+inline constexpr struct amin_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "amin";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amin{};
 /// Position (int64) of the first greatest element, over all elements or along one axis.
-inline constexpr struct argmax_t {
+inline constexpr struct argmax_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "argmax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
@@ -9868,12 +10876,14 @@ inline constexpr struct convolution_t {
 
 // --- views
 // --------------------------------------------------------------------------------------------------------------------
-inline constexpr struct reshape_t {
+inline constexpr struct reshape_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
-inline constexpr struct permute_t {
+inline constexpr struct permute_t : refusing_ranges {
+  using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& axes) const;
@@ -9883,11 +10893,32 @@ inline constexpr struct expand_t {
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+/// Bounds of an axis as an index: what `slice(1, 5)` is.
+struct slice_index {
+  dims range;
+};
+namespace detail {
+template <class T>
+concept slice_bound_type =
+    (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
+}
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. Of bounds alone it is an
+/// index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
+    requires(!detail::slice_bound_type<X>)
   constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+  template <detail::slice_bound_type A, detail::slice_bound_type B, detail::slice_bound_type C = none_t>
+  constexpr slice_index operator()(A start, B stop, C step = {}) const {
+    dims r;
+    if constexpr (is_none<A>) r.push_back(0);
+    else r.push_back(start);
+    if constexpr (is_none<B>) r.push_back(INT64_MAX); // to the end
+    else r.push_back(stop);
+    if constexpr (!is_none<C>) r.push_back(step);
+    return {r};
+  }
 } slice{};
 /// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {
@@ -10137,12 +11168,10 @@ constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
 
 namespace varve::rule {
 
-/// Family of operators that compute each element from the elements at the same place. The operator gives
-/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
-/// operand
-/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
+/// Family of operators that compute each element from the elements at the same place, and say nothing of derivatives:
+/// asking for them is an error. The operator gives `kernel(x...)` on scalars or SIMD lanes; shape and batch follow.
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
-struct pointwise {
+struct elementwise {
   static constexpr op_kind kind = op_kind::pointwise;
   static constexpr auto schema = Conditions   ? "(Tensor condition, Tensor self, Tensor other) -> Tensor"
                                  : Arity == 1 ? "(Tensor self) -> Tensor"
@@ -10173,6 +11202,27 @@ struct pointwise {
     return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
   }
 
+  template <class Op, class N, class... O>
+  static constexpr auto batch(Op const& op, N const&, O const&... o) {
+    auto rank = on_dims(
+        [](auto const&... r) {
+          dims m{0};
+          ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...);
+          return m;
+        },
+        logical_rank_fact(o)...);
+    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
+    }(std::index_sequence_for<O...>{});
+  }
+};
+
+/// ... with derivatives: the operator gives `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
+/// operand
+/// (`one` and `minus_one` cost nothing); jvp and vjp follow.
+template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
+struct pointwise : elementwise<Arity, P, Conditions> {
   template <std::size_t I, class Op, value D, value Y, value... X>
   static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
     using R = rules<typename Op::tag>;
@@ -10189,20 +11239,6 @@ struct pointwise {
     if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
     else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
     else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
-  }
-  template <class Op, class N, class... O>
-  static constexpr auto batch(Op const& op, N const&, O const&... o) {
-    auto rank = on_dims(
-        [](auto const&... r) {
-          dims m{0};
-          ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...);
-          return m;
-        },
-        logical_rank_fact(o)...);
-    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
-    }(std::index_sequence_for<O...>{});
   }
 };
 
@@ -10351,6 +11387,13 @@ private:
 };
 } // namespace detail
 
+namespace detail {
+template <class... A>
+inline constexpr bool range_comes_first = false;
+template <class A, class... R>
+inline constexpr bool range_comes_first<A, R...> = range_of_numbers<A>;
+} // namespace detail
+
 /// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what
 /// the body calls; function modes see the call itself (MD-22).
 template <class Tag>
@@ -10359,6 +11402,8 @@ struct composite_operator {
   constexpr auto operator()(A const&... a) const {
     if constexpr ((detail::memory_ref<A> || ...)) {
       return (*this)(detail::viewed(a)...);
+    } else if constexpr (detail::range_comes_first<A...>) {
+      return detail::refuse_range<dependent<Tag, A...>>();
     } else {
       if constexpr ((detail::is_dynamic_operand<A> || ...))
         if (detail::public_calls_are_watched()) [[unlikely]]
@@ -10710,7 +11755,7 @@ struct max_fold {
 struct min_fold : max_fold {
   template <class T>
   static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : (std::numeric_limits<T>::max)();
   }
   template <class V>
   static constexpr V combine(V const& a, V const& b) {
@@ -11577,10 +12622,10 @@ struct dynamic_level {
   VARVE_NOINLINE void refresh_as_of(tensor const& t) const {
     thread_state& s = this_thread_state;
     layer* const top = s.transforms.top;
-    layer* l = top;
-    while (l && static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch))
-      l = l->below;
-    detail::set_top(s.transforms, l);
+    layer* below = top;
+    for (layer* l = top; l; l = l->below)
+      if (static_cast<std::int32_t>(l->epoch - self->epoch) > 0 && !t.base().is_made_since(l->epoch)) below = l->below;
+    detail::set_top(s.transforms, below);
     struct put_back {
       layer* top;
       ~put_back() { detail::set_top(this_thread_state.transforms, top); }
@@ -12505,7 +13550,7 @@ VARVE_INLINE batch<T> exp(batch<T> const& x) {
   V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(
       y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
   return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e),
-                           x * V(std::numeric_limits<T>::max())); // infinity, or NaN
+                           x * V((std::numeric_limits<T>::max)())); // infinity, or NaN
 }
 /// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the
 /// way.
@@ -12649,7 +13694,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   using V = batch<T>;
   using U = typename c::integer;
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  auto const tiny = x < V(std::numeric_limits<T>::min());
+  auto const tiny = x < V((std::numeric_limits<T>::min)());
   V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
   auto const shifted = detail::raw_bits<T>(y) -
                        (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1
@@ -12742,7 +13787,7 @@ VARVE_INLINE V pow(V const& x, V const& y, F const& other) {
   pair const l = power::log(x);
   V const high = y * l.high, low = kernel::fma<double>(y, l.low, kernel::fma<double>(y, l.high, -high));
   V const whatever = kernel::from_mask<double>(y == zero); // 1, as in the lanes behind the end of a row
-  V const usual = whatever + kernel::from_mask<double>(x >= V(std::numeric_limits<double>::min())) *
+  V const usual = whatever + kernel::from_mask<double>(x >= V((std::numeric_limits<double>::min)())) *
                                  kernel::from_mask<double>(x < infinity) *
                                  kernel::from_mask<double>(library::abs(high) < V(708.));
   V const r = kernel::select<double>(y == zero, V(1.), power::exp({high, low}));
@@ -13007,11 +14052,39 @@ constexpr T pow(T x, T y) {
   }
 }
 namespace detail {
-/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves about half an ulp of
-/// float.
+/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves half an ulp of
+/// float. The series are those of `logarithm.hpp` and `exponential.hpp`, shorter (errors 7e-12 and 3e-11).
 VARVE_INLINE void pow_of_half(float* x, float const* y) {
-  auto const power = kernel::load_converted<double>(y) * logarithm::log<double>(kernel::load_converted<double>(x));
-  kernel::store_converted<true>(x, exponential::exp(power));
+  using V = batch<double>;
+  using l = logarithm::table<double>;
+  using e = exponential::table<double>;
+  constexpr double of_log[] = {0.6666666666737509, 0.3999999879733759, 0.2857175453591449, 0.22191400830308503,
+                               0.19362653714202008},
+                   of_exp[] = {0.5,
+                               0.16666666718997508,
+                               0.041666666718980845,
+                               0.008333298483754886,
+                               0.001388885404961482,
+                               0.0001989927395864936,
+                               2.4859578222625295e-05},
+                   ln2 = 0x1.62e42fefa39efp-1, most = 200; // e^200 is infinite as a float, e^-200 is 0
+  auto const shifted = detail::raw_bits<double>(kernel::load_converted<double>(x)) -
+                       (std::bit_cast<std::uint64_t>(l::sqrt_half) - (std::uint64_t(l::bias) << l::mantissa_bits));
+  V const k =
+      V(detail::from_raw_bits<double>((shifted >> l::mantissa_bits) | std::bit_cast<std::uint64_t>(l::integer_bits))) -
+      V(l::integer_bits + l::bias);
+  V const m = detail::from_raw_bits<double>((shifted & ((std::uint64_t(1) << l::mantissa_bits) - 1)) +
+                                            std::bit_cast<std::uint64_t>(l::sqrt_half));
+  V const f = m - V(1.), s = f / (f + V(2.)), z = s * s;
+  V const log =
+      kernel::fma<double>(k, V(ln2), s * kernel::fma<double>(z, kernel::polynomial<double>(of_log, z), V(2.)));
+  V const given = kernel::load_converted<double>(y) * log,
+          below = kernel::select<double>(given > V(most), V(most), given),
+          power = kernel::select<double>(below < V(-most), V(-most), below);
+  V const n_shifted = kernel::nearest<double>(power, e::log2_e), n = n_shifted - V(kernel::integer_shift<double>);
+  V const r = kernel::fma<double>(n, V(-ln2), power),
+          q = kernel::fma<double>(r * r, kernel::polynomial<double>(of_exp, r), r);
+  kernel::store_converted<true>(x, detail::shift_left<e::mantissa_bits, e::integer, double>(n_shifted, q + V(1.)));
 }
 } // namespace detail
 template <lane T>
@@ -14167,6 +15240,7 @@ constexpr bool is_beyond_a_symbol(X const& x, dims const& axis, dims const& rang
 } // namespace detail
 
 template <value X, class A, class... R>
+  requires(!detail::slice_bound_type<X>)
 constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
   if constexpr (traced_value<X>)
     if (detail::is_beyond_a_symbol(x, to_dims(detail::as_fact(axis)), detail::bounds_of(r...)))
@@ -15370,6 +16444,9 @@ struct rules<as_strided_t> : rule::view {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
     int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
     for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
+    if (!r.expressible) // of a copy it would be no view: what is written later would not be seen
+      refuse::argument_is_invalid("as_strided",
+                                  "the value must be contiguous, under vmap in each slice; clone it first");
     return r;
   }
   template <class Op>
@@ -15466,7 +16543,7 @@ template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
-      refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+      refuse::argument_is_invalid("as_strided", "the value must be contiguous; clone it first");
   auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
                          detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
@@ -15911,6 +16988,8 @@ inline tensor tensor::data() const {
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
@@ -16130,48 +17209,98 @@ tensor write_at(vmap_interpreter<batch_level, N> const& in, boxed_op const& op, 
 } // namespace varve::detail
 
 // ---- varve/core/tree.hpp
-#include <array>
 #include <tuple>
 namespace varve {
 
-/// Is `T` a node of a tree of values: `std::tuple`, `std::pair`, `std::array`, `std::vector`, or an aggregate of up to
-/// eight members for which a program says so: `template <> inline constexpr bool varve::is_tree_node<layer> = true;`?
-/// Everything else is a leaf. The members of an aggregate keep their types: its leaves are tensors; one that is a
-/// template of its leaf type, `layer<T>`, works for static values too.
+template <class V>
+struct traits;
+
+/// How a type that is no aggregate is a node of trees: `with(t, f)` calls f with references to its members,
+/// `make(m...)` gives the node of other members, `name(k)` a member's name. Specialized by `interop/hana.hpp`.
 template <class T>
-inline constexpr bool is_tree_node = false;
-template <class... T>
-inline constexpr bool is_tree_node<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tree_node<std::pair<A, B>> = true;
-template <class T, std::size_t N>
-inline constexpr bool is_tree_node<std::array<T, N>> = true;
-template <class T>
-inline constexpr bool is_tree_node<std::vector<T>> = true;
+struct tree_members {};
 
 namespace detail {
 template <class T>
 inline constexpr bool is_vector = false;
+template <class T, class A>
+inline constexpr bool is_vector<std::vector<T, A>> = true;
+/// A map of unique, ordered keys, and an optional value: by what they can do, since `<map>` is not included for it.
 template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
+inline constexpr bool is_map = requires(T const& t) {
+  typename T::key_compare;
+  { t.at(t.begin()->first) } -> std::same_as<typename T::mapped_type const&>;
+};
 template <class T>
-concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+inline constexpr bool is_optional = requires(T const& t) {
+  { *t } -> std::same_as<typename T::value_type const&>;
+  { t.has_value() } -> std::same_as<bool>;
+};
+template <class T, class V>
+struct of_values;
+template <template <class...> class M, class K, class U, class... R, class V>
+struct of_values<M<K, U, R...>, V> {
+  using type = M<K, V>;
+};
+template <template <class...> class O, class U, class V>
+struct of_values<O<U>, V> {
+  using type = O<V>;
+};
+/// A node of which only a run tells how many members it has.
+template <class T>
+inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
+template <class T>
+concept adapted_node = requires { &tree_members<T>::name; };
 
 struct any_member {
   template <class T>
   operator T() const;
 };
+inline constexpr std::size_t most_members = 16;
 template <class T, class... A>
 constexpr std::size_t member_count() {
-  if constexpr (sizeof...(A) < 9 && requires { T{A{}..., any_member{}}; }) return member_count<T, A..., any_member>();
+  if constexpr (sizeof...(A) <= most_members && requires { T{A{}..., any_member{}}; })
+    return member_count<T, A..., any_member>();
   else return sizeof...(A);
 }
-/// Calls `f` with the members of an aggregate.
+/// Calls `f` with nine to sixteen members of an aggregate.
+template <std::size_t N, class T, class F>
+constexpr decltype(auto) with_many_members(T& t, F const& f) {
+  if constexpr (N == 9) {
+    auto& [a, b, c, d, e, g, h, i, j] = t;
+    return f(a, b, c, d, e, g, h, i, j);
+  } else if constexpr (N == 10) {
+    auto& [a, b, c, d, e, g, h, i, j, k] = t;
+    return f(a, b, c, d, e, g, h, i, j, k);
+  } else if constexpr (N == 11) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l);
+  } else if constexpr (N == 12) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m);
+  } else if constexpr (N == 13) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n);
+  } else if constexpr (N == 14) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
+  } else if constexpr (N == 15) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p);
+  } else {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
+  }
+}
+/// Calls `f` with the members of an aggregate, or of what is adapted.
 template <class T, class F>
 constexpr decltype(auto) with_members(T& t, F const& f) {
-  constexpr std::size_t n = member_count<std::remove_const_t<T>>();
-  static_assert(n >= 1 && n <= 8, "varve: a tree node must be an aggregate of one to eight members");
-  if constexpr (n == 1) {
+  constexpr std::size_t n = adapted_node<std::remove_const_t<T>> ? 0 : member_count<std::remove_const_t<T>>();
+  if constexpr (n == 0) {
+    static_assert(adapted_node<std::remove_const_t<T>>, "varve: a tree node must be an aggregate, of one to sixteen "
+                                                        "members, or adapted (interop/hana.hpp)");
+    return tree_members<std::remove_const_t<T>>::with(t, f);
+  } else if constexpr (n == 1) {
     auto& [a] = t;
     return f(a);
   } else if constexpr (n == 2) {
@@ -16192,28 +17321,82 @@ constexpr decltype(auto) with_members(T& t, F const& f) {
   } else if constexpr (n == 7) {
     auto& [a, b, c, d, e, g, h] = t;
     return f(a, b, c, d, e, g, h);
-  } else {
+  } else if constexpr (n == 8) {
     auto& [a, b, c, d, e, g, h, i] = t;
     return f(a, b, c, d, e, g, h, i);
+  } else {
+    static_assert(n <= most_members, "varve: a tree node must be an aggregate of one to sixteen members");
+    return with_many_members<n>(t, f);
   }
 }
 template <class T>
 constexpr auto members_of(T const& t) {
   return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
 }
-/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
-template <class T, class... M>
-struct remade_aggregate {
-  using type = T;
-};
-template <template <class> class A, class U, class First, class... M>
-  requires(!requires(First const& f, M const&... m) { A<U>{f, m...}; })
-struct remade_aggregate<A<U>, First, M...> {
-  using type = A<First>;
-};
+
+/// What holds values by itself: types of std and of libraries are nodes only where this library says so.
+template <class T>
+inline constexpr bool is_of_a_library =
+    declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
+template <class T>
+inline constexpr bool is_template = false;
+template <template <class...> class A, class... U>
+inline constexpr bool is_template<A<U...>> = true;
+template <class T>
+consteval bool is_plain_tree();
+/// Is a leaf, or one below a node, a value whose shape a run tells, or with `any` another value that is no integer?
+template <class M>
+consteval bool holds_values(bool any) {
+  if constexpr (requires(M const& m) { traits<M>::shape(m); })
+    return any ? !std::is_integral_v<M>
+               : std::is_same_v<std::remove_cvref_t<decltype(traits<M>::shape(std::declval<M const&>()))>, dims>;
+  else if constexpr (std::is_class_v<M> && requires { std::tuple_size<M>::value; })
+    return [any]<std::size_t... K>(std::index_sequence<K...>) {
+      return (holds_values<std::remove_cvref_t<std::tuple_element_t<K, M>>>(any) || ...);
+    }(std::make_index_sequence<std::tuple_size_v<M>>{});
+  else if constexpr (is_map<M>) return holds_values<typename M::mapped_type>(any);
+  else if constexpr (is_run_time_node<M>) return holds_values<typename M::value_type>(any);
+  else return is_plain_tree<M>();
+}
+/// Is an aggregate of a program a tree of tensors, or a template with values as members, which can hold others?
+template <class T>
+consteval bool is_plain_tree() {
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) return false;
+  else if constexpr (requires { traits<T>::level; }) return false;
+  else if constexpr (is_of_a_library<T>) return false;
+  else if constexpr (member_count<T>() < 1 || member_count<T>() > most_members) return false;
+  else
+    return []<class... M>(std::type_identity<std::tuple<M...>>) {
+      return (holds_values<std::remove_cvref_t<M>>(is_template<T>) || ...);
+    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
+}
+} // namespace detail
+
+/// Is `T` a node of a tree of values? `std::tuple`, `std::pair`, `std::array`, `std::vector`, `std::map`,
+/// `std::optional` are, and aggregates of a program, of up to 16 members, that hold tensors, or are templates of the
+/// type of their leaves, `template <class T> struct layer { T weight, bias; };`, and so can hold static values as seen
+/// through transforms. For others a program may say so, `template <> inline constexpr bool varve::is_tree_node<layer> =
+/// true;`, or that one is none. Structs of Boost.Hana, its tuples and maps: `interop/hana.hpp`. Everything else is a
+/// leaf.
+template <class T>
+inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_tree_node<std::vector<T>> = true;
+
+namespace detail {
+template <class T>
+concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+
 template <class T>
 constexpr auto element_list() {
-  if constexpr (is_vector<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
+  if constexpr (is_map<T>) return std::type_identity<std::tuple<typename T::mapped_type>>{};
+  else if constexpr (is_run_time_node<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
   else if constexpr (tuple_node<T>)
     return []<std::size_t... K>(std::index_sequence<K...>) {
       return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{};
@@ -16226,6 +17409,52 @@ constexpr auto element_list() {
 /// Types of what a node holds, as a tuple; of a vector its element type.
 template <class T>
 using elements_of = typename decltype(element_list<T>())::type;
+/// The type of the first leaf.
+template <class T>
+struct first_leaf {
+  using type = T;
+};
+template <class T>
+  requires is_tree_node<T>
+struct first_leaf<T> : first_leaf<std::tuple_element_t<0, elements_of<T>>> {};
+/// Can values be members of these types? Only numbers become numbers.
+template <class E, class M>
+inline constexpr bool fits_member = false;
+template <class... E, class... M>
+  requires(sizeof...(E) == sizeof...(M))
+inline constexpr bool fits_member<std::tuple<E...>, std::tuple<M...>> =
+    ((std::is_same_v<E, M> || (std::is_arithmetic_v<E> == std::is_arithmetic_v<M> && std::is_constructible_v<E, M>)) &&
+     ...);
+template <class T, class... M>
+consteval bool holds_as_it_is() {
+  if constexpr (!fits_member<elements_of<T>, std::tuple<M...>>) return false;
+  else return requires(M const&... m) { T{m...}; };
+}
+/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
+template <class T, class... M>
+struct remade_aggregate {
+  using type = T;
+};
+template <template <class> class A, class U, class First, class... M>
+  requires(!holds_as_it_is<A<U>, First, M...>())
+struct remade_aggregate<A<U>, First, M...> {
+  using type = A<typename first_leaf<First>::type>;
+};
+template <class T, class... M>
+constexpr auto remade(M const&... m) {
+  if constexpr (adapted_node<T>) {
+    return tree_members<T>::make(m...);
+  } else {
+    using R = typename remade_aggregate<T, M...>::type;
+    constexpr bool fits = fits_member<elements_of<R>, std::tuple<M...>>;
+    static_assert(fits || (is_none<M> || ...),
+                  "varve: a struct of fixed types cannot hold values seen through transforms; make it a template "
+                  "of the type of its leaves: template <class T> struct layer { T weight, bias; };");
+    if constexpr (fits) return R{m...};
+    else if constexpr (std::is_default_constructible_v<T>) return T{}; // nothing more after the message
+    else return nth<0>(m...);
+  }
+}
 template <class T>
 constexpr auto remake(std::type_identity<T>) {
   return std::tuple<>{};
@@ -16246,7 +17475,9 @@ inline constexpr bool same_number = A == B;
 /// Refuses trees beside `T` that hold another number of values, or are a node where it is none; says whether they fit.
 template <class T, class... R>
 consteval bool fits_tree() {
-  constexpr bool nodes = ((is_tree_node<R> == is_tree_node<T>) && ...) && ((is_vector<R> == is_vector<T>) && ...);
+  constexpr bool nodes =
+      ((is_tree_node<R> == is_tree_node<T>) && ...) &&
+      ((is_vector<R> == is_vector<T> && is_map<R> == is_map<T> && is_optional<R> == is_optional<T>) && ...);
   static_assert(nodes,
                 "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
                 "has a single value where the other has several");
@@ -16268,6 +17499,19 @@ template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (!detail::fits_tree<T, R...>()) {
     return t; // nothing more is instantiated after the message
+  } else if constexpr (detail::is_map<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
+    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
+    for (auto const& [key, v] : t) {
+      ((r.count(key) ? void() : refuse::trees_differ_in_size(t.size(), r.size() - 1)), ...);
+      out.emplace_hint(out.end(), key, tree_map(f, v, r.find(key)->second...));
+    }
+    return out;
+  } else if constexpr (detail::is_optional<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, *t, *r...))>::type out;
+    ((r.has_value() == t.has_value() ? void() : refuse::trees_differ_in_size(t.has_value(), r.has_value())), ...);
+    if (t) out.emplace(tree_map(f, *t, *r...));
+    return out;
   } else if constexpr (detail::is_vector<T>) {
     std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
@@ -16275,8 +17519,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     return out;
   } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
     auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
-    return std::apply([]<class... M>(M const&... m) { return typename detail::remade_aggregate<T, M...>::type{m...}; },
-                      leaves);
+    return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
   } else if constexpr (is_tree_node<T>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
@@ -16295,7 +17538,13 @@ namespace detail {
 /// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  return f(std::get<K>(t)...);
+  if constexpr (!requires { f(std::get<K>(t)...); }) {
+    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
+                            "must be auto, not double or float, and as many as arguments were given");
+    return 0;
+  } else {
+    return f(std::get<K>(t)...);
+  }
 }
 template <class F, class T>
 constexpr auto call_with(F const& f, T const& t) {
@@ -16306,7 +17555,11 @@ constexpr auto call_with(F const& f, T const& t) {
 /// Calls `f` on every leaf in order.
 template <class F, class T>
 constexpr void tree_for_each(F const& f, T const& t) {
-  if constexpr (detail::is_vector<T>) {
+  if constexpr (detail::is_map<T>) {
+    for (auto const& e : t) tree_for_each(f, e.second);
+  } else if constexpr (detail::is_optional<T>) {
+    if (t) tree_for_each(f, *t);
+  } else if constexpr (detail::is_vector<T>) {
     for (auto const& e : t) tree_for_each(f, e);
   } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
     detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
@@ -16320,7 +17573,7 @@ constexpr void tree_for_each(F const& f, T const& t) {
 /// References to every leaf in one flat tuple.
 template <class T>
 constexpr auto tree_leaves(T const& t) {
-  if constexpr (detail::is_vector<T>)
+  if constexpr (detail::is_run_time_node<T>)
     return std::tuple<>(); // as many as it has at run time: none that a type could tell of
   else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
     return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
@@ -16332,8 +17585,8 @@ constexpr auto tree_leaves(T const& t) {
 namespace detail {
 template <class T>
 consteval std::size_t leaf_count() {
-  static_assert(!is_vector<T>,
-                "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
+  static_assert(!is_run_time_node<T>, "varve: a std::vector, map or optional has no number of leaves that the compiler "
+                                      "knows; use std::array or std::tuple");
   if constexpr (is_tree_node<T>)
     return []<std::size_t... K>(std::index_sequence<K...>) {
       return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0});
@@ -16359,9 +17612,8 @@ constexpr auto tree_unflatten(L const& leaves) {
             std::type_identity<T>{},
             tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
       else
-        return [](auto const&... m) {
-          return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...};
-        }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+        return detail::remade<T>(
+            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);
@@ -16651,7 +17903,7 @@ template <class On = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
-    if (this_thread_state.saved_hooks)
+    if (this_thread_state.saved_hooks && !this_thread_state.saved_hooks->at_level)
       throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
                             "their scope (TR-25)");
     layer_.outer_grad_mode = this_thread_state.grad_mode;
@@ -16678,6 +17930,11 @@ public:
   }
   template <class Body>
   auto run(Body const& body) {
+    struct hooks_of_a_level_below {
+      saved_hooks_scope* const before = this_thread_state.saved_hooks;
+      hooks_of_a_level_below() { this_thread_state.saved_hooks = nullptr; }
+      ~hooks_of_a_level_below() { this_thread_state.saved_hooks = before; }
+    } const off;
     pushed const on(this_thread_state.transforms, layer_);
     set_grad_enabled const recorded(true);
     return body();
@@ -17128,6 +18385,16 @@ boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
 }
 
 namespace detail {
+/// Is a type `tensor`, or a tree with tensors?
+template <class X>
+constexpr bool holds_tensors() {
+  if constexpr (std::is_same_v<X, tensor>) return true;
+  else if constexpr (is_tree_node<X>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (holds_tensors<E>() || ...);
+    }(std::type_identity<elements_of<X>>{});
+  else return false;
+}
 /// A number of values that the compiler knows; calculated with as if it were an int.
 template <int N>
 struct count_t : std::integral_constant<int, N> {};
@@ -17475,7 +18742,7 @@ namespace varve {
 /// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs
 /// to (two transforms may not mix at a level).
 template <int N, class Tag>
-struct static_level {
+struct static_level : math::functions {
   static constexpr int level = N;
 
   static constexpr bool alive() { return true; }
@@ -17628,7 +18895,6 @@ concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
 template <class X>
 consteval bool has_derivative() {
   if constexpr (memory_ref<X>) return true;
-  else if constexpr (is_vector<X>) return has_derivative<typename X::value_type>();
   else if constexpr (is_tree_node<X>)
     return []<class... E>(std::type_identity<std::tuple<E...>>) {
       return (has_derivative<E>() || ...);
@@ -17642,9 +18908,11 @@ consteval bool require_derivative() {
     static_assert(never<X> || is_tree_node<X> || !value<X>,
                   "varve: an argument that is to be differentiated is an integer or a truth value; write 2.0 for 2, or "
                   "convert it to a floating dtype");
-    static_assert(never<X> || is_tree_node<X> || value<X>,
-                  "varve: an argument that is to be differentiated is no value and no tree of values; declare its type "
-                  "one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
+    static_assert(
+        never<X> || is_tree_node<X> || value<X>,
+        "varve: an argument that is to be differentiated is no value and no tree of values; make it a struct of "
+        "tensors, or a template of the type of its leaves: template <class T> struct layer { T weight, bias; };, "
+        "or declare its type one: template <> inline constexpr bool varve::is_tree_node<its_type> = true;");
     static_assert(never<X> || !is_tree_node<X>,
                   "varve: an argument that is to be differentiated is a tree without a floating value");
   }
@@ -18331,6 +19599,8 @@ struct node {
   recording mode = recording::as_around;
   /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
   bool scaffold = false;
+  /// ... zeros in place of a value that the trace did not know: no part of what a program gives.
+  bool unknown = false;
   /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
   /// derivative is not that of the text. `interpret` refuses to be differentiated there.
   bool text = false;
@@ -18668,6 +19938,19 @@ public:
   constexpr void result(int id) { results_.push_back(id); }
   /// A node written so far, and its first operand.
   constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  constexpr int count() const { return static_cast<int>(nodes_.size()); }
+  /// Of the nodes from `since` on, one that writes into what was there before; null: none does.
+  constexpr op_handle const* writes_outside(int since) const {
+    for (int n = since; n < count(); ++n) {
+      int into = n;
+      while (written(into).op->kind == op_kind::view || written(into).op->kind == op_kind::mutation)
+        into = operand_of(into);
+      if (into != n && written(n).op->kind == op_kind::mutation &&
+          (into < since || written(into).op == &placeholder_handle))
+        return written(n).op;
+    }
+    return nullptr;
+  }
   constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {
@@ -18733,6 +20016,10 @@ public:
   }
   /// ... and how it was called.
   constexpr void is_text(int id) { nodes_[static_cast<std::size_t>(id)].text = true; }
+  constexpr int is_unknown(int id) {
+    nodes_[static_cast<std::size_t>(id)].unknown = true;
+    return id;
+  }
   constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
   /// What is written while the count is not 0 is no part of the program, unless that uses it.
   constexpr void count_scaffolds(int by) { scaffolds_ += by; }
@@ -19200,17 +20487,46 @@ private:
 /// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
 namespace varve {
 
+struct at_t;
+struct copy__t;
+
 /// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
 /// shapes. Without a builder it is a constant whose elements all equal `splat`.
-struct proxy {
-  graph_builder* builder = nullptr;
-  int id = -1;
-  meta info{};
-  double splat = 0;
+struct proxy : math::functions {
+  graph_builder* builder;
+  int id;
+  meta info;
+  double splat;
   /// The trace that a constant was made in, when it was made like one of its values.
-  graph_builder* home = nullptr;
+  graph_builder* home;
+
+  constexpr proxy(graph_builder* b = nullptr, int node = -1, meta const& m = {}, double all = 0,
+                  graph_builder* made_in = nullptr)
+      : builder(b), id(node), info(m), splat(all), home(made_in) {}
+  /// A number is a constant: `T s = 0` in a function that is traced.
+  template <number N>
+  constexpr proxy(N v) : proxy(nullptr, -1, {dtype_of_type<N>(), {}, true}, detail::held(v)) {}
 
   constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
+  /// `x[i]`, `x.at(i, j)`: as of a tensor a view, so that `x[0] = y` writes (`at`).
+  template <class I>
+  constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, proxy, I> {
+    return dependent<at_t, I>{}(*this, i);
+  }
+  template <class... I>
+  constexpr auto at(I const&... i) const -> detail::indexed_part<at_t, proxy, I...> {
+    return dependent<at_t, I...>{}(*this, i...);
+  }
+  template <value Y>
+  constexpr void operator=(Y const& y) const&& {
+    dependent<copy__t, Y>{}(*this, y);
+  }
+
+  /// A refusal, as of values seen through transforms.
+  template <std::same_as<double> T>
+  constexpr operator T() const {
+    return detail::refuse_double<dependent<proxy, T>>();
+  }
   constexpr explicit operator bool() const {
     if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
     return false;
@@ -19279,8 +20595,9 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
   for (index_t k = 0; k < a.size() && (equal || counts); ++k)
-    equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
-  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
+    equal = equal && same_element(a.data[k], a.data[0]),
+    counts = counts && static_cast<double>(a.data[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a.data[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts)
     return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
@@ -20253,11 +21570,17 @@ VARVE_COLD inline extent number_in(tensor const& t) {
 }
 } // namespace detail
 
+/// A number is its own element, in functions of numbers and tensors.
+template <number N>
+constexpr N item(N v) {
+  return v;
+}
 /// The only element of an integer or bool tensor as a number that may be a size: `zeros(dims{item(n), 3})`. Under a
 /// `fake_mode` with a shape environment, and in `make_fx(f, tracing::symbolic)`, it is a symbol, the same one until
 /// somebody writes into the tensor (FK-7, FK-8); a traced graph reads it anew in each run. Errors:
 /// `data_dependent_error` without an environment, `transform_error` in other traces, `dtype_error` for floats.
 template <class T = tensor>
+  requires(!number<T>)
 extent item(T const& t) {
   return detail::number_in(bind<local_scalar_t>(dims{})(t));
 }
@@ -20633,19 +21956,22 @@ struct rewriter {
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
+  /// One region, which becomes the next one: `start()`, whose nodes are of it, and `each` of its nodes.
+  template <class Each, class Start>
+  constexpr void copy_region(region r, Each const& each, Start const& start) {
+    int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+    start();
+    for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
+    for (int k = 0; k < r.result_count; ++k)
+      to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+    r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+    to.regions.push_back(r);
+  }
   /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
   /// beginning of a region.
   template <class Each, class Start>
   constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
+    for (region const& r : from.regions) { copy_region(r, each, start); }
     return static_cast<graph&&>(to);
   }
 };
@@ -20662,9 +21988,9 @@ constexpr bool draws(graph const& g, int r = 0, bool any = false);
 /// `any`: or from one, as what is drawn again from a state of the generator.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->is_call && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
+  bool const given = n.op->draws_from_state && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
-    if (draws(g, n.regions_first + k, any || n.op->is_call)) return true;
+    if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
   return false;
 }
 /// Does region r of a graph?
@@ -20714,10 +22040,22 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
-/// The program without what was written on the way for shapes alone.
+/// The program without what was written on the way for shapes alone. What it gives may not depend on values that the
+/// trace did not know (`argument_error`).
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
-  for (std::size_t n = 0; n < g.nodes.size(); ++n) part[n] = !g.nodes[n].scaffold;
+  list<char> const needed = live_nodes(g);
+  list<char> unknown(g.nodes.size(), 0);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    node const& nd = g.nodes[n];
+    unknown[n] = nd.unknown;
+    for (int k = 0; k < nd.count; ++k)
+      unknown[n] = unknown[n] || unknown[static_cast<std::size_t>(g.edges[nd.first + k])];
+    if (unknown[n] && needed[n])
+      refuse::argument_is_invalid("trace", "what a function gives depends on a value that was only there while shapes "
+                                           "of an inner one were asked for; pass the value as an argument");
+    part[n] = !nd.scaffold && !unknown[n];
+  }
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(
@@ -20736,6 +22074,131 @@ constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);
   rewriter w(g);
   return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/pass/share_regions.hpp
+namespace varve {
+
+namespace detail {
+class region_sharer {
+public:
+  constexpr explicit region_sharer(graph const& g) : g_(g), home_(g.regions.size(), 0), used_(g.regions.size(), 0) {
+    for (std::size_t r = 0; r < g.regions.size(); ++r) home_[r] = static_cast<int>(r);
+  }
+  constexpr graph run() {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n)
+      if (g_.nodes[n].op->shares_region) find_home(static_cast<int>(n));
+    mark(0);
+    return without_unused();
+  }
+
+private:
+  graph const& g_;
+  list<int> home_;  // of the regions: the one that stands for it
+  list<char> used_; // ... is it called?
+
+  constexpr node const& at(int n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
+  constexpr region const& region_at(int r) const { return g_.regions[static_cast<std::size_t>(r)]; }
+  constexpr int operand(node const& n, int k) const { return g_.edges[static_cast<std::size_t>(n.first + k)]; }
+  static constexpr bool same_bits(double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  }
+  constexpr bool same_elements(node const& a, node const& b) const {
+    bool same = true;
+    for (index_t e = 0, all = numel(a.out.sizes).number(); same && e < all; ++e)
+      same = same_bits(g_.constants[static_cast<std::size_t>(static_cast<index_t>(a.value) + e)],
+                       g_.constants[static_cast<std::size_t>(static_cast<index_t>(b.value) + e)]);
+    return same;
+  }
+  constexpr bool same_attributes(attributes const& a, attributes const& b) const {
+    bool same = a.count == b.count;
+    for (int k = 0; same && k < a.count; ++k) same = a[k] == b[k];
+    return same;
+  }
+  /// Two nodes at one place of two functions.
+  constexpr bool same_node(node const& a, node const& b, int from_a, int from_b) const {
+    if (a.op != b.op || a.count != b.count || a.regions_count != b.regions_count || a.function != b.function ||
+        a.mode != b.mode || a.text != b.text || a.out.type != b.out.type || !(a.out.sizes == b.out.sizes) ||
+        !same_attributes(a.at, b.at))
+      return false;
+    if (is_array_constant(a) ? !same_elements(a, b) : !same_bits(a.value, b.value)) return false;
+    for (int k = 0; k < a.count; ++k)
+      if (operand(a, k) - from_a != operand(b, k) - from_b) return false;
+    for (int k = 0; k < a.regions_count; ++k)
+      if (!same_function(a.regions_first + k, b.regions_first + k)) return false;
+    return true;
+  }
+  constexpr bool same_function(int r, int s) const {
+    if (r == s) return true;
+    region const &a = region_at(r), &b = region_at(s);
+    if (a.node_count != b.node_count || a.inputs != b.inputs || a.result_count != b.result_count) return false;
+    for (int k = 0; k < a.node_count; ++k)
+      if (!same_node(at(a.node_first + k), at(b.node_first + k), a.node_first, b.node_first)) return false;
+    for (int k = 0; k < a.result_count; ++k)
+      if (g_.results[static_cast<std::size_t>(a.result_first + k)] - a.node_first !=
+          g_.results[static_cast<std::size_t>(b.result_first + k)] - b.node_first)
+        return false;
+    return true;
+  }
+  constexpr bool same_name(node const& a, node const& b) const {
+    node const &x = at(operand(a, 0)), &y = at(operand(b, 0));
+    return x.op->kind == op_kind::constant && y.op->kind == op_kind::constant && x.out.sizes.n == 0 &&
+           y.out.sizes.n == 0 && x.value == y.value && same_attributes(a.at, b.at);
+  }
+  /// The last of the functions that are equal stands for them, since a function lies behind its callers.
+  constexpr void find_home(int n) {
+    node const& nd = at(n);
+    for (int later = static_cast<int>(g_.nodes.size()) - 1; later > n; --later) {
+      node const& other = at(later);
+      if (other.op != nd.op || !same_name(nd, other) || !same_function(nd.regions_first, other.regions_first)) continue;
+      if (other.regions_first > home_[static_cast<std::size_t>(nd.regions_first)])
+        home_[static_cast<std::size_t>(nd.regions_first)] = other.regions_first;
+    }
+  }
+  constexpr int function_of(node const& nd, int k) const {
+    int const r = nd.regions_first + k;
+    return nd.op->shares_region ? home_[static_cast<std::size_t>(r)] : r;
+  }
+  constexpr void mark(int r) {
+    if (used_[static_cast<std::size_t>(r)]) return;
+    used_[static_cast<std::size_t>(r)] = 1;
+    region const& f = region_at(r);
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      for (int k = 0; k < at(n).regions_count; ++k) mark(function_of(at(n), k));
+  }
+  constexpr graph without_unused() {
+    rewriter w(g_);
+    list<int> now(g_.regions.size(), 0);
+    int count = 0;
+    for (std::size_t r = 0; r < g_.regions.size(); ++r)
+      if (used_[r]) now[r] = count++;
+    for (std::size_t r = 0; r < g_.regions.size(); ++r)
+      if (used_[r])
+        w.copy_region(
+            g_.regions[r],
+            [&](int n) {
+              int const mine = w.copy(at(n));
+              if (at(n).regions_count)
+                w.to.nodes.back().regions_first = now[static_cast<std::size_t>(function_of(at(n), 0))];
+              return mine;
+            },
+            [] {});
+    return static_cast<graph&&>(w.to);
+  }
+};
+} // namespace detail
+
+/// The same graph in which calls of one name whose functions are equal share one (`op_handle::shares_region`:
+/// `invoke_subgraph`); functions that nobody calls are gone. Quadratic in such calls.
+constexpr graph share_regions(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.op->shares_region) {
+      detail::region_sharer s(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      return s.run();
+    }
+  return g;
 }
 
 } // namespace varve
@@ -21177,6 +22640,12 @@ struct trace_layer : layer {
   }
   /// The tracer that is a mode of this thread.
   static layer* mode_at_work() { return mode_slot().top; }
+  /// Of what this thread runs now; null: nothing is traced.
+  static trace_layer* innermost() {
+    for (layer* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->kind->is_trace()) return static_cast<trace_layer*>(l->object);
+    return mode_at_work() ? static_cast<trace_layer*>(mode_at_work()->object) : nullptr;
+  }
   /// The real tensor behind a value of this trace or one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
@@ -21285,18 +22754,21 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after}, of(t), before(std::exchange(detail::watches_renames, this)) {}
+        : rename_watcher{&told_before, &told_after, &told_read}, of(t),
+          before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
     ~follows_renames() { detail::watches_renames = before; }
     static void told_before(detail::rename_watcher& self, char const* op, tensor const& x);
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
+    static void told_read(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
     bool knows = false; // what is just renamed, which is found by its memory
   };
   follows_renames follows_{*this};
   /// The node of a value of a mode; -1: none.
+  int unknown(tensor const& t);
   int known_node(tensor const& t) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
@@ -21431,6 +22903,12 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
 }
+/// Zeros, for the shape of what uses a value that is not of the program.
+VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
+  int const zero = builder.constant(t.dtype(), 0);
+  attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
+  return builder.is_unknown(builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()}));
+}
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
     refuse::argument_is_invalid("trace", "a tensor that is undefined was used in, or returned by, a function that is "
@@ -21453,7 +22931,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
-  if (builder.writes_scaffolds()) return builder.constant(t.dtype(), 0); // drawn for the shape of what uses it
+  if (builder.writes_scaffolds() && (t.is_made_since(epoch) || (t.stands_in() && !is_mode()))) return unknown(t);
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
     if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
@@ -21502,6 +22980,17 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   if (!me.knows && exact < 0) return;
   of.known_.remember(x, exact >= 0 ? exact : of.node_of(y));
   of.known_.written(x);
+}
+/// The data of a value is the value without its history (DT-10). What is written through it is not followed: refused
+/// where the memory is used again, since its counter is another one.
+VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watcher& self, tensor const& x,
+                                                           tensor const& y) {
+  auto& me = static_cast<follows_renames&>(self);
+  trace_layer& of = me.of;
+  if (me.before) me.before->read(*me.before, x, y);
+  if (!of.is_mode() || of.known_node(x) < 0) return;
+  int const from = of.node_of(x);
+  of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
@@ -21771,7 +23260,7 @@ private:
     if (l.captures) l.builder.inputs_first();
     dependent<graph, F> g = l.builder.finish();
     values.finish(g);
-    return without_scaffolds(g);
+    return share_regions(without_scaffolds(g));
   }
 };
 template <class F>
@@ -21802,13 +23291,15 @@ struct boxed_dual_fn {
     int const n = x.size() / 2;
     std::vector<std::uint32_t> writes;
     for (int k = 0; k < n; ++k) writes.push_back(x[k].writes());
+    trace_layer const* const trace = trace_layer::innermost();
+    int const before = trace ? trace->builder.count() : 0;
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    for (int k = 0; k < n; ++k)
-      if (x[k].writes() != writes[static_cast<std::size_t>(k)])
-        throw transform_error(
-            "varve: jvp: the function of a higher-order operator writes into its operand, whose tangent "
-            "would not change with it; return the new value instead");
+    bool changed = trace && trace->builder.writes_outside(before);
+    for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
+    if (changed)
+      throw transform_error("varve: jvp: the function of a higher-order operator writes into its operand, or what it "
+                            "captures, whose tangent would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }
@@ -23327,6 +24818,8 @@ constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
   h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
+  if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
+  if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
   return h;
 }
 } // namespace detail
@@ -23701,111 +25194,100 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
 } // namespace varve
 
 
-// ---- varve/hop/wrap_activation_checkpoint.hpp
+// ---- varve/hop/region_call.hpp
 /// @file
-/// A call of a function with the random numbers that follow from a state of the generator: what `checkpoint` is in
-/// programs that are traced at run time, and how `cond` and loops whose functions draw random numbers draw the same
-/// ones again when their gradient is taken (`hop/drawing_function.hpp`).
+/// Calls of one function that stay calls in graphs (OH-16): `wrap_activation_checkpoint`, and `wrap`,
+/// `invoke_subgraph`, `hints_wrapper`, `strict_mode` (`hop/wrap.hpp`). Operand 0 is no operand of the function: the
+/// state of the generator, or a number that names the call. One attribute says whether the function is what a gradient
+/// runs.
 namespace varve {
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
-/// it runs again.
-struct wrap_activation_checkpoint_t {
-  static constexpr auto op_name = "wrap_activation_checkpoint";
-  static constexpr bool is_call = true;
-  static constexpr hop_signature signature{
-      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
-};
-
-/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient
-/// keeps the operands alone.
-template <>
-struct rules<wrap_activation_checkpoint_t> {
+namespace rule {
+/// Rules of a call: each interpreter hands down a call of what it makes of the function. The gradient keeps the
+/// operands alone.
+struct region_call {
   template <class I, class Op, class P, class X>
-  static auto jvp(I const& in, Op const& op, P const& state, X const& x) {
+  static auto jvp(I const& in, Op const& op, P const& lead, X const& x) {
     auto const d = in.open_dual(x);
-    auto const y = op.with(op.dual_fn(in, op.f))(state, d.primal, op.tangent(d));
+    auto const y = op.with(op.dual_fn(in, op.f))(lead, d.primal, op.tangent(d));
     return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
   }
   template <class I, class Op, class P, class X>
-  static auto grad(I const& in, Op const& op, P const& state, X const& x) {
+  static auto grad(I const& in, Op const& op, P const& lead, X const& x) {
     auto const t = in.open_tracked(x);
-    auto const y = op(state, t.primal);
-    return in.record_hop(in, op, y, state, t);
+    auto const y = op(lead, t.primal);
+    return in.record_hop(in, op, y, lead, t);
   }
   template <class Op, class P, class X, class G>
-  static auto pull(Op const& op, P const& state, X const& x, G const& g) {
-    return op.run_again().with(op.pull_fn(op.f, x))(state, x, g);
+  static auto pull(Op const& op, P const& lead, X const& x, G const& g) {
+    return op.run_again().with(op.pull_fn(op.f, x))(lead, x, g);
   }
   template <class I, class Op, class P, class X>
-  static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
+  static auto vmap(I const& in, Op const& op, P const& lead, X const& x) {
     auto const o = in.open_batched(x);
-    auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
+    auto const y = op.with(op.batched_fn(in, op.f, o))(lead, o.value);
     return tree_map(
         [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); },
         y);
   }
 };
+} // namespace rule
 
 namespace detail {
-template <class = void>
-higher_order_operator& checkpoint_operator();
+template <class Tag>
+higher_order_operator& region_operator();
 
 /// A call with its function; calling it lowers from the layer `self`.
-struct boxed_checkpoint : boxed_forms {
-  using tag = wrap_activation_checkpoint_t;
-  static constexpr char const* backward_name = "CheckpointBackward";
+template <class Tag>
+struct boxed_region_call : boxed_forms {
+  using tag = Tag;
+  static constexpr char const* backward_name = Tag::backward_name;
   boxed_function f;
   bool again;
   layer* self = nullptr;
 
-  boxed_checkpoint(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
-  boxed_checkpoint with(boxed_function g) const { return {std::move(g), again, self}; }
-  boxed_checkpoint run_again() const { return {f, true, self}; }
+  boxed_region_call(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
+  boxed_region_call with(boxed_function g) const { return {std::move(g), again, self}; }
+  boxed_region_call run_again() const { return {f, true, self}; }
   template <class... P>
-  boxed_args operator()(boxed_args const& state, P const&... packs) const {
-    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
+  boxed_args operator()(boxed_args const& lead, P const&... packs) const {
+    return call_below(self, boxed_hop{&region_operator<Tag>(), {f}, attributes(dims{again})}, lead, packs...);
   }
 };
 
-/// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
-inline generator generator_of(tensor const& state) {
-  tensor const* t = &state;
-  while (t->is_wrapped()) t = &t->inner();
-  dims const end = t->sizes().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim());
-  return as_generator(
-      t->with_layout({end, t->strides().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim()), t->where().offset, true}));
+/// The state of the generator as the layers below that which is at work see it.
+template <class P>
+P rng_state_below() {
+  lowered const off;
+  return P(get_rng_state());
 }
-template <class = void>
-class checkpoint_operator_rules : public higher_order_operator {
+
+/// The operator: `Tag::run(lead, again, f, x)` is what it does where nobody watches.
+template <class Tag>
+class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  checkpoint_operator_rules()
-      : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+  region_operator_rules() : higher_order_operator(Tag::op_name, Tag::signature) {
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      generator const state = generator_of(x[0]);
-      if (c.at[0][0] || pullbacks) {
-        generator_guard const same(state);
-        return c.functions[0](part(x, 1, x.size()));
-      }
-      default_generator = state;
-      return c.functions[0](part(x, 1, x.size()));
+      return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
     });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x);
-    });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x);
-    });
+    shared("jvp",
+           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::jvp(in, op, p, x); });
+    shared("vmap",
+           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       auto const f = traced(op.f, primal, captures);
       f.refuse_writes();
       op.f = f.call;
-      return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+      if constexpr (requires { Tag::with_state(op); }) // its gradient draws what it drew
+        if (f.draws)
+          return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<pack>(),
+                                                joined(x, captures));
+      return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -23815,32 +25297,126 @@ private:
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
       attributes const at(dims{c.at[0][0] || pullbacks});
-      return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, at,
+      return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
                                     [](auto const&, auto const& only, auto const&) { return only; });
     }
   };
-  /// The state has no part in any transform.
+  /// Operand 0 has no part in any transform.
   template <class In>
-  static tensor opened_state(In const& in, tensor const& state) {
-    if (!in.mine(state)) return state;
-    if (state.dim() == state.inner().dim()) return state.inner();
+  static tensor opened_lead(In const& in, tensor const& lead) {
+    if (!in.mine(lead)) return lead;
+    if (lead.dim() == lead.inner().dim()) return lead.inner();
     lowered const off;
-    return select(static_cast<dependent<tensor, In> const&>(state.inner()), 0, 0);
+    return select(static_cast<dependent<tensor, In> const&>(lead.inner()), 0, 0);
   }
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
       auto const& in = *static_cast<dynamic_level*>(l.object);
-      pack const state(opened_state(in, x[0])), operands = part(x, 1, x.size());
-      return in.tied(r(in, boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, state, operands), operands);
+      pack const lead(opened_lead(in, x[0])), operands = part(x, 1, x.size());
+      return in.tied(r(in, boxed_region_call<Tag>{c.functions[0], c.at[0][0] != 0, &l}, lead, operands), operands);
     };
     impl<decltype(f), layer&>(kind, f);
   }
 };
+template <class Tag>
+higher_order_operator& region_operator() {
+  if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
+  static auto* const op = new region_operator_rules<Tag>; // outlives every call
+  (void)&known_from_start<&region_operator<Tag>>;
+  return *op;
+}
+
+/// A call of `f` on trees of arguments as one of a function of tensors: `call` is given that function and the tensors
+/// among the arguments, and gives what the function gave.
+template <class Call, class F, class... X>
+auto call_of_trees(Call const& call, F const& f, X const&... x) {
+  using Y = decltype(f(x...));
+  auto const is_operand = [](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
+    else return false;
+  };
+  Y last{}; // the structure of the results: of a vector the function alone knows it
+  boxed_function const region = [&](boxed_args const& a) {
+    int k = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
+      else return v;
+    };
+    std::tuple const in{tree_map(take, x)...};
+    last = call_with(f, in);
+    return flatten(last);
+  };
+  boxed_args operands;
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
+          if (is_operand(v)) operands.push_back(v);
+      },
+      std::tuple<X const&...>(x...));
+  boxed_args const y = call(region, operands);
+  int k = 0;
+  return tree_map([&](auto const&) { return y[k++]; }, last);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/wrap_activation_checkpoint.hpp
+/// @file
+/// A call of a function with the random numbers that follow from a state of the generator: what `checkpoint` is in
+/// programs that are traced at run time, and how `cond` and loops whose functions draw random numbers draw the same
+/// ones again when their gradient is taken (`hop/drawing_function.hpp`).
+namespace varve {
+
+namespace detail {
+/// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
+inline generator generator_of(tensor const& state) {
+  tensor const* t = &state;
+  while (t->is_wrapped()) t = &t->inner();
+  dims const end = t->sizes().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim());
+  return as_generator(
+      t->with_layout({end, t->strides().sub(t->dim() > 0 ? t->dim() - 1 : 0, t->dim()), t->where().offset, true}));
+}
+} // namespace detail
+
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
+/// it runs again.
+struct wrap_activation_checkpoint_t {
+  static constexpr auto op_name = "wrap_activation_checkpoint";
+  static constexpr auto backward_name = "CheckpointBackward";
+  static constexpr bool is_call = true, draws_from_state = true;
+  static constexpr hop_signature signature{
+      "(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
+
+  template <class T = void>
+  static higher_order_operator& in_library();
+  static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
+    generator const state = detail::generator_of(lead);
+    if (again || detail::pullbacks) {
+      generator_guard const same(state);
+      return f(x);
+    }
+    default_generator = state;
+    return f(x);
+  }
+};
+template <>
+struct rules<wrap_activation_checkpoint_t> : rule::region_call {};
+
+namespace detail {
+template <class = void>
+higher_order_operator& checkpoint_operator();
+} // namespace detail
+template <class T>
+higher_order_operator& wrap_activation_checkpoint_t::in_library() {
+  return detail::checkpoint_operator<T>();
+}
+namespace detail {
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& checkpoint_operator() {
-  static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
+  static auto* const op = new region_operator_rules<dependent<wrap_activation_checkpoint_t, T>>; // outlives every call
   (void)&known_from_start<&checkpoint_operator<T>>;
   return *op;
 }
@@ -23880,12 +25456,6 @@ struct drawing_pull_fn {
     return joined(P(constant_zeros(x[0])), g);
   }
 };
-/// The state of the generator as the layers below that which is at work see it.
-template <class P>
-P rng_state_below() {
-  lowered const off;
-  return P(get_rng_state());
-}
 
 } // namespace varve::detail
 
@@ -24393,7 +25963,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     result_of.push_back(from);
     if (from >= 0) s = s.alias();
     else if (s.defined() && !s.is_wrapped()) s.note_kept();
-    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
+    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr; hooks && !hooks->at_level) {
       packed.resize(static_cast<std::size_t>(c.saved.size()));
       packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
       s = tensor();
@@ -25111,16 +26681,6 @@ private:
 namespace varve {
 
 namespace detail {
-/// Is a type `tensor`, or a tree with tensors?
-template <class X>
-constexpr bool holds_tensors() {
-  if constexpr (std::is_same_v<X, tensor>) return true;
-  else if constexpr (is_tree_node<X>)
-    return []<class... E>(std::type_identity<std::tuple<E...>>) {
-      return (holds_tensors<E>() || ...);
-    }(std::type_identity<elements_of<X>>{});
-  else return false;
-}
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using Y = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), x...));
@@ -25183,32 +26743,10 @@ namespace detail {
 /// `checkpoint` inside of a trace.
 template <class F, class... X>
 auto checkpoint_in_trace(F const& f, X const&... x) {
-  using Y = decltype(f(x...));
-  auto const is_operand = [](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
-    else return false;
+  auto const call = [](boxed_function const& region, boxed_args const& operands) {
+    return checkpoint_operator<>()({region}, joined(boxed_args(get_rng_state()), operands), attributes(dims{0}));
   };
-  Y last{}; // the structure of the results: of a vector the function alone knows it
-  boxed_function const region = [&](boxed_args const& a) {
-    int k = 0;
-    auto const take = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
-      else return v;
-    };
-    std::tuple const in{tree_map(take, x)...};
-    last = call_with(f, in);
-    return flatten(last);
-  };
-  boxed_args operands(get_rng_state());
-  tree_for_each(
-      [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
-          if (is_operand(v)) operands.push_back(v);
-      },
-      std::tuple<X const&...>(x...));
-  boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));
-  int k = 0;
-  return tree_map([&](auto const&) { return y[k++]; }, last);
+  return call_of_trees(call, f, x...);
 }
 } // namespace detail
 
@@ -25379,6 +26917,29 @@ struct recomputed {
   static constexpr bool generate_vmap_rule = true;
 };
 
+/// Does a function hold all that it uses? What others capture by reference may be gone when `grad` runs backwards.
+template <class F>
+inline constexpr bool owns_captures = std::is_empty_v<F> || std::is_function_v<std::remove_pointer_t<F>>;
+template <class F, class... C>
+inline constexpr bool owns_captures<closure_t<F, C...>> = owns_captures<F> && ((is_tree_node<C> || value<C>) && ...);
+/// The level of `grad` that is the only transform at work, or null.
+template <class T = void>
+layer* one_level_of_grad() {
+  layer* const top = this_thread_state.transforms.top;
+  return top && !top->below && top->kind == &grad_kind<T> ? top : nullptr;
+}
+/// That level when a function runs again: its backward pass runs below it, and a pullback under whatever is at work
+/// when it is called. Its values are recognized by its identity; it itself may have ended.
+template <class T>
+struct level_again {
+  interpreter_layer<grad_interpreter<dependent<dynamic_level, T>>> stands_for;
+  explicit level_again(layer const& l) : stands_for(*l.kind, this_thread_state.transforms) {
+    stands_for.below = nullptr;
+    stands_for.id = l.id, stands_for.level = l.level, stands_for.epoch = l.epoch;
+    stands_for.outer_grad_mode = l.outer_grad_mode;
+    stands_for.interpreter.given = static_cast<dynamic_level const*>(l.object)->given;
+  }
+};
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
 template <class T = tensor>
 struct checkpoint_region {
@@ -25392,6 +26953,7 @@ struct checkpoint_region {
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
+  std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
 
@@ -25405,7 +26967,7 @@ struct checkpoint_region {
     }
     tensor t = values[k];
     if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
-    if (!pass || !pass->keeps()) values[k] = tensor();
+    if (!pass || !pass->keeps() || level) values[k] = tensor();
     return t;
   }
 
@@ -25434,7 +26996,12 @@ private:
       generator_guard const same(random);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
-      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; });
+      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
+      struct as_then {
+        layer* const top = this_thread_state.transforms.top;
+        ~as_then() { set_top(this_thread_state.transforms, top); }
+      } const after;
+      if (level) set_top(this_thread_state.transforms, &level->stands_for);
       run_again();
     } catch (enough const&) {}
     if (values.size() != places.size())
@@ -25480,8 +27047,11 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up
 /// to the last value needed, with the same random numbers (CK-1..5). On tensors it is f itself that must do the same
 /// each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an
-/// operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
+/// `grad` and, as a custom function, on static values. Under a run-time `grad` or `vjp` f runs again when the function
+/// around it has returned: it must be without captures, or a `closure` that declares them, and no other transform may
+/// be at work; otherwise f runs once, and what its gradient needs is kept. Traced at run time it is an operator with a
+/// region
+/// (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {
@@ -25497,15 +27067,18 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
   if (detail::inside_trace()) return detail::checkpoint_in_trace(f, x...);
   if (!is_grad_enabled()) return f(x...);
+  layer* const level = detail::one_level_of_grad<>();
+  constexpr bool again = std::is_same_v<A, none_t> && std::is_same_v<B, none_t> && detail::owns_captures<F>;
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->records) return f(x...); // a level of grad keeps what it needs
+    if (l->kind->records && (!level || !again)) return f(x...); // levels keep what they need
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
+  if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);
   auto pack = [r](tensor const& t) {
     r->places.push_back({t.dtype(), t.sizes()});
     return r->places.size() - 1;
   };
-  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
+  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
   return f(x...);
 }
@@ -26031,7 +27604,14 @@ constexpr bool compilable() {
 /// Have two trees of one type one structure, and leaves that are the same?
 template <class T, class Same>
 bool same_tree(T const& a, T const& b, Same const& same) {
-  if constexpr (is_vector<T>) {
+  if constexpr (is_map<T>) {
+    bool all = a.size() == b.size();
+    for (auto x = a.begin(), y = b.begin(); all && x != a.end(); ++x, ++y)
+      all = x->first == y->first && same_tree(x->second, y->second, same);
+    return all;
+  } else if constexpr (is_optional<T>) {
+    return a.has_value() == b.has_value() && (!a || same_tree(*a, *b, same));
+  } else if constexpr (is_vector<T>) {
     bool all = a.size() == b.size();
     for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
     return all;
@@ -26100,6 +27680,22 @@ private:
   }
   read_watcher* before_;
 };
+/// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
+template <class = void>
+std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
+  auto const said = [&](char const* what, std::string const& a, std::string const& b) {
+    return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
+  };
+  auto const yes = [](bool b) { return std::string(b ? "yes" : "no"); };
+  std::string r;
+  if (now.info.type != then.info.type) r += said("dtype", name(now.info.type), name(then.info.type));
+  if (!(now.info.sizes == then.info.sizes)) r += said("sizes", to_string(now.info.sizes), to_string(then.info.sizes));
+  if (now.number != then.number) r += said("a plain number:", yes(now.number), yes(then.number));
+  if (now.contiguous != then.contiguous) r += said("contiguous:", yes(now.contiguous), yes(then.contiguous));
+  if (now.requires_grad != then.requires_grad)
+    r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
+  return r;
+}
 /// One address for each type.
 template <class T>
 inline constexpr char type_mark = 0;
@@ -26169,11 +27765,49 @@ public:
     return make(f, x...);
   }
 
+  /// What a call with these arguments would run, and if nothing, why not the program that was called last.
+  template <class... X>
+  std::string explain(X const&... x) const {
+    std::vector<std::shared_ptr<version const>> all;
+    {
+      spin_lock::held const on(lock_);
+      all = all_;
+    }
+    std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
+    if (all.empty()) return "no program was made yet: the call traces one\n";
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (same_arguments(*all[k], x...) && same_captures(*all[k]))
+        return "runs one of " + count + ", " +
+               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n";
+    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...);
+  }
+
 private:
   mutable spin_lock lock_;
   std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
   owner_lock making_;
 
+  template <class... X>
+  static std::string why_not(version const& v, X const&... x) {
+    if (v.types != &type_mark<std::tuple<X...>>) return "the arguments are of other C++ types\n";
+    boxed_args const now = tensors_among(x...);
+    if (static_cast<std::size_t>(now.size()) != v.arguments.size())
+      return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) +
+             "\n";
+    std::string r;
+    for (int k = 0; k < now.size(); ++k)
+      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]),
+                           v.arguments[static_cast<std::size_t>(k)]);
+    if (v.grad_mode != is_grad_enabled())
+      r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+    if (r.empty() && !v.program.is_for(now)) r += "an argument is laid out otherwise, or a leaf and was none\n";
+    if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
+    for (int c = 0; c < v.captured.size(); ++c)
+      r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
+                           v.captures[static_cast<std::size_t>(c)]);
+    if (!v.program.still()) r += "a captured tensor that is read as a number has changed\n";
+    return r;
+  }
   template <class... X>
   static bool same_arguments(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return false;
@@ -27399,7 +29033,11 @@ VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_
     for (; j + L <= cols; j += L)
       kernel::store(c + j,
                     accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
-    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+    if (j == cols) continue;
+    auto const rest = static_cast<std::size_t>(cols - j);
+    kernel::store_first<T>(c + j, rest,
+                           accumulate ? batch<T>(kernel::load_first(c + j, rest) + kernel::load(tile + j))
+                                      : kernel::load(tile + j));
   }
 }
 
@@ -29441,12 +31079,13 @@ template <class T>
 inline constexpr index_t padded_tile = 196608 / static_cast<index_t>(sizeof(T));
 inline constexpr int most_taps = 512, most_phases = 16;
 
-/// Every second element of two registers. (Where `live` lanes are wanted, the one behind them is not: it is 0.)
-template <class T, std::size_t... I>
+/// Every second element of two registers, from the first or the second on. (Where `live` lanes are wanted, the one
+/// behind them is not: it is 0.)
+template <class T, std::size_t First = 0, std::size_t... I>
 VARVE_INLINE batch<T> evens(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
   return std::bit_cast<batch<T>>(
-      __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I)...));
+      __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I + First)...));
 }
 /// The elements at `from`, `from + step`, ..., as many as are live; the other lanes are 0.
 template <class T>
@@ -29465,12 +31104,46 @@ VARVE_INLINE batch<T> load_apart(T const* from, index_t step, index_t live) {
   for (index_t i = 0; i < L; ++i) all[i] = i < live ? from[i * step] : T(0);
   return kernel::load(all);
 }
+/// A register of two that `v` is every second element of, the others being those of `a`.
+template <std::size_t High, class T, std::size_t... I>
+VARVE_INLINE batch<T> among(batch<T> const& v, batch<T> const& a, std::index_sequence<I...>) {
+  constexpr std::size_t L = lanes<T>;
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(a),
+                                                         (I % 2 == 0 ? I / 2 + High * L / 2 : L + I)...));
+}
+/// Lines of a step of 2 that fit two registers, for `copy_padded`; `x` <= 0.
+template <class T>
+VARVE_INLINE void copy_short_halves(T const* plane, index_t const* field, index_t y, index_t lines, index_t x,
+                                    index_t width, T* to) {
+  constexpr index_t L = lanes<T>;
+  constexpr std::make_index_sequence<lanes<T>> each{};
+  batch<T> const zero(T(0));
+  index_t const front = field[1] < L ? field[1] : L, from[2] = {(1 - x) / 2, -x / 2}; // of the two phases
+  bool const odd = x % 2 != 0;
+  for (; lines > 0; --lines, ++y) {
+    bool const inside = y >= 0 && y < field[0];
+    T const* const line = plane + (inside ? y * field[1] : 0);
+    batch<T> const a = detail::load_live(line, front),
+                   b = field[1] > L ? detail::load_live(line + L, field[1] - L) : zero;
+    batch<T> half[2] = {detail::evens<T>(a, b, each), detail::evens<T, 1>(a, b, each)};
+    for (int phase = 0; phase < 2; ++phase, to += width) {
+      index_t const start = from[phase];
+      for (index_t i = 0; i < start; i += L) kernel::store(to + i, zero);
+      kernel::store<T>(to + start, inside ? half[(phase == 0) == odd] : zero);
+      for (index_t i = start + L; i < width; i += L) kernel::store(to + i, zero);
+    }
+  }
+}
 /// Copies lines of a plane with what lies around it, which is 0: of each line the elements `step` apart follow one
 /// another, `width` of them for each of `step` phases. Up to a register behind the last is overwritten.
 template <class T>
 VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y, index_t lines, index_t x, index_t step,
                                 index_t width, T* to) {
   constexpr index_t L = lanes<T>;
+  if constexpr (L > 1)
+    if (step == 2 && x <= 0 && x + 2 * width >= field[1] + 1 && field[1] > 0 && field[1] <= 2 * L)
+      return detail::copy_short_halves(plane, field, y, lines, x, width, to);
   index_t first[most_phases], last[most_phases]; // of each phase what is inside
   for (index_t phase = 0; phase < step; ++phase) {
     index_t const at = x + phase, end = at < field[1] ? (field[1] - 1 - at) / step + 1 : 0;
@@ -29491,14 +31164,27 @@ VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y,
 /// One convolution of one group: which taps there are, where they meet the field, and where results go.
 template <class T>
 struct line_convolution {
-  index_t in_channels, out_channels, field[2], places[2], step[2]{1, 1}; // of a place in the field
-  index_t out_plane, out_step[2], out_first;                             // between channels, lines, places of results
+  index_t in_channels, out_channels, field[2], step[2]{1, 1}; // of a place in the field
+  index_t out_plane, out_step[2];                             // between channels, lines, places of results
   T const* weight;
   index_t weight_row, weight_channel; // strides of the channels of results and of the field
-  int taps = 0;
+  int taps = 0, phases = 0;
   index_t at[2][most_taps], weight_at[most_taps];
+  /// Results that meet the same taps: where the first one goes, how many there are, and which taps these are.
+  struct phase {
+    index_t out_first, places[2];
+    int from, end;
+  } phase_at[most_phases];
 
-  void add_tap(index_t y, index_t x, index_t w) { at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w; }
+  void add_phase(index_t first, index_t lines_of_it, index_t places_of_it) {
+    phase_at[phases++] = {first, {lines_of_it, places_of_it}, taps, taps};
+    for (int d = 0; d < 2; ++d)
+      places[d] = phases > 1 && places[d] > phase_at[phases - 1].places[d] ? places[d] : phase_at[phases - 1].places[d];
+  }
+  void add_tap(index_t y, index_t x, index_t w) {
+    at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w;
+    phase_at[phases - 1].end = taps;
+  }
   /// How the field is cut into tiles; false if a line of a channel is too large for one.
   bool plan() {
     cut();
@@ -29513,14 +31199,14 @@ struct line_convolution {
           for (index_t k = 0; k < some; ++k)
             detail::copy_padded(in + (c + k) * field[0] * field[1], field, y * step[0] + low[0], tile_lines,
                                 x * step[1] + low[1], step[1], width, tile + k * tile_plane);
-          tile_of t{tile,
-                    c,
-                    some,
-                    y,
-                    places[0] - y < lines ? places[0] - y : lines,
-                    x,
-                    places[1] - x < columns ? places[1] - x : columns};
-          multiply(t, out);
+          end_of_out = out + out_channels * out_plane;
+          for (phase const* p = phase_at; p != phase_at + phases; ++p) {
+            tile_of const t{tile, p,
+                            c,    some,
+                            y,    p->places[0] - y < lines ? p->places[0] - y : lines,
+                            x,    p->places[1] - x < columns ? p->places[1] - x : columns};
+            if (t.lines > 0 && t.columns > 0) multiply(t, out);
+          }
         }
   }
 
@@ -29528,9 +31214,11 @@ private:
   static constexpr index_t L = lanes<T>;
   struct tile_of {
     T const* field;
+    phase const* of;
     index_t channel, channels, y, lines, x, columns;
   };
-  index_t low[2], lines, columns, channels, width, tile_lines, tile_plane, offset[most_taps];
+  index_t places[2], low[2], lines, columns, channels, width, tile_lines, tile_plane, offset[most_taps];
+  T const* end_of_out = nullptr;
 
   void cut() {
     index_t high[2];
@@ -29559,22 +31247,31 @@ private:
     index_t i = 0;
     for (; i + rows <= out_channels; i += rows) over_places<rows, 2>(t, i, out);
     for (; i + 4 <= out_channels; i += 4) over_places<4, 4>(t, i, out);
+    for (; i + 3 <= out_channels; i += 3) over_places<3, registers == 32 ? 6 : 3>(t, i, out);
     for (; i < out_channels; ++i) over_places<1, 8>(t, i, out);
   }
   template <int Rows, int Batches>
   VARVE_NOINLINE void over_places(tile_of const& t, index_t row, T* out) const {
-    index_t const across = (t.columns + L - 1) / L, spots = across * t.lines;
-    for (index_t s = 0; s < spots; s += Batches) {
+    index_t const line = step[0] * step[1] * width;
+    index_t y = 0, x = 0;
+    while (y < t.lines) {
       T const* from[Batches];
+      index_t to[Batches], live[Batches]; // results; those behind the last are none
       for (int b = 0; b < Batches; ++b) {
-        index_t const k = s + b < spots ? s + b : spots - 1;
-        from[b] = t.field + k / across * step[0] * step[1] * width + k % across * L;
+        if (y == t.lines) {
+          from[b] = from[b - 1], live[b] = 0;
+          continue;
+        }
+        from[b] = t.field + y * line + x;
+        to[b] = t.of->out_first + (t.y + y) * out_step[0] + (t.x + x) * out_step[1];
+        live[b] = t.columns - x < L ? t.columns - x : L;
+        if ((x += L) >= t.columns) x = 0, ++y;
       }
-      block<Rows, Batches>(t, row, from, s, spots, across, out);
+      block<Rows, Batches>(t, row, from, to, live, out);
     }
   }
   template <int Rows, int Batches>
-  VARVE_INLINE void block(tile_of const& t, index_t row, T const* const* from, index_t s, index_t spots, index_t across,
+  VARVE_INLINE void block(tile_of const& t, index_t row, T const* const* from, index_t const* to, index_t const* live,
                           T* out) const {
     using V = batch<T>;
     V sum[Rows][Batches];
@@ -29584,7 +31281,7 @@ private:
       for (int b = 0; b < Batches; ++b) sum[i][b] = V(T(0));
     T const* w = weight + row * weight_row + t.channel * weight_channel;
     for (index_t c = 0; c < t.channels; ++c, w += weight_channel)
-      for (int k = 0; k < taps; ++k) {
+      for (int k = t.of->from; k < t.of->end; ++k) {
         index_t const o = c * tile_plane + offset[k];
         V x[Batches];
 #pragma GCC unroll 8
@@ -29600,11 +31297,7 @@ private:
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
       for (int b = 0; b < Batches; ++b) {
-        if (s + b >= spots) continue;
-        index_t const x = (s + b) % across * L, live = t.columns - x < L ? t.columns - x : L;
-        T* const to =
-            out + (row + i) * out_plane + out_first + (t.y + (s + b) / across) * out_step[0] + (t.x + x) * out_step[1];
-        put(to, live, sum[i][b], t.channel > 0);
+        if (live[b] > 0) put(out + (row + i) * out_plane + to[b], live[b], sum[i][b], t.channel > 0);
       }
   }
   VARVE_INLINE void put(T* to, index_t live, batch<T> v, bool add) const {
@@ -29612,6 +31305,14 @@ private:
       if (add) v += detail::load_live(to, live);
       return detail::store_live(to, live, v);
     }
+    if constexpr (L > 1)
+      if (out_step[1] == 2 && live == L && to + 2 * L <= end_of_out) { // what lies in between is written as it is
+        constexpr std::make_index_sequence<lanes<T>> each{};
+        batch<T> const a = kernel::load(to), b = kernel::load(to + L);
+        if (add) v += detail::evens<T>(a, b, each);
+        kernel::store<T>(to, detail::among<0, T>(v, a, each));
+        return kernel::store<T>(to + L, detail::among<1, T>(v, b, each));
+      }
     T all[L];
     kernel::store(all, v);
     for (index_t i = 0; i < live; ++i) to[i * out_step[1]] = add ? to[i * out_step[1]] + all[i] : all[i];
@@ -29628,8 +31329,9 @@ VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field
   if (!is_planar(s)) return false;
   line_convolution<T> c;
   c.in_channels = s.field_channels, c.out_channels = s.place_channels;
-  for (int d = 0; d < 2; ++d) c.field[d] = s.field[d + 1], c.places[d] = s.place[d + 1], c.step[d] = s.stride[d + 1];
-  c.out_plane = s.places(), c.out_step[0] = s.place[2], c.out_step[1] = 1, c.out_first = 0;
+  for (int d = 0; d < 2; ++d) c.field[d] = s.field[d + 1], c.step[d] = s.stride[d + 1];
+  c.out_plane = s.places(), c.out_step[0] = s.place[2], c.out_step[1] = 1;
+  c.add_phase(0, s.place[1], s.place[2]);
   c.weight_row = s.field_channels * s.taps(), c.weight_channel = s.taps();
   for (index_t t = 0; t < s.taps(); ++t) c.add_tap(s.offset(1, t / s.tap[2]), s.offset(2, t % s.tap[2]), t);
   if (!c.plan()) return false;
@@ -29642,30 +31344,30 @@ VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field
 /// Their transposes. Results a stride apart meet the same taps.
 template <class T>
 VARVE_NOINLINE bool convolve_transposed_by_lines(convolution_sizes const& s, T const* places, T const* weight, T* out) {
-  if (!is_planar(s)) return false;
-  for (index_t phase = 0; phase < s.stride[1] * s.stride[2]; ++phase) {
+  index_t const all = s.stride[1] * s.stride[2];
+  if (!is_planar(s) || all > most_phases) return false;
+  line_convolution<T> c;
+  c.in_channels = s.place_channels, c.out_channels = s.field_channels;
+  for (int d = 0; d < 2; ++d) c.field[d] = s.place[d + 1];
+  c.out_plane = s.field_size(), c.out_step[0] = s.stride[1] * s.field[2], c.out_step[1] = s.stride[2];
+  c.weight_row = s.taps(), c.weight_channel = s.field_channels * s.taps();
+  for (index_t phase = 0; phase < all; ++phase) {
     index_t const first[2] = {phase / s.stride[2], phase % s.stride[2]};
-    line_convolution<T> c;
-    c.in_channels = s.place_channels, c.out_channels = s.field_channels;
-    for (int d = 0; d < 2; ++d) {
-      c.field[d] = s.place[d + 1];
-      c.places[d] = first[d] < s.field[d + 1] ? (s.field[d + 1] - 1 - first[d]) / s.stride[d + 1] + 1 : 0;
-    }
-    if (c.places[0] == 0 || c.places[1] == 0) continue;
-    c.out_plane = s.field_size(), c.out_step[0] = s.stride[1] * s.field[2], c.out_step[1] = s.stride[2];
-    c.out_first = first[0] * s.field[2] + first[1];
-    c.weight_row = s.taps(), c.weight_channel = s.field_channels * s.taps();
+    auto const count = [&](int d) {
+      return first[d] < s.field[d + 1] ? (s.field[d + 1] - 1 - first[d]) / s.stride[d + 1] + 1 : 0;
+    };
+    c.add_phase(first[0] * s.field[2] + first[1], count(0), count(1));
     for (index_t t = 0; t < s.taps(); ++t) {
       index_t const y = first[0] - s.offset(1, t / s.tap[2]), x = first[1] - s.offset(2, t % s.tap[2]);
       auto const floor = [](index_t a, index_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
       index_t const qy = floor(y, s.stride[1]), qx = floor(x, s.stride[2]);
       if (qy * s.stride[1] == y && qx * s.stride[2] == x) c.add_tap(qy, qx, t);
     }
-    if (!c.plan()) return false;
-    for (index_t n = 0; n < s.batch * s.groups; ++n) {
-      c.weight = weight + n % s.groups * s.place_channels * c.weight_channel;
-      c.run(places + n * s.place_channels * s.places(), out + n * s.field_channels * s.field_size());
-    }
+  }
+  if (!c.plan()) return false;
+  for (index_t n = 0; n < s.batch * s.groups; ++n) {
+    c.weight = weight + n % s.groups * s.place_channels * c.weight_channel;
+    c.run(places + n * s.place_channels * s.places(), out + n * s.field_channels * s.field_size());
   }
   return true;
 }
@@ -29774,6 +31476,131 @@ VARVE_NOINLINE bool convolve_by_products_of_lines(convolution_sizes const& s, T 
                 out + n * s.place_channels * s.places());
   return true;
 }
+
+/// The same where there are many channels of results: lanes hold these, of the "kernel" turned so that they lie side by
+/// side, and numbers of the field are repeated in all lanes; all places of a channel are summed in registers while the
+/// taps go by.
+template <class T>
+class channel_products {
+public:
+  explicit channel_products(convolution_sizes const& sizes) : s(sizes) {
+    across = (s.place_channels + L - 1) / L * L;
+    width = (s.tap[2] - 1) * s.dilation[2] + (s.place[2] - 1) * s.stride[2] + 1;
+    for (lines = s.tap[1]; lines > 1 && (lines * s.tap[2] * across > turned_size || plane() > plane_size);)
+      lines = (lines + 1) / 2;
+    channels = sums_size / (across * s.places());
+    for (index_t p = 0; p < s.places() && p < most_places; ++p)
+      offset[p] = p / s.place[2] * s.stride[1] * width + p % s.place[2] * s.stride[2];
+  }
+  bool fits() const {
+    return channels > 0 && s.places() <= most_places && lines * s.tap[2] * across <= turned_size &&
+           plane() <= plane_size;
+  }
+  /// Results [batch, m, places] of one group; samples of field and results lie so far apart.
+  void run(T const* field, index_t field_apart, T const* weight, T* out, index_t out_apart) {
+    alignas(64) T turned[turned_size], sums[sums_size], tile[plane_size + L];
+    index_t const f[2] = {s.field[1], s.field[2]}, places = s.places(), m = s.place_channels;
+    for (index_t b = 0; b < s.batch; b += channels) {
+      index_t const some = s.batch - b < channels ? s.batch - b : channels;
+      for (index_t k = 0; k < some * places * across; ++k) sums[k] = T(0);
+      for (index_t c = 0; c < s.field_channels; ++c)
+        for (index_t y = 0; y < s.tap[1]; y += lines) {
+          index_t const here = s.tap[1] - y < lines ? s.tap[1] - y : lines;
+          turn(weight + c * s.taps() + y * s.tap[2], here * s.tap[2], turned);
+          for (index_t k = 0; k < some; ++k) {
+            detail::copy_padded(field + (b + k) * field_apart + c * s.field_size(), f, y * s.dilation[1] - s.padding[1],
+                                plane_lines(here), -s.padding[2], 1, width, tile);
+            over_places(tile, turned, here, sums + k * places * across);
+          }
+        }
+      for (index_t k = 0; k < some; ++k)
+        for (index_t i = 0; i < m; ++i)
+          for (index_t p = 0; p < places; ++p)
+            out[(b + k) * out_apart + i * places + p] = sums[(k * places + p) * across + i];
+    }
+  }
+
+private:
+  static constexpr index_t L = lanes<T>, most_places = 128, turned_size = padded_tile<T> / 2,
+                           sums_size = padded_tile<T> / 2, plane_size = padded_tile<T> / 6;
+  convolution_sizes const& s;
+  index_t across, width, lines, channels, offset[most_places];
+
+  index_t plane_lines(index_t taps) const { return (taps - 1) * s.dilation[1] + (s.place[1] - 1) * s.stride[1] + 1; }
+  index_t plane() const { return plane_lines(lines) * width; }
+  /// `count` taps of all channels of results, a tap after the other; channels that are missing are 0.
+  VARVE_NOINLINE void turn(T const* from, index_t count, T* to) const {
+    index_t const row = s.field_channels * s.taps();
+    for (index_t i = 0; i < across; i += L)
+      for (index_t q = 0; q < count; q += L) {
+        index_t const live = count - q < L ? count - q : L;
+        batch<T> r[lanes<T>];
+        for (index_t k = 0; k < L; ++k)
+          r[k] = i + k < s.place_channels ? detail::load_live(from + (i + k) * row + q, live) : batch<T>(T(0));
+        kernel::transpose<T>(r);
+        for (index_t k = 0; k < live; ++k) kernel::store(to + (q + k) * across + i, r[k]);
+      }
+  }
+  void over_places(T const* tile, T const* w, index_t taps, T* sums) const {
+    constexpr int most = registers == 32 ? 12 : 6, middle = registers == 32 ? 9 : 5, few = registers == 32 ? 5 : 4;
+    index_t const all = s.places();
+    for (index_t p = 0; p < all;) {
+      index_t const left = all - p;
+      if (left >= most) over_channels<most>(tile, w, taps, p, sums), p += most;
+      else if (left >= middle) over_channels<middle>(tile, w, taps, p, sums), p += middle;
+      else if (left >= few) over_channels<few>(tile, w, taps, p, sums), p += few;
+      else if (left >= 3) over_channels<3>(tile, w, taps, p, sums), p += 3;
+      else over_channels<1>(tile, w, taps, p, sums), ++p;
+    }
+  }
+  template <int Places>
+  void over_channels(T const* tile, T const* w, index_t taps, index_t p, T* sums) const {
+    index_t i = 0;
+    for (; i + 2 * L <= across; i += 2 * L) add<Places, 2>(tile, w + i, taps, p, sums + i);
+    if (i < across) add<Places, 1>(tile, w + i, taps, p, sums + i);
+  }
+  template <int Places, int Batches>
+  VARVE_NOINLINE void add(T const* tile, T const* w, index_t taps, index_t p, T* sums) const {
+    using V = batch<T>;
+    V sum[Places][Batches];
+    T const* from[Places];
+#pragma GCC unroll 12
+    for (int k = 0; k < Places; ++k) {
+      from[k] = tile + offset[p + k];
+#pragma GCC unroll 2
+      for (int j = 0; j < Batches; ++j) sum[k][j] = kernel::load(sums + (p + k) * across + j * L);
+    }
+    for (index_t y = 0; y < taps; ++y) {
+      index_t const line = y * s.dilation[1] * width;
+      for (index_t x = 0; x < s.tap[2]; ++x, w += across) {
+        V v[Batches];
+#pragma GCC unroll 2
+        for (int j = 0; j < Batches; ++j) v[j] = kernel::load(w + j * L);
+#pragma GCC unroll 12
+        for (int k = 0; k < Places; ++k) {
+          V const u(from[k][line + x * s.dilation[2]]);
+#pragma GCC unroll 2
+          for (int j = 0; j < Batches; ++j) sum[k][j] = kernel::fma<T>(u, v[j], sum[k][j]);
+        }
+      }
+    }
+#pragma GCC unroll 12
+    for (int k = 0; k < Places; ++k)
+#pragma GCC unroll 2
+      for (int j = 0; j < Batches; ++j) kernel::store(sums + (p + k) * across + j * L, sum[k][j]);
+  }
+};
+template <class T>
+VARVE_NOINLINE bool convolve_by_products_of_channels(convolution_sizes const& s, T const* field, T const* weight,
+                                                     T* out) {
+  channel_products<T> product(s);
+  if (s.place[0] != 1 || s.tap[0] != 1 || s.field[0] != 1 || s.padding[0] != 0 || !product.fits()) return false;
+  index_t const places = s.place_channels * s.places(), seen = s.field_channels * s.field_size();
+  for (index_t g = 0; g < s.groups; ++g)
+    product.run(field + g * seen, s.groups * seen, weight + g * s.place_channels * s.field_channels * s.taps(),
+                out + g * places, s.groups * places);
+  return true;
+}
 } // namespace varve::kernel::detail
 
 // ---- varve/kernel/matmul.hpp
@@ -29797,6 +31624,12 @@ struct matrix {
 namespace detail {
 /// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
 inline constexpr index_t inner_block = 256, outer_block = 240;
+/// Do loads and stores of some lanes cost what whole ones do?
+#if defined(__AVX512F__)
+inline constexpr bool has_masks = true;
+#else
+inline constexpr bool has_masks = false;
+#endif
 
 /// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
 template <class T, int Rows>
@@ -29935,6 +31768,74 @@ VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T c
   }
   std::free(packed);
 }
+/// `Rows` rows of n < lanes columns, or of a whole batch.
+template <class T, int Rows, bool Whole>
+VARVE_INLINE void multiply_few(index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                               bool accumulate) {
+  using V = batch<T>;
+  auto const live = static_cast<std::size_t>(n);
+  auto const some = [&](T const* p) { return Whole ? kernel::load(p) : kernel::load_first(p, live); };
+  V sum[Rows];
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) sum[i] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V const row = some(b.data + p * b.row);
+#pragma GCC unroll 24
+    for (int i = 0; i < Rows; ++i) sum[i] = kernel::fma<T>(V(a.data[i * a.row + p * a.col]), row, sum[i]);
+  }
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) {
+    T* const to = c.data + i * c.row;
+    V const r = accumulate ? V(some(to) + sum[i]) : sum[i];
+    if constexpr (Whole) kernel::store<T>(to, r);
+    else kernel::store_first<T>(to, live, r);
+  }
+}
+template <class T, bool Whole, int Rows, int... Fewer>
+VARVE_INLINE void multiply_narrow_rows(index_t i, index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b,
+                                       matrix<T> c, bool accumulate) {
+  for (; i + Rows <= m; i += Rows) detail::multiply_few<T, Rows, Whole>(n, k, a.at(i, 0), b, c.at(i, 0), accumulate);
+  if constexpr (sizeof...(Fewer) > 0)
+    if (i < m) detail::multiply_narrow_rows<T, Whole, Fewer...>(i, m, n, k, a, b, c, accumulate);
+}
+/// At most one batch of columns, by rows of B as they lie, or of a copy of what they are in a column-wise B: more rows
+/// of C fit the registers, and small ones need no panel.
+template <class T>
+VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                    bool accumulate) {
+  constexpr index_t L = lanes<T>, deep = 64;
+  constexpr int most = 2 * block_rows;
+  auto const rows = [&](index_t kb, matrix<T const> x, matrix<T const> y, bool add) {
+    if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+    else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+  };
+  if (b.col == 1 || k == 0) return rows(k, a, b, accumulate);
+  alignas(64) T turned[deep * L];
+  for (index_t p = 0; p < k; p += deep) {
+    index_t const kb = k - p < deep ? k - p : deep;
+    for (index_t j = 0; j < n; ++j)
+      for (index_t q = 0; q < kb; ++q) turned[q * L + j] = b.data[(p + q) * b.row + j * b.col];
+    rows(kb, a.at(0, p), {turned, L, 1}, accumulate || p > 0);
+  }
+}
+/// Products of a column and a row; each is a sum that begins with 0, so that none is -0.
+template <class T>
+VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T const* b, matrix<T> c, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  for (index_t i = 0; i < m; ++i) {
+    V const x(a.data[i * a.row]);
+    T* const to = c.data + i * c.row;
+    index_t j = 0;
+    for (; j + L <= n; j += L)
+      kernel::store<T>(to + j, kernel::fma<T>(x, kernel::load(b + j), accumulate ? kernel::load(to + j) : V(T(0))));
+    if (j == n) continue;
+    auto const rest = static_cast<std::size_t>(n - j);
+    kernel::store_first<T>(
+        to + j, rest,
+        kernel::fma<T>(x, kernel::load_first(b + j, rest), accumulate ? kernel::load_first(to + j, rest) : V(T(0))));
+  }
+}
 /// A few dozen products, for which a block is too much.
 template <class T>
 VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
@@ -29970,18 +31871,35 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
   if (m == 0 || n == 0) return;
   if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
   else {
+    constexpr index_t L = lanes<T>;
+    bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
+    if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
     if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
     if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
     if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1)
-      return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(),
-                                         accumulate); // (a b)^T = b^T a^T
+    if (c.col != 1) // (a b)^T = b^T a^T
+      return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
+    if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
   }
 }
 
-/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
+/// `count` products, whose operands lie so many elements apart, by dtype (`dtype_error` for bool and the dtypes without
+/// kernels); strides in elements.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, index_t m, index_t n, index_t k,
+                           matrix<void const> a, matrix<void const> b, matrix<void> c) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      for (index_t i = 0; i < count; ++i)
+        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
+                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
+                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+  });
+}
+/// One by dtype.
 template <class = void>
 VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
                            matrix<void> c, bool accumulate = false) {
@@ -30210,8 +32128,12 @@ template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
     constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // of shorter lines most lanes would lie idle
-    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && s.place_channels <= 8;
-    if (half > 0 && !s.transposed && taps_in_lines && detail::convolve_by_products_of_lines(s, input, weight, output))
+    bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && !s.transposed;
+    if (half > 0 && taps_in_lines && s.place_channels >= half && s.places() > 2 &&
+        detail::convolve_by_products_of_channels(s, input, weight, output))
+      return;
+    if (half > 0 && taps_in_lines && s.place_channels <= 8 &&
+        detail::convolve_by_products_of_lines(s, input, weight, output))
       return;
     bool const in_lines = s.taps() > 1 && (s.transposed ? s.field[2] / s.stride[2] : s.place[2]) >= half;
     if (half > 0 && in_lines && s.tap[2] <= s.place[2] &&
@@ -30619,7 +32541,7 @@ template <sink_kind Kind, class T>
 constexpr T neutral() {
   using limits = std::numeric_limits<T>;
   if (Kind == sink_kind::sum || Kind == sink_kind::count) return T(0);
-  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : limits::max();
+  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : (limits::max)();
   else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
 }
 /// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.
@@ -34259,6 +36181,37 @@ VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes
   }
   return k;
 }
+/// ... where what is carried, `bytes` in all, lies in variables of the caller's, which no result can overlap: places
+/// are constants throughout, so that numbers stay in registers.
+template <class Places>
+VARVE_PART void walk_in_registers(Places const& here, Places const& there, index_t n, std::size_t bytes,
+                                  auto const& step) {
+  index_t k = 0;
+  for (; k + 1 < n; k += 2) {
+    step(here, there, k);
+    step(there, here, k + 1);
+  }
+  if (k == n) return;
+  step(here, there, k);
+  std::memcpy(here[0], there[0], bytes);
+}
+/// Where each of some buffers begins when they lie one behind the other, and at last where the next one would; -1 if
+/// they are more than a few numbers.
+template <class P, int First, int Count>
+constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
+  std::array<std::ptrdiff_t, Count + 1> r{};
+  for (int k = 0; k < Count; ++k) {
+    buffer const& b = P::value.buffers[P::value.slots[First + k]];
+    bool const one = !is_run_time(b.elements) && b.elements == 1 && r[k] >= 0 && Count <= 16;
+    r[k + 1] = one ? r[k] + 16 : -1;
+  }
+  return r;
+}
+/// Where a carried value lies: in a place of the caller's own, or in the buffer of its slot.
+template <class P, int Slot>
+VARVE_PART void* place_of(auto const& mem, void* own) {
+  return own ? own : address<P, P::value.slots[Slot]>(mem);
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -34274,9 +36227,14 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{
       {address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
-  void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
-  void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+  constexpr auto place = places_of_carried<P, s.in[2], carried>();
+  constexpr bool in_registers = !open && !counted && carried > 0 && place[carried] > 0 && is_short<sub>();
+  alignas(16) std::byte own[2][in_registers ? place[carried] : 1];
+  void* here[] = {place_of<P, s.in[2] + (Q < carried ? Q : 0)>(mem, in_registers ? own[0] + place[Q < carried ? Q : 0]
+                                                                                 : nullptr)...};
+  void* there[] = {place_of<P, s.in[2] + (Q < carried ? results + Q : 0)>(
+      mem, in_registers ? own[1] + place[Q < carried ? Q : 0] : nullptr)...};
+  if (n % 2 && !open && !counted && !in_registers) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A],
                                    static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem))))
                 : void()),
@@ -34303,13 +36261,20 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
               {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
               nullptr});
   };
-  index_t const k = walk < open || counted, is_short<sub>() > (here, there, n, goes_on, step);
-  if constexpr (open || counted) {
-    if (k % 2)
-      ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
-                    : void()),
-       ...);
-    ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
+  auto const leave = [&]() VARVE_PART {
+    ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem))))
+                  : void()),
+     ...);
+  };
+  if constexpr (in_registers) {
+    walk_in_registers(here, there, n, sizeof own[0], step);
+    leave();
+  } else {
+    index_t const k = walk<(open || counted), is_short<sub>()>(here, there, n, goes_on, step);
+    if constexpr (open || counted) {
+      if (k % 2) leave();
+      ((Q >= carried ? clear_rows(all.result[Q], k, n, result_step[Q]) : void()), ...);
+    }
   }
 }
 } // namespace detail
@@ -34411,8 +36376,9 @@ struct built {
     }
     return static_program<S>(p);
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
-                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value =
+      build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
+               // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 /// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
@@ -34443,8 +36409,9 @@ struct built<Make, S> {
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
-                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value =
+      build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
+               // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>
@@ -35009,6 +36976,8 @@ struct fused {
                   loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    } else if constexpr (sizeof...(A) > 0) {
+      return nth<0>(a...); // so that what is done with the result adds no message
     }
   }
   /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No
@@ -35383,7 +37352,8 @@ private:
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
+      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
+        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
     return now(result(nd, 0));
@@ -36329,6 +38299,12 @@ public:
   }
   /// For how many sets of dtypes and sizes a program is kept.
   std::size_t versions() const { return made_->size(); }
+  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing. (Where
+  /// transforms, modes or autograd watch, calls run the function itself.)
+  template <class... X>
+  std::string explain(X const&... x) const {
+    return made_->explain(x...);
+  }
 
 private:
   using versions_t = detail::program_versions<F, detail::fused_program<F, How...>>;
@@ -36898,17 +38874,20 @@ struct rules<mm_t> : rule::bilinear {
       index_t const* const step = t.strides().numbers();
       return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
-    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+    index_t const* const size = m.sizes.numbers();
+    bool const ta = at[0][0].number() != 0, batched = r > 2; // the innermost leading dimension in one call
+    index_t const apart[] = {batched ? a.strides().numbers()[r - 3] : 0, batched ? b.strides().numbers()[r - 3] : 0,
+                             batched ? c.strides().numbers()[r - 3] : 0};
+    for_each_index(m.sizes.sub(0, batched ? r - 3 : 0), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
         oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
             oc += i[d].number() * c.strides()[d].number();
-      bool const ta = at[0][0].number() != 0;
       auto const x = matrix(a, ta, oa);
       auto const y = matrix(b, at[0][1].number() != 0, ob);
-      index_t const* const size = m.sizes.numbers();
-      kernel::matmul<>(m.type, size[r - 2], size[r - 1], a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col},
-                       {y.data, y.row, y.col}, matrix(c, false, oc));
+      kernel::matmul<>(m.type, batched ? size[r - 3] : 1, apart, size[r - 2], size[r - 1],
+                       a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col},
+                       matrix(c, false, oc));
     });
     return c;
   }
@@ -37225,7 +39204,8 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
   static constexpr auto body(X const& x, Y const& y) {
     if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
-    auto const u = abs(x), v = abs(y);
+    auto const u = abs(x);
+    auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is
     auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
     return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
@@ -37267,169 +39247,6 @@ inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
     return mul(add(erf(mul(x, 0.70710678118654752440084436210485)), 1), 0.5);
   }
 } ndtr{};
-
-} // namespace varve
-
-// ---- varve/composite/counted.hpp
-namespace varve::detail {
-/// 0, 1, ..., n - 1 as a value of int64 that may meet `x`, in whatever world that is.
-template <fact N, value X>
-constexpr auto counted(N const& n, X const& x) {
-  if constexpr (is_ints<N> && !dynamic_value<X> && is_ints<std::remove_cvref_t<decltype(type_fact(x))>>)
-    return arange<std::int64_t, N::to_dims()[0].number()>();
-  else return backend<typename decltype(base_tag<X>())::type>::arange(base_value(x), to_dims(n));
-}
-} // namespace varve::detail
-
-// ---- varve/composite/diagonals.hpp
-/// @file
-/// Diagonals and triangles of matrices, which may be many.
-namespace varve {
-
-namespace detail {
-/// {sizes}, {strides} and {where it begins} of a diagonal of a row-major value, whose dimension is the last one.
-struct diagonal_of {
-  dims sizes, strides, start;
-  constexpr diagonal_of(dims const& s, dims const& offset, dims const& axes) {
-    int const a = wrap_axis(axes[0], s.n), b = wrap_axis(axes[1], s.n);
-    if (s.n < 2 || a == b) refuse::argument_is_invalid("diagonal", "two different dimensions are needed");
-    dims const all = contiguous_strides(s);
-    extent const o = offset[0], rows = o < 0 ? s[a] + o : s[a], columns = o > 0 ? s[b] - o : s[b];
-    extent const n = rows < columns ? rows : columns;
-    for (int k = 0; k < s.n; ++k)
-      if (k != a && k != b) sizes.push_back(s[k]), strides.push_back(all[k]);
-    sizes.push_back(n < 0 ? extent(0) : n);
-    strides.push_back(all[a] + all[b]);
-    start = n > 0 ? dims{o < 0 ? -o * all[a] : o * all[b]} : dims{0};
-  }
-};
-inline constexpr auto diagonal_sizes = [](dims const& s, dims const& o, dims const& a) {
-  return diagonal_of(s, o, a).sizes;
-};
-inline constexpr auto diagonal_strides = [](dims const& s, dims const& o, dims const& a) {
-  return diagonal_of(s, o, a).strides;
-};
-inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims const& a) {
-  return diagonal_of(s, o, a).start;
-};
-inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
-} // namespace detail
-
-/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
-/// value (`torch.diagonal`).
-inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
-  static constexpr auto op_name = "diagonal";
-  template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
-  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
-    auto const s = shape_of(x);
-    auto const o = detail::as_fact(offset);
-    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    return as_strided(contiguous(x), on_dims(detail::diagonal_sizes, s, o, a),
-                      on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
-  }
-} diagonal{};
-
-/// A value with `source` in the place of a diagonal (`torch.diagonal_scatter`); the dtypes are the same.
-inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter_t> {
-  static constexpr auto op_name = "diagonal_scatter";
-  template <value X, value S, class O = ints<0>, class A = ints<0>, class B = ints<1>>
-  static constexpr auto body(X const& x, S const& source, O const& offset = {}, A const& first = {},
-                             B const& second = {}) {
-    auto const s = shape_of(x);
-    auto const o = detail::as_fact(offset);
-    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    auto const fits = [](dims const& want, dims const& have) {
-      if (!(want == have)) refuse::shapes_do_not_match(op_name, want, have);
-      return dims{};
-    };
-    (void)on_dims(fits, on_dims(detail::diagonal_sizes, s, o, a), shape_of(source));
-    return as_strided_scatter(contiguous(x), source, on_dims(detail::diagonal_strides, s, o, a),
-                              on_dims(detail::diagonal_start, s, o, a));
-  }
-} diagonal_scatter{};
-
-/// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
-/// (`torch.diag_embed`).
-inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
-  static constexpr auto op_name = "diag_embed";
-  template <value X, class O = ints<0>, class A = ints<-2>, class B = ints<-1>>
-  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
-    auto const o = detail::as_fact(offset);
-    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    auto const whole = [](dims const& s, dims const& offset, dims const& axes) {
-      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no dimension");
-      int const i = wrap_axis(axes[0], s.n + 1), j = wrap_axis(axes[1], s.n + 1);
-      if (i == j) refuse::argument_is_invalid(op_name, "two different dimensions are needed");
-      extent const n = s[s.n - 1] + (offset[0] < 0 ? -offset[0] : offset[0]);
-      dims r = s.sub(0, s.n - 1);
-      r.insert(i < j ? i : j, n);
-      return r.insert(i < j ? j : i, n);
-    };
-    auto const sizes = on_dims(whole, shape_of(x), o, a);
-    return as_strided_backward(x, sizes, on_dims(detail::diagonal_strides, sizes, o, a),
-                               on_dims(detail::diagonal_start, sizes, o, a));
-  }
-} diag_embed{};
-
-/// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
-inline constexpr struct diag_t : composite_operator<diag_t> {
-  static constexpr auto op_name = "diag";
-  template <value X, class O = ints<0>>
-  static constexpr auto body(X const& x, O const& offset = {}) {
-    auto const rank = on_dims(
-        [](dims const& s) {
-          if (s.n < 1 || s.n > 2) refuse::argument_is_invalid(op_name, "a vector or a matrix is expected");
-          return dims{s.n};
-        },
-        shape_of(x));
-    return choose(
-        same_fact(rank, ints<2>{}), [&](auto const& v) { return diagonal(v, offset); },
-        [&](auto const& v) { return diag_embed(v, offset); }, x);
-  }
-} diag{};
-
-/// The sum of the diagonal of a matrix.
-inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
-  static constexpr auto op_name = "trace";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    if (rank_of(x) != 2) refuse::argument_is_invalid(op_name, "a matrix is expected");
-    return sum(diagonal(x));
-  }
-} trace_of_matrix{};
-
-namespace detail {
-template <int FromEnd>
-inline constexpr auto side_of_matrices = [](dims const& s) {
-  if (s.n < 2) refuse::argument_is_invalid("tril or triu", "matrices are expected");
-  return dims{s[s.n - FromEnd]};
-};
-/// Of matrices the elements whose column less their row satisfies `keep`, else 0.
-template <value X, class F>
-constexpr auto triangle(X const& x, F const& keep) {
-  auto const rows = counted(on_dims(side_of_matrices<2>, shape_of(x)), x);
-  auto const columns = counted(on_dims(side_of_matrices<1>, shape_of(x)), x);
-  auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(rows));
-  return where(keep(sub(columns, reshape(rows, column))), x, new_zeros(x, ints<>{}));
-}
-} // namespace detail
-
-/// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
-inline constexpr struct tril_t : composite_operator<tril_t> {
-  static constexpr auto op_name = "tril";
-  template <value X>
-  static constexpr auto body(X const& x, index_t offset = 0) {
-    return detail::triangle(x, [&](auto const& d) { return le(d, offset); });
-  }
-} tril{};
-/// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
-inline constexpr struct triu_t : composite_operator<triu_t> {
-  static constexpr auto op_name = "triu";
-  template <value X>
-  static constexpr auto body(X const& x, index_t offset = 0) {
-    return detail::triangle(x, [&](auto const& d) { return ge(d, offset); });
-  }
-} triu{};
 
 } // namespace varve
 
@@ -37547,6 +39364,17 @@ inline constexpr struct atleast_3d_t : composite_operator<atleast_3d_t> {
 } atleast_3d{};
 
 } // namespace varve
+
+// ---- varve/composite/counted.hpp
+namespace varve::detail {
+/// 0, 1, ..., n - 1 as a value of int64 that may meet `x`, in whatever world that is.
+template <fact N, value X>
+constexpr auto counted(N const& n, X const& x) {
+  if constexpr (is_ints<N> && !dynamic_value<X> && is_ints<std::remove_cvref_t<decltype(type_fact(x))>>)
+    return arange<std::int64_t, N::to_dims()[0].number()>();
+  else return backend<typename decltype(base_tag<X>())::type>::arange(base_value(x), to_dims(n));
+}
+} // namespace varve::detail
 
 // ---- varve/op/gather.hpp
 namespace varve {
@@ -37996,6 +39824,646 @@ inline constexpr struct repeat_interleave_t : composite_operator<repeat_interlea
         reshape(expand(reshape(x, on_dims(apart, s, a, n)), on_dims(wide, s, a, n)), on_dims(joined, s, a, n)));
   }
 } repeat_interleave{};
+
+} // namespace varve
+
+// ---- varve/op/index.hpp
+namespace varve {
+
+namespace detail {
+/// Where element [..., i0, i1, ...] lies in the row of all elements of `x`, of which `axis` is the axis of the first
+/// index that is left; -1 if an index but the first is out of range, which `gather` does not see.
+template <value X, class At>
+constexpr auto place_in_row(X const&, int, At const& at) {
+  return at;
+}
+template <value X, class At, class I, class... Rest>
+constexpr auto place_in_row(X const& x, int axis, At const& at, I const& i, Rest const&... rest) {
+  index_t const n = to_dims(shape_of(x))[axis];
+  auto const from_front = where(lt(i, 0), add(i, n), i);
+  auto const place = add(mul(at, n), from_front);
+  auto const below_end = where(ge(from_front, n), -1, place);
+  return place_in_row(x, axis + 1, where(lt(from_front, 0), -1, below_end), rest...);
+}
+/// An index of the first axis that indices are of, counted from the front.
+template <value X, class I>
+constexpr auto index_from_front(X const& x, int axis, I const& i) {
+  return where(lt(i, 0), add(i, index_t(to_dims(shape_of(x))[axis])), i);
+}
+} // namespace detail
+
+/// `index(x, i, j, ...)`: the element `x[i, j, ...]`, for as many indices as x has dimensions. The indices are int64
+/// values that broadcast, whose shape is that of the result, or plain numbers; negative ones count from the end. Under
+/// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
+/// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
+inline constexpr struct element_at_t : composite_operator<element_at_t> {
+  static constexpr auto op_name = "index";
+  template <value X, value I, value... J>
+  static constexpr auto body(X const& x, I const& i, J const&... j) {
+    if (rank_of(x) != 1 + static_cast<int>(sizeof...(J)))
+      refuse::argument_is_invalid("index", "there must be one index for each dimension");
+    auto const row = reshape(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x)));
+    auto const place = detail::place_in_row(x, 1, detail::index_from_front(x, 0, i), j...);
+    auto const at = reshape(place, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(place)));
+    return detail::reshape_to(gather(row, ints<0>{}, to(at, ints<static_cast<index_t>(dtype::int64)>{})),
+                              shape_of(place));
+  }
+} element_at{};
+template <value X, value I, value... J>
+constexpr auto index(X const& x, I const& i, J const&... j) {
+  return element_at(x, i, j...);
+}
+/// A position that the compiler knows, as an index of static values: `x[index<2>]`, `x.at(index<0>, range<1, 5>)`.
+/// (A function, since `index` is the name of one.)
+template <index_t K>
+constexpr ints<K> index() {
+  return {};
+}
+
+} // namespace varve
+
+// ---- varve/op/nonzero.hpp
+namespace varve {
+
+/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
+/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
+/// each lane for itself.
+inline constexpr struct nonzero_static_t {
+  static constexpr auto op_name = "nonzero_static";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& size) const {
+    if constexpr (std::is_same_v<N, extent>) return bind<nonzero_static_t>(dims{size}, ints<0>{})(x);
+    else return bind<nonzero_static_t>(detail::as_fact(size), ints<0>{})(x);
+  }
+} nonzero_static{};
+
+template <>
+struct rules<nonzero_static_t> {
+  static constexpr auto schema = "(Tensor self, *, SymInt size, int lanes=0) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    if (at[0].n != 1 || at[1].n != 1 || at[1][0] < 0 || at[1][0] > in[0].sizes.n)
+      refuse::argument_is_invalid("nonzero_static", "the number of places is one number");
+    return detail::require_sizes("nonzero_static", at[0]), at;
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const lanes = static_cast<int>(at[1][0]);
+    dims s;
+    for (int k = 0; k < lanes; ++k) s.push_back(in[0].sizes[k]);
+    s.push_back(at[0][0]);
+    s.push_back(in[0].sizes.n - lanes);
+    return {dtype::int64, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    int const lanes = static_cast<int>(at[1][0]), rank = x.sizes.n - lanes;
+    index_t const size = at[0][0];
+    index_t count = 1, each = 1;
+    for (int k = 0; k < x.sizes.n; ++k) (k < lanes ? count : each) *= index_t(x.sizes[k]);
+    dims at_element = x.sizes;
+    for (int k = 0; k < at_element.n; ++k) at_element[k] = 0;
+    R* to = out.data;
+    T const* from = x.data;
+    for (index_t lane = 0; lane < count; ++lane) {
+      index_t found = 0;
+      for (index_t i = 0; i < each; ++i) {
+        if (*from != T(0) && found < size) {
+          for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
+          ++found;
+        }
+        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
+          from += index_t(x.strides[k]);
+          if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
+            at_element[k] = next;
+            break;
+          }
+          from -= index_t(x.strides[k]) * index_t(x.sizes[k]);
+          at_element[k] = 0;
+        }
+      }
+      for (; found < size; ++found)
+        for (int k = 0; k < rank; ++k) *to++ = R(-1);
+    }
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<nonzero_static_t>(op.a, on_dims([](dims const& l) { return dims{l[0] + 1}; }, op.b))(o.value);
+  }
+};
+
+/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
+/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T nonzero(T const& x) {
+  extent const n = item(sum(to(ne(x, 0), dtype::int64)));
+  check_is_size(n);
+  return nonzero_static(x, n);
+}
+/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
+/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T masked_select(T const& x, T const& mask) {
+  if (mask.dtype() != dtype::bool_)
+    refuse::dtype_is_not_supported("masked_select (a bool mask expected):", name(mask.dtype()));
+  dims const all = broadcast(x.sizes(), mask.sizes());
+  dims const row{numel(all)};
+  T const places = nonzero(T(reshape(expand(mask, all), row)));
+  return gather(reshape(expand(x, all), row), 0, reshape(places, dims{places.sizes()[0]}));
+}
+
+} // namespace varve
+
+// ---- varve/composite/at.hpp
+/// @file
+/// `x.at(slice(1, 5), none, ellipsis, t)`, as Python's `x[1:5, None, ..., t]`.
+namespace varve {
+
+/// As many whole axes as the other indices leave: `x.at(ellipsis, 0)`.
+struct ellipsis_t {};
+inline constexpr ellipsis_t ellipsis{};
+
+namespace detail {
+template <class I>
+inline constexpr bool is_ellipsis = std::is_same_v<I, ellipsis_t>;
+template <class I>
+concept number_index = (std::is_integral_v<I> && !std::is_same_v<I, bool>) || std::is_same_v<I, extent>;
+template <class I>
+concept value_index = varve_value<I>;
+template <class I>
+consteval bool is_one_position() {
+  if constexpr (is_ints<I>) return I::size() == 1;
+  else return number_index<I>;
+}
+/// How many axes of the result an index leaves; what a value leaves is decided later.
+template <class I>
+inline constexpr int axes_left = is_one_position<I>() ? 0 : 1;
+
+/// An index as it is used: `index<2>` is a function that gives it.
+template <class I>
+constexpr auto plain_index(I const& i) {
+  if constexpr (std::is_function_v<I>) return i();
+  else if constexpr (memory_ref<I>) return viewed(i);
+  else return i;
+}
+template <class X>
+inline constexpr bool has_typed_shape = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>>;
+
+/// The row at a place that only a run tells, of a static value.
+template <class X, class A>
+constexpr auto row_at(X const& x, A const& axis, index_t i) {
+  auto const n = on_dims([](dims const& s, dims const& a) { return dims{s[wrap_axis(a[0], s.n)]}; }, shape_of(x), axis);
+  index_t const size = to_dims(n)[0];
+  if (i < -size || i >= size) refuse::index_out_of_range("at", i, size);
+  auto const row = index_select(x, axis, array<std::int64_t, 1>{i < 0 ? i + size : i});
+  return squeeze(row, axis);
+}
+/// One index at an axis; values are left for later.
+template <class X, class A, class I>
+constexpr auto indexed_axis(X const& x, A const& axis, I const& i) {
+  if constexpr (is_none<I>) {
+    return unsqueeze(x, axis);
+  } else if constexpr (std::is_same_v<I, slice_index>) {
+    static_assert(!has_typed_shape<X>, "varve: at: the size of a static value is part of its type; write range<1, 5> "
+                                       "for slice(1, 5), which only a run tells");
+    if constexpr (has_typed_shape<X>) return x;
+    else return slice(x, axis, i.range[0], i.range[1], i.range.n > 2 ? i.range[2] : extent(1));
+  } else if constexpr (is_one_position<I>()) {
+    if constexpr (has_typed_shape<X> && number_index<I>) return row_at(x, axis, static_cast<index_t>(i));
+    else return select(x, axis, i);
+  } else if constexpr (is_ints<I>) {
+    return slice(x, axis, i);
+  } else {
+    static_assert(value_index<I>,
+                  "varve: at: an index is a number, index<2>, slice(1, 5), range<1, 5>, none, ellipsis, "
+                  "or a tensor or array of integers or truth values");
+    return x;
+  }
+}
+/// The indices behind an ellipsis, the last first; axes count from the end.
+template <int K, int Axis, int Ellipsis, class X, class T>
+constexpr auto indexed_behind(X const& x, T const& indices) {
+  using I = std::tuple_element_t<static_cast<std::size_t>(K), T>;
+  if constexpr (K == Ellipsis) return x;
+  else
+    return indexed_behind<K - 1, Axis - axes_left<I>, Ellipsis>(
+        indexed_axis(x, ints<Axis>{}, std::get<static_cast<std::size_t>(K)>(indices)), indices);
+}
+template <int K, int Axis, class X, class T>
+constexpr auto indexed_from(X const& x, T const& indices) {
+  constexpr int count = static_cast<int>(std::tuple_size_v<T>);
+  if constexpr (K == count) {
+    return x;
+  } else {
+    using I = std::tuple_element_t<static_cast<std::size_t>(K), T>;
+    if constexpr (is_ellipsis<I>) return indexed_behind<count - 1, -1, K>(x, indices);
+    else
+      return indexed_from<K + 1, Axis + axes_left<I>>(
+          indexed_axis(x, ints<Axis>{}, std::get<static_cast<std::size_t>(K)>(indices)), indices);
+  }
+}
+
+/// The axes at which values stand as indices, once the other indices are done.
+template <class... I>
+consteval dims axes_of_values() {
+  constexpr int count = sizeof...(I);
+  bool const is_value[] = {value_index<I>..., false}, is_gap[] = {is_ellipsis<I>..., false};
+  int const left[] = {axes_left<I>..., 0};
+  int gap = count;
+  for (int k = 0; k < count; ++k)
+    if (is_gap[k]) gap = k;
+  dims r;
+  for (int k = 0, axis = 0; k < gap; axis += left[k++])
+    if (is_value[k]) r.push_back(axis);
+  for (int k = gap + 1; k < count; ++k) {
+    int behind = 0;
+    for (int j = k; j < count; ++j) behind += left[j];
+    if (is_value[k]) r.push_back(-behind);
+  }
+  return r;
+}
+template <class... I>
+struct value_axes {
+  constexpr dims operator()() const { return axes_of_values<I...>(); }
+};
+
+/// The axis that several indexed ones become: where they are when they are neighbours, else the first.
+inline constexpr auto joined_axis = [](dims const& s, dims const& axes) {
+  int const first = wrap_axis(axes[0], s.n);
+  bool together = true;
+  for (int k = 0; k < axes.n; ++k) together = together && wrap_axis(axes[k], s.n) == first + k;
+  return dims{together ? first : 0};
+};
+/// ... and the order of axes that makes them neighbours there.
+inline constexpr auto joined_order = [](dims const& s, dims const& axes) {
+  int const at = static_cast<int>(joined_axis(s, axes)[0]);
+  dims indexed, r;
+  for (int k = 0; k < axes.n; ++k) indexed.push_back(wrap_axis(axes[k], s.n));
+  for (int k = 0; k < s.n; ++k) {
+    if (r.n == at)
+      for (int j = 0; j < indexed.n; ++j) r.push_back(indexed[j]);
+    if (!indexed.contains(k)) r.push_back(k);
+  }
+  if (r.n == at)
+    for (int j = 0; j < indexed.n; ++j) r.push_back(indexed[j]);
+  return r;
+};
+inline constexpr auto joined_shape = [](dims const& s, dims const& at, dims const& axes) {
+  dims r = s.sub(0, static_cast<int>(at[0]));
+  r.push_back(numel(s.sub(static_cast<int>(at[0]), static_cast<int>(at[0]) + axes.n)));
+  for (int k = static_cast<int>(at[0]) + axes.n; k < s.n; ++k) r.push_back(s[k]);
+  return r;
+};
+/// A shape with one axis replaced by several.
+inline constexpr auto opened_shape = [](dims const& s, dims const& at, dims const& axes) {
+  dims r = s.sub(0, static_cast<int>(at[0]));
+  for (extent e : axes) r.push_back(e);
+  for (int k = static_cast<int>(at[0]) + 1; k < s.n; ++k) r.push_back(s[k]);
+  return r;
+};
+template <class I>
+constexpr void require_integers(I const& i) {
+  if constexpr (has_typed_shape<I>)
+    static_assert(category(static_cast<dtype>(decltype(type_fact(i))::to_dims()[0])) == 1,
+                  "varve: at: the indices of static values are integers; instead of a mask use where(mask, x, y)");
+  else if (category(dtype_of(i)) != 1)
+    refuse::dtype_is_not_supported("at (an index of integers expected):", name(dtype_of(i)));
+}
+/// The elements at integer values along axes, which the values' common shape replaces.
+template <class X, class A, class I, class... R>
+constexpr auto at_values(X const& x, A const& axes, I const& i, R const&... rest) {
+  (require_integers(i), ..., require_integers(rest));
+  auto const at = on_dims(joined_axis, shape_of(x), axes);
+  auto const ordered = permute(x, on_dims(joined_order, shape_of(x), axes));
+  auto const row = reshape(ordered, on_dims(joined_shape, shape_of(ordered), at, axes));
+  int const axis = static_cast<int>(to_dims(at)[0].number());
+  auto const place = place_in_row(ordered, axis + 1, index_from_front(ordered, axis, i), rest...);
+  return reshape_to(index_select(row, at, ravel(place)), on_dims(opened_shape, shape_of(row), at, shape_of(place)));
+}
+
+/// An index tensor as integers: of a mask of one dimension the places of what is true.
+template <class T>
+T places_of(T const& i) {
+  if (i.dtype() != dtype::bool_) return i;
+  if (i.dim() != 1)
+    refuse::argument_is_invalid("at", "a mask of other than one dimension must be the only index, as in x.at(mask)");
+  T const n = nonzero(i);
+  return reshape(n, dims{n.sizes()[0]});
+}
+/// The leading axes that a mask is for, as one.
+template <class T>
+T masked_rows(T const& x, T const& mask) {
+  if (mask.dim() == 0 || mask.dim() > x.dim() || !(x.sizes().sub(0, mask.dim()) == mask.sizes()))
+    refuse::shapes_do_not_match("at (a value and its mask)", x.sizes(), mask.sizes());
+  return reshape(x, joined_shape(x.sizes(), dims{0}, mask.sizes()));
+}
+template <class T>
+bool is_mask(T const& i) {
+  return i.dtype() == dtype::bool_ && i.dim() != 1;
+}
+template <class T, class A>
+T read_at(T const& x, A const& axes, T const& i) {
+  if (is_mask(i) && to_dims(axes)[0] == 0) return at_values(masked_rows(x, i), axes, places_of(T(ravel(i))));
+  return at_values(x, axes, places_of(i));
+}
+template <class T, class A, class... R>
+T read_at(T const& x, A const& axes, R const&... i) {
+  return at_values(x, axes, places_of(i)...);
+}
+
+/// Writes `y` where integer tensors say, one place after the other: of places that are named twice the last stays.
+template <class T, class Y>
+void write_rows(T const& x, dims const& axes, std::vector<T> const& indices, Y const& y) {
+  dims common;
+  for (T const& i : indices) common = broadcast(common, i.sizes());
+  std::vector<std::vector<std::int64_t>> places;
+  for (T const& i : indices) places.push_back(T(expand(i, common)).template to_vector<std::int64_t>());
+  int const at = static_cast<int>(joined_axis(x.sizes(), axes)[0].number());
+  dims const joined = joined_shape(T(permute(x, joined_order(x.sizes(), axes))).sizes(), dims{at}, axes);
+  T source;
+  if constexpr (!number<Y>) {
+    dims flat = joined;
+    flat[at] = numel(common);
+    source = reshape(expand(viewed(y), opened_shape(joined, dims{at}, common)), flat);
+  }
+  for (std::size_t k = 0; k < static_cast<std::size_t>(index_t(numel(common))); ++k) {
+    T row = x;
+    for (int a = axes.n; a-- > 0;) row = select(row, wrap_axis(axes[a], x.dim()), places[std::size_t(a)][k]);
+    if constexpr (number<Y>) copy_(row, y);
+    else copy_(row, select(source, at, static_cast<index_t>(k)));
+  }
+}
+} // namespace detail
+
+/// What `x.at(t)` is of tensors, where t is a tensor: a copy of what lies there, which is a tensor in all that it can;
+/// assigned to, as in `x.at(t) = y`, it writes into x.
+template <class... I>
+class indexed_tensor : public tensor {
+public:
+  using tensor_type = tensor;
+  indexed_tensor(tensor const& elements, tensor const& of, I const&... indices)
+      : tensor(elements), of_(of), indices_(indices...) {}
+  indexed_tensor(indexed_tensor const&) = default;
+  tensor const& view() const { return *this; }
+
+  template <value Y>
+  void operator=(Y const& y) && {
+    write(y);
+  }
+  void operator=(indexed_tensor const& y) && { write(y); }
+  template <value Y>
+  void operator+=(Y const& y) && {
+    write(varve::add(view(), y));
+  }
+  template <value Y>
+  void operator-=(Y const& y) && {
+    write(varve::sub(view(), y));
+  }
+  template <value Y>
+  void operator*=(Y const& y) && {
+    write(varve::mul(view(), y));
+  }
+  template <value Y>
+  void operator/=(Y const& y) && {
+    write(varve::div(view(), y));
+  }
+
+private:
+  template <class Y>
+  void write(Y const& y) const {
+    constexpr dims axes = detail::axes_of_values<I...>();
+    std::vector<tensor> values;
+    auto const take = [&](auto const& i) {
+      if constexpr (detail::value_index<std::remove_cvref_t<decltype(i)>>) values.push_back(i);
+    };
+    std::apply([&](auto const&... i) { (take(i), ...); }, indices_);
+    using T = dependent<tensor, Y>;
+    T const x = detail::indexed_from<0, 0>(T(of_), indices_);
+    if (values.size() == 1 && axes[0] == 0 && values[0].dtype() == dtype::bool_) {
+      T const mask = values[0];
+      T const rows = detail::masked_rows(x, mask);
+      dims wide = mask.sizes();
+      while (wide.n < x.dim()) wide.push_back(1);
+      if constexpr (number<Y>) varve::copy_(x, varve::where(varve::reshape(mask, wide), y, x));
+      else if (rank_of(y) == 0) varve::copy_(x, varve::where(varve::reshape(mask, wide), y, x));
+      else write_where(x, mask, y);
+      return;
+    }
+    for (tensor& i : values) i = detail::places_of(T(i));
+    detail::write_rows<T>(x, axes, values, y);
+  }
+  /// One value for each row that a mask names.
+  template <class T, class Y>
+  static void write_where(T const& x, T const& mask, Y const& y) {
+    T const all = varve::nonzero(mask);
+    std::vector<T> places;
+    dims axes;
+    for (int k = 0; k < mask.dim(); ++k) {
+      places.push_back(varve::select(all, 1, k));
+      axes.push_back(k);
+    }
+    detail::write_rows<T>(x, axes, places, y);
+  }
+  tensor of_;
+  std::tuple<I...> indices_;
+};
+template <class... I>
+struct traits<indexed_tensor<I...>> : traits<tensor> {};
+
+/// `x.at(i...)`, and `x[i]`: the part of x that indices name, one for each axis from the front. A number takes
+/// one place of its axis, which goes; `slice(1, 5)` a range; `none` is a new axis of size 1, `ellipsis` all axes that
+/// the others leave; a tensor of integers takes its elements' places, and several of them broadcast; a bool tensor
+/// takes what is true. Of static values write `index<2>` and `range<1, 5>` for what the compiler knows; a plain number
+/// is found by `gather`. Parts of tensors without a tensor among the indices are views: `x.at(0) = y` writes.
+/// `index_error` out of range; PyTorch: tensor indexing.
+struct at_t {
+  template <value X, class... I>
+  constexpr auto operator()(X const& x, I const&... i) const {
+    static_assert((0 + ... + detail::is_ellipsis<I>) < 2, "varve: at: there may be one ellipsis");
+    return part(detail::plain(x), detail::plain_index(i)...);
+  }
+
+private:
+  template <class X, class... I>
+  static constexpr auto part(X const& x, I const&... i) {
+    std::tuple<I...> const all(i...);
+    auto const found = detail::indexed_from<0, 0>(x, all);
+    if constexpr (!(detail::value_index<I> || ...)) {
+      return found;
+    } else {
+      auto const axes = detail::ints_from<detail::value_axes<I...>{}>(
+          std::make_index_sequence<static_cast<std::size_t>(detail::axes_of_values<I...>().n)>{});
+      auto const read = [&](auto const&... values) {
+        if constexpr (std::is_same_v<X, tensor>)
+          return indexed_tensor<I...>(detail::read_at<X>(found, axes, values...), x, i...);
+        else return detail::at_values(found, axes, values...);
+      };
+      return std::apply(read, std::tuple_cat(value_alone(i)...));
+    }
+  }
+  template <class I>
+  static constexpr auto value_alone(I const& i) {
+    if constexpr (detail::value_index<I>) return std::tuple<I>(i);
+    else return std::tuple<>();
+  }
+};
+
+} // namespace varve
+
+// ---- varve/composite/diagonals.hpp
+/// @file
+/// Diagonals and triangles of matrices, which may be many.
+namespace varve {
+
+namespace detail {
+/// {sizes}, {strides} and {where it begins} of a diagonal of a row-major value, whose dimension is the last one.
+struct diagonal_of {
+  dims sizes, strides, start;
+  constexpr diagonal_of(dims const& s, dims const& offset, dims const& axes) {
+    int const a = wrap_axis(axes[0], s.n), b = wrap_axis(axes[1], s.n);
+    if (s.n < 2 || a == b) refuse::argument_is_invalid("diagonal", "two different dimensions are needed");
+    dims const all = contiguous_strides(s);
+    extent const o = offset[0], rows = o < 0 ? s[a] + o : s[a], columns = o > 0 ? s[b] - o : s[b];
+    extent const n = rows < columns ? rows : columns;
+    for (int k = 0; k < s.n; ++k)
+      if (k != a && k != b) sizes.push_back(s[k]), strides.push_back(all[k]);
+    sizes.push_back(n < 0 ? extent(0) : n);
+    strides.push_back(all[a] + all[b]);
+    start = n > 0 ? dims{o < 0 ? -o * all[a] : o * all[b]} : dims{0};
+  }
+};
+inline constexpr auto diagonal_sizes = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).sizes;
+};
+inline constexpr auto diagonal_strides = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).strides;
+};
+inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims const& a) {
+  return diagonal_of(s, o, a).start;
+};
+inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
+} // namespace detail
+
+/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
+/// value (`torch.diagonal`).
+inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
+  static constexpr auto op_name = "diagonal";
+  template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
+  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
+    auto const s = shape_of(x);
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    return as_strided(contiguous(x), on_dims(detail::diagonal_sizes, s, o, a),
+                      on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
+  }
+} diagonal{};
+
+/// A value with `source` in the place of a diagonal (`torch.diagonal_scatter`); the dtypes are the same.
+inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter_t> {
+  static constexpr auto op_name = "diagonal_scatter";
+  template <value X, value S, class O = ints<0>, class A = ints<0>, class B = ints<1>>
+  static constexpr auto body(X const& x, S const& source, O const& offset = {}, A const& first = {},
+                             B const& second = {}) {
+    auto const s = shape_of(x);
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    auto const fits = [](dims const& want, dims const& have) {
+      if (!(want == have)) refuse::shapes_do_not_match(op_name, want, have);
+      return dims{};
+    };
+    (void)on_dims(fits, on_dims(detail::diagonal_sizes, s, o, a), shape_of(source));
+    return as_strided_scatter(contiguous(x), source, on_dims(detail::diagonal_strides, s, o, a),
+                              on_dims(detail::diagonal_start, s, o, a));
+  }
+} diagonal_scatter{};
+
+/// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
+/// (`torch.diag_embed`).
+inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
+  static constexpr auto op_name = "diag_embed";
+  template <value X, class O = ints<0>, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
+    auto const o = detail::as_fact(offset);
+    auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
+    auto const whole = [](dims const& s, dims const& offset, dims const& axes) {
+      if (s.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no dimension");
+      int const i = wrap_axis(axes[0], s.n + 1), j = wrap_axis(axes[1], s.n + 1);
+      if (i == j) refuse::argument_is_invalid(op_name, "two different dimensions are needed");
+      extent const n = s[s.n - 1] + (offset[0] < 0 ? -offset[0] : offset[0]);
+      dims r = s.sub(0, s.n - 1);
+      r.insert(i < j ? i : j, n);
+      return r.insert(i < j ? j : i, n);
+    };
+    auto const sizes = on_dims(whole, shape_of(x), o, a);
+    return as_strided_backward(x, sizes, on_dims(detail::diagonal_strides, sizes, o, a),
+                               on_dims(detail::diagonal_start, sizes, o, a));
+  }
+} diag_embed{};
+
+/// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
+inline constexpr struct diag_t : composite_operator<diag_t> {
+  static constexpr auto op_name = "diag";
+  template <value X, class O = ints<0>>
+  static constexpr auto body(X const& x, O const& offset = {}) {
+    auto const rank = on_dims(
+        [](dims const& s) {
+          if (s.n < 1 || s.n > 2) refuse::argument_is_invalid(op_name, "a vector or a matrix is expected");
+          return dims{s.n};
+        },
+        shape_of(x));
+    return choose(
+        same_fact(rank, ints<2>{}), [&](auto const& v) { return diagonal(v, offset); },
+        [&](auto const& v) { return diag_embed(v, offset); }, x);
+  }
+} diag{};
+
+/// The sum of the diagonal of a matrix.
+inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
+  static constexpr auto op_name = "trace";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    if (rank_of(x) != 2) refuse::argument_is_invalid(op_name, "a matrix is expected");
+    return sum(diagonal(x));
+  }
+} trace_of_matrix{};
+
+namespace detail {
+template <int FromEnd>
+inline constexpr auto side_of_matrices = [](dims const& s) {
+  if (s.n < 2) refuse::argument_is_invalid("tril or triu", "matrices are expected");
+  return dims{s[s.n - FromEnd]};
+};
+/// Of matrices the elements whose column less their row satisfies `keep`, else 0.
+template <value X, class F>
+constexpr auto triangle(X const& x, F const& keep) {
+  auto const rows = counted(on_dims(side_of_matrices<2>, shape_of(x)), x);
+  auto const columns = counted(on_dims(side_of_matrices<1>, shape_of(x)), x);
+  auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(rows));
+  return where(keep(sub(columns, reshape(rows, column))), x, new_zeros(x, ints<>{}));
+}
+} // namespace detail
+
+/// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
+inline constexpr struct tril_t : composite_operator<tril_t> {
+  static constexpr auto op_name = "tril";
+  template <value X>
+  static constexpr auto body(X const& x, index_t offset = 0) {
+    return detail::triangle(x, [&](auto const& d) { return le(d, offset); });
+  }
+} tril{};
+/// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
+inline constexpr struct triu_t : composite_operator<triu_t> {
+  static constexpr auto op_name = "triu";
+  template <value X>
+  static constexpr auto body(X const& x, index_t offset = 0) {
+    return detail::triangle(x, [&](auto const& d) { return ge(d, offset); });
+  }
+} triu{};
 
 } // namespace varve
 
@@ -38649,7 +41117,7 @@ public:
     std::size_t const arrow = text.find("->");
     std::string const left = text.substr(0, arrow);
     for (std::size_t from = 0; from <= left.size();) {
-      std::size_t const to = std::min(left.find(',', from), left.size());
+      std::size_t const to = (std::min)(left.find(',', from), left.size());
       operands.push_back(left.substr(from, to - from));
       from = to + 1;
     }
@@ -38940,103 +41408,6 @@ private:
     return choose(same_fact(number, ints<1>{}), detail::identity, of_axis, x);
   }
 } prod{};
-
-} // namespace varve
-
-// ---- varve/op/nonzero.hpp
-namespace varve {
-
-/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
-/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
-/// each lane for itself.
-inline constexpr struct nonzero_static_t {
-  static constexpr auto op_name = "nonzero_static";
-  template <value X, class N>
-  constexpr auto operator()(X const& x, N const& size) const {
-    if constexpr (std::is_same_v<N, extent>) return bind<nonzero_static_t>(dims{size}, ints<0>{})(x);
-    else return bind<nonzero_static_t>(detail::as_fact(size), ints<0>{})(x);
-  }
-} nonzero_static{};
-
-template <>
-struct rules<nonzero_static_t> {
-  static constexpr auto schema = "(Tensor self, *, SymInt size, int lanes=0) -> Tensor";
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 1;
-  static constexpr bool differentiable = false;
-  template <class>
-  using result = std::int64_t;
-  static constexpr attributes checked(attributes const& at, meta const* in) {
-    if (at[0].n != 1 || at[1].n != 1 || at[1][0] < 0 || at[1][0] > in[0].sizes.n)
-      refuse::argument_is_invalid("nonzero_static", "the number of places is one number");
-    return detail::require_sizes("nonzero_static", at[0]), at;
-  }
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    int const lanes = static_cast<int>(at[1][0]);
-    dims s;
-    for (int k = 0; k < lanes; ++k) s.push_back(in[0].sizes[k]);
-    s.push_back(at[0][0]);
-    s.push_back(in[0].sizes.n - lanes);
-    return {dtype::int64, s};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    int const lanes = static_cast<int>(at[1][0]), rank = x.sizes.n - lanes;
-    index_t const size = at[0][0];
-    index_t count = 1, each = 1;
-    for (int k = 0; k < x.sizes.n; ++k) (k < lanes ? count : each) *= index_t(x.sizes[k]);
-    dims at_element = x.sizes;
-    for (int k = 0; k < at_element.n; ++k) at_element[k] = 0;
-    R* to = out.data;
-    T const* from = x.data;
-    for (index_t lane = 0; lane < count; ++lane) {
-      index_t found = 0;
-      for (index_t i = 0; i < each; ++i) {
-        if (*from != T(0) && found < size) {
-          for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
-          ++found;
-        }
-        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
-          from += index_t(x.strides[k]);
-          if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
-            at_element[k] = next;
-            break;
-          }
-          from -= index_t(x.strides[k]) * index_t(x.sizes[k]);
-          at_element[k] = 0;
-        }
-      }
-      for (; found < size; ++found)
-        for (int k = 0; k < rank; ++k) *to++ = R(-1);
-    }
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<nonzero_static_t>(op.a, on_dims([](dims const& l) { return dims{l[0] + 1}; }, op.b))(o.value);
-  }
-};
-
-/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
-/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T nonzero(T const& x) {
-  extent const n = item(sum(to(ne(x, 0), dtype::int64)));
-  check_is_size(n);
-  return nonzero_static(x, n);
-}
-/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
-/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T masked_select(T const& x, T const& mask) {
-  if (mask.dtype() != dtype::bool_)
-    refuse::dtype_is_not_supported("masked_select (a bool mask expected):", name(mask.dtype()));
-  dims const all = broadcast(x.sizes(), mask.sizes());
-  dims const row{numel(all)};
-  T const places = nonzero(T(reshape(expand(mask, all), row)));
-  return gather(reshape(expand(x, all), row), 0, reshape(places, dims{places.sizes()[0]}));
-}
 
 } // namespace varve
 
@@ -39610,6 +41981,60 @@ inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t
     return reshape(mixed, on_dims(joined, shape_of(mixed)));
   }
 } pixel_unshuffle{};
+
+} // namespace varve
+
+// ---- varve/core/tree_names.hpp
+/// @file
+/// Trees whose leaves have names: what messages, graphs and files call them.
+namespace varve {
+
+namespace detail {
+inline std::string joined_name(std::string const& path, std::string const& name) {
+  return path.empty() ? name : path + "." + name;
+}
+template <class K>
+std::string key_text(K const& key) {
+  if constexpr (std::is_arithmetic_v<K>) return std::to_string(key);
+  else return std::string(key);
+}
+} // namespace detail
+
+/// Calls `f(name, leaf)` for every leaf in order. A name is the path to the leaf, joined by dots: the names of members
+/// where they are known (`interop/hana.hpp`), the keys of a `std::map`, else positions, as in "layers.0.weight".
+template <class F, class T>
+void tree_for_each_named(F const& f, T const& t, std::string const& path = "") {
+  auto const next = [&](std::string const& name, auto const& v) {
+    tree_for_each_named(f, v, detail::joined_name(path, name));
+  };
+  if constexpr (detail::is_map<T>) {
+    for (auto const& [key, v] : t) next(detail::key_text(key), v);
+  } else if constexpr (detail::is_optional<T>) {
+    if (t) tree_for_each_named(f, *t, path);
+  } else if constexpr (detail::is_vector<T>) {
+    for (std::size_t k = 0; k < t.size(); ++k) next(std::to_string(k), t[k]);
+  } else if constexpr (detail::tuple_node<T>) {
+    std::size_t k = 0;
+    std::apply([&](auto const&... v) { (next(std::to_string(k++), v), ...); }, t);
+  } else if constexpr (is_tree_node<T>) {
+    std::size_t k = 0;
+    auto const name = [&] {
+      if constexpr (detail::adapted_node<T>) return tree_members<T>::name(k++);
+      else return std::to_string(k++);
+    };
+    detail::with_members(t, [&](auto const&... v) { (next(name(), v), ...); });
+  } else {
+    f(path, t);
+  }
+}
+
+/// The names of all leaves in order.
+template <class T>
+std::vector<std::string> tree_names(T const& t) {
+  std::vector<std::string> r;
+  tree_for_each_named([&](std::string const& name, auto const&) { r.push_back(name); }, t);
+  return r;
+}
 
 } // namespace varve
 
@@ -40380,7 +42805,7 @@ private:
   /// Refuses what a transform below, or autograd, would refuse to write.
   static void check_write_back(tensor x, tensor y, bool recorded) {
     while (x.is_wrapped() || y.is_wrapped()) {
-      std::uint64_t const id = std::max(x.layer(), y.layer());
+      std::uint64_t const id = (std::max)(x.layer(), y.layer());
       bool const into = x.layer() == id, from = y.layer() == id;
       bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
       if (holds && !into)
@@ -42512,7 +44937,7 @@ template <auto D, class T>
 constexpr auto mapped_sizes(T const& t) {
   if constexpr (is_none<decltype(D)>) {
     return std::tuple<>{};
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (is_run_time_node<T>) {
     static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
     dims n;
     bool first = true;
@@ -42974,6 +45399,47 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t r
 }
 
 namespace detail {
+/// Calls `f(x, y, live, m, s)` for registers of columns of matrices of `rows` x `columns`: their greatest elements, and
+/// the sums of exp(x - m), which are in y.
+template <floating_lane T, class F>
+VARVE_INLINE void over_columns(index_t count, index_t rows, index_t columns, T const* x, T* y, F const& f) {
+  for (; count > 0; --count, x += rows * columns, y += rows * columns)
+    for_lanes<T>(columns, [&](index_t j, index_t live) {
+      batch<T> m = detail::load_live(x + j, live), s(T(0));
+      for (index_t i = 1; i < rows; ++i)
+        m = max_fold::combine(m, batch<T>(detail::load_live(x + i * columns + j, live)));
+      for (index_t i = 0; i < rows; ++i) {
+        batch<T> const e = kernel::exp(batch<T>(detail::load_live(x + i * columns + j, live) - m));
+        detail::store_live(y + i * columns + j, live, e);
+        s += e;
+      }
+      f(x + j, y + j, live, m, s);
+    });
+}
+} // namespace detail
+/// `softmax` and `log_softmax` of columns that stay in the first cache.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void softmax_columns(index_t count, index_t rows, index_t columns, T const* x,
+                                                             T* y) {
+  detail::over_columns(count, rows, columns, x, y,
+                       [&](T const*, T* to, index_t live, batch<T> const&, batch<T> const& s) {
+                         batch<T> const scale = batch<T>(T(1)) / s;
+                         for (index_t i = 0; i < rows; ++i, to += columns)
+                           detail::store_live(to, live, detail::load_live(to, live) * scale);
+                       });
+}
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void log_softmax_columns(index_t count, index_t rows, index_t columns,
+                                                                 T const* x, T* y) {
+  detail::over_columns(count, rows, columns, x, y,
+                       [&](T const* from, T* to, index_t live, batch<T> const& m, batch<T> const& s) {
+                         batch<T> const less = kernel::log(s);
+                         for (index_t i = 0; i < rows; ++i, to += columns, from += columns)
+                           detail::store_live(to, live, detail::load_live(from, live) - m - less);
+                       });
+}
+
+namespace detail {
 /// The mean of a row and the reciprocal of its standard deviation. `scratch` is a row.
 template <floating_lane T>
 VARVE_INLINE void moments(index_t n, T const* x, T eps, T* scratch, batch<T>& mean, batch<T>& scale) {
@@ -43064,6 +45530,15 @@ inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
   return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
 }
+/// Is a tensor one of floats with a few columns along an axis, so that all of them stay in the first cache?
+inline bool has_short_columns(tensor const& x, dims const& axis) {
+  tensor const* const all[] = {&x};
+  int const rank = x.dim();
+  if (axis.n != 1 || axis[0] < -rank || axis[0] >= rank || !are_floats(all, 1)) return false;
+  index_t n = 1;
+  for (extent const size : x.sizes()) n = is_symbol(size) || size.number() > 2048 ? 0 : n * size.number();
+  return n > 0 && n <= 2048;
+}
 /// The size of an axis if it is the last one, or -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
   int const rank = x.dim();
@@ -43144,8 +45619,12 @@ struct softmax_rows {
       kernel::softmax_backward_rows(rows, n, g, y, r);
     }
   };
-  template <value G>
-  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+  template <class T>
+  static void run_columns(index_t count, index_t rows, index_t columns, T const* x, T* y) {
+    kernel::softmax_columns(count, rows, columns, x, y);
+  }
+  template <value G, class A>
+  static constexpr auto pull(G const& g, G const& y, A const& axis) {
     return mul(y, sub(g, varve::sum(mul(g, y), axis, keepdim)));
   }
 };
@@ -43162,8 +45641,12 @@ struct log_softmax_rows {
       kernel::log_softmax_backward_rows(rows, n, g, y, r);
     }
   };
-  template <value G>
-  static constexpr auto pull(G const& g, G const& y, ints<-1> const& axis) {
+  template <class T>
+  static void run_columns(index_t count, index_t rows, index_t columns, T const* x, T* y) {
+    kernel::log_softmax_columns(count, rows, columns, x, y);
+  }
+  template <value G, class A>
+  static constexpr auto pull(G const& g, G const& y, A const& axis) {
     return sub(g, mul(exp(y), varve::sum(g, axis, keepdim)));
   }
 };
@@ -43180,12 +45663,33 @@ struct whole_softmax {
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
   static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  /// ... along another axis, attribute 0.
+  static tensor value_of_columns(attributes const& at, tensor const* const* x) {
+    dims const& s = x[0]->sizes();
+    int const axis = static_cast<int>(at[0][0].number());
+    index_t const rows = s[axis].number(), columns = numel(s.sub(axis + 1, s.n)).number();
+    tensor const in = contiguous_or_copy(*x[0]);
+    tensor r = tensor::empty(s, in.dtype());
+    on_floats(in.dtype(), [&]<class T>() {
+      Rows::template run_columns<T>(in.numel() / (rows * columns), rows, columns, floats_of<T>(in),
+                                    static_cast<T*>(r.raw()));
+    });
+    return r;
+  }
+  static tensor pullback_of_columns(int, attributes const& at, tensor const& g, tensor const& y, boxed_args const&) {
+    return static_cast<tensor>(Rows::pull(g, y, at[0]));
+  }
+  static constexpr op_table columns = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns);
   /// Undefined when the body must run.
   template <class A>
   static tensor call(tensor const& x, A const& axis) {
-    if (!x.defined() || !has_rows(x, size_of_last(x, to_dims(as_fact(axis)))) || !Rows::is_built_in()) return {};
+    if (!x.defined() || !Rows::is_built_in()) return {};
     tensor const* const all[] = {&x};
-    return whole_call(table, no_attributes, all, 1, &value);
+    dims const along = to_dims(as_fact(axis));
+    if (has_rows(x, size_of_last(x, along))) return whole_call(table, no_attributes, all, 1, &value);
+    return has_short_columns(x, along)
+               ? whole_call(columns, attributes(dims{wrap_axis(along[0], x.dim())}), all, 1, &value_of_columns)
+               : tensor();
   }
 };
 } // namespace detail
@@ -46133,48 +48637,6 @@ inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_tran
 
 } // namespace varve
 
-// ---- varve/op/index.hpp
-namespace varve {
-
-namespace detail {
-template <int K>
-inline constexpr auto size_at = [](dims const& s) { return dims{s[K]}; };
-/// Where element [i0, i1, ...] lies in the row of all elements of `x`; -1 if an index but the first is out of range,
-/// which `gather` does not see.
-template <int K, value X, class At>
-constexpr auto place_in_row(X const&, At const& at) {
-  return at;
-}
-template <int K, value X, class At, class I, class... Rest>
-constexpr auto place_in_row(X const& x, At const& at, I const& i, Rest const&... rest) {
-  index_t const n = to_dims(shape_of(x))[K];
-  auto const from_front = where(lt(i, 0), add(i, n), i);
-  auto const place = add(mul(at, n), from_front);
-  auto const below_end = where(ge(from_front, n), -1, place);
-  return place_in_row<K + 1>(x, where(lt(from_front, 0), -1, below_end), rest...);
-}
-} // namespace detail
-
-/// `index(x, i, j, ...)`: the element `x[i, j, ...]`, for as many indices as x has dimensions. The indices are int64
-/// values that broadcast, whose shape is that of the result, or plain numbers; negative ones count from the end. Under
-/// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
-/// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
-inline constexpr struct element_at_t : composite_operator<element_at_t> {
-  static constexpr auto op_name = "index";
-  template <value X, value I, value... J>
-  static constexpr auto body(X const& x, I const& i, J const&... j) {
-    if (rank_of(x) != 1 + static_cast<int>(sizeof...(J)))
-      refuse::argument_is_invalid("index", "there must be one index for each dimension");
-    auto const row = reshape(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x)));
-    auto const place = detail::place_in_row<1>(x, where(lt(i, 0), add(i, index_t(to_dims(shape_of(x))[0])), i), j...);
-    auto const at = reshape(place, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(place)));
-    return detail::reshape_to(gather(row, ints<0>{}, to(at, ints<static_cast<index_t>(dtype::int64)>{})),
-                              shape_of(place));
-  }
-} index{};
-
-} // namespace varve
-
 // ---- varve/op/layer_norm.hpp
 namespace varve {
 
@@ -46384,6 +48846,11 @@ constexpr auto one_hot_t::operator()(X const& x, N const& num_classes) const {
 /// asks for a single answer.
 namespace varve {
 
+struct add__t;
+struct sub__t;
+struct mul__t;
+struct div__t;
+
 namespace detail {
 template <class A, class B>
 concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
@@ -46450,22 +48917,93 @@ template <class A, class B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
 }
+namespace detail {
+/// `a = op(a, b)`; a part of a static value is const.
+template <class A, class Op, class B>
+constexpr A& assigned(A& a, Op const& op, B const& b) {
+  if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
+  else return a = op(a, b);
+}
+} // namespace detail
 /// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
 template <varve_value A, value B>
 constexpr A& operator+=(A& a, B const& b) {
-  return a = add(a, b);
+  return detail::assigned(a, add, b);
 }
 template <varve_value A, value B>
 constexpr A& operator-=(A& a, B const& b) {
-  return a = sub(a, b);
+  return detail::assigned(a, sub, b);
 }
 template <varve_value A, value B>
 constexpr A& operator*=(A& a, B const& b) {
-  return a = mul(a, b);
+  return detail::assigned(a, mul, b);
 }
 template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
-  return a = div(a, b);
+  return detail::assigned(a, div, b);
+}
+
+namespace detail {
+template <class A>
+constexpr void refuse_sum_in_a_number() {
+  static_assert(never<A>, "varve: s += x with a plain number s and a value x seen through a transform: a plain number "
+                          "cannot take it; begin with decltype(x)(0), or auto s = 0 * x");
+}
+} // namespace detail
+template <number A, varve_value B>
+constexpr A& operator+=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator-=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator*=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+template <number A, varve_value B>
+constexpr A& operator/=(A& a, B const&) {
+  return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
+}
+/// Ranges of values are none: refused with what to write.
+template <class A, varve_value V, class B>
+constexpr auto operator+(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator-(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator*(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value V, class B>
+constexpr auto operator/(std::vector<V, A> const& a, B const&) {
+  return detail::refuse_range<V>(), a[0];
+}
+
+/// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator+=(A&& a, B const& b) {
+  return dependent<add__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator-=(A&& a, B const& b) {
+  return dependent<sub__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator*=(A&& a, B const& b) {
+  return dependent<mul__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator/=(A&& a, B const& b) {
+  return dependent<div__t, A>{}(a, b), a;
 }
 
 /// Do two static values have the same shape, dtype and elements?
@@ -46475,7 +49013,7 @@ constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
     return false;
   } else {
     for (index_t k = 0; k < a.size(); ++k)
-      if (!(a[k] == b[k])) return false;
+      if (!(a.data[k] == b.data[k])) return false;
     return true;
   }
 }
@@ -47494,10 +50032,49 @@ void print_elements(std::string& to, tensor const& t, int axis, index_t offset);
 /// history names what made it: `grad_fn=<AddBackward0>`.
 std::string to_string(tensor const& t);
 
+/// An array: `array([1, 2], dtype=float64)`.
+template <class T, index_t... D>
+std::string to_string(array<T, D...> const& a) {
+  std::string r = "array(" + to_string(tensor(a)).substr(7);
+  for (std::size_t k = 0; k < r.size(); ++k)
+    if (r[k] == '\n') r.erase(k + 1, 1); // its name is a letter shorter than that of a tensor
+  return r;
+}
+/// A static value seen through transforms, the innermost outside, as of tensors.
+template <class I, class V, class E>
+std::string to_string(seen<I, V, E> const& x) {
+  std::string r = std::string(I::kind) + "(level=" + std::to_string(I::level) + ", value=";
+  if constexpr (number<V>) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.10g", static_cast<double>(x.value));
+    r += text;
+  } else r += to_string(x.value);
+  return r + ")";
+}
+
 /// `std::cout << t`.
 template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
   out << to_string(t).c_str();
+  return out;
+}
+template <class Traits, class V>
+  requires is_array<V> || is_seen<V>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V const& v) {
+  out << to_string(v).c_str();
+  return out;
+}
+/// Shapes and dtypes: `std::cout << x.sizes() << x.dtype()`.
+template <class Traits, class V>
+  requires std::is_same_v<V, dims> || is_ints<V>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V const& v) {
+  out << to_string(to_dims(v)).c_str();
+  return out;
+}
+template <class Traits, class V>
+  requires std::is_same_v<V, dtype>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V v) {
+  out << name(v);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "varve_test.hpp"
 
+#include <varve/special.hpp>
 #include <varve/varve.hpp>
 
 #include <algorithm>
@@ -41,6 +42,16 @@ TEST_CASE("using std::sin: one text for numbers, values of transforms, traces an
     CHECK(vv::grad(vv::grad(text))(x, y) == Approx((by_hand(x + e, y) - by_hand(x - e, y)) / (2 * e)).epsilon(1e-6));
   }
   CHECK(text(0.5, 2.0) == Approx(text(tensor(array<double>{0.5}), tensor(array<double>{2.0})).item()));
+  auto const more = [](auto x) {
+    using std::asin, std::atan, std::atan2, std::cosh, std::erf, std::expm1, std::floor, std::hypot, std::log1p,
+        std::tan;
+    return asin(x) + atan(x) * tan(x) + atan2(x, 2.0) + cosh(x) + erf(x) * expm1(x) + floor(x) +
+           hypot(x, 1.0) * log1p(x);
+  };
+  double const at = 0.4, e = 1e-6, slope = (more(at + e) - more(at - e)) / (2 * e);
+  CHECK(vv::grad(more)(at) == Approx(slope).epsilon(1e-7));
+  CHECK(vv::fuse(vv::grad(more))(at) == Approx(slope).epsilon(1e-7));
+  CHECK(vv::grad(more)(tensor(array<double>{at})).item() == Approx(slope).epsilon(1e-7));
   auto const nan = [](auto x) {
     using std::isnan;
     return isnan(x);

@@ -305,13 +305,13 @@ private:
 template <class... I>
 struct traits<indexed_tensor<I...>> : traits<tensor> {};
 
-/// `at(x, i...)`, or `x.at(i...)`: the part of x that indices name, one for each axis from the front. A number takes
+/// `x.at(i...)`, and `x[i]`: the part of x that indices name, one for each axis from the front. A number takes
 /// one place of its axis, which goes; `slice(1, 5)` a range; `none` is a new axis of size 1, `ellipsis` all axes that
 /// the others leave; a tensor of integers takes its elements' places, and several of them broadcast; a bool tensor
 /// takes what is true. Of static values write `index<2>` and `range<1, 5>` for what the compiler knows; a plain number
 /// is found by `gather`. Parts of tensors without a tensor among the indices are views: `x.at(0) = y` writes.
 /// `index_error` out of range; PyTorch: tensor indexing.
-inline constexpr struct at_t {
+struct at_t {
   template <value X, class... I>
   constexpr auto operator()(X const& x, I const&... i) const {
     static_assert((0 + ... + detail::is_ellipsis<I>) < 2, "varve: at: there may be one ellipsis");
@@ -341,6 +341,6 @@ private:
     if constexpr (detail::value_index<I>) return std::tuple<I>(i);
     else return std::tuple<>();
   }
-} at{};
+};
 
 } // namespace varve

@@ -313,8 +313,9 @@ struct built {
     }
     return static_program<S>(p);
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
-                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value =
+      build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
+               // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 /// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
@@ -345,8 +346,9 @@ struct built<Make, S> {
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
-  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or
-                                         // -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
+  static constexpr auto value =
+      build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
+               // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>

@@ -34,10 +34,35 @@ struct isnan_t;
 struct isinf_t;
 struct isfinite_t;
 struct div_t;
+struct asin_t;
+struct acos_t;
+struct atan_t;
+struct sinh_t;
+struct asinh_t;
+struct atanh_t;
+struct floor_t;
+struct ceil_t;
+struct round_t;
+struct trunc_t;
+struct erfc_t;
+struct lgamma_t;
+struct atan2_t;
+struct fmod_t;
+struct remainder_t;
 
 namespace math {
 /// A base, or a base of an argument, of types whose mathematics is here.
 struct functions {};
+
+/// A function of a header beside the umbrella.
+template <class Tag, class... X>
+constexpr auto special(X const&... x) {
+  using T = dependent<Tag, X...>;
+  constexpr bool here = requires { sizeof(T); };
+  static_assert(here, "varve: this function stands beside the umbrella: include varve/special.hpp");
+  if constexpr (here) return T{}(x...);
+  else return nth<0>(x...);
+}
 
 template <varve_value X>
 constexpr auto abs(X const& x) {
@@ -88,6 +113,54 @@ constexpr auto cos(X const& x) {
   return dependent<cos_t, X>{}(x);
 }
 template <varve_value X>
+constexpr auto asin(X const& x) {
+  return special<asin_t>(x);
+}
+template <varve_value X>
+constexpr auto acos(X const& x) {
+  return special<acos_t>(x);
+}
+template <varve_value X>
+constexpr auto atan(X const& x) {
+  return special<atan_t>(x);
+}
+template <varve_value X>
+constexpr auto sinh(X const& x) {
+  return special<sinh_t>(x);
+}
+template <varve_value X>
+constexpr auto asinh(X const& x) {
+  return special<asinh_t>(x);
+}
+template <varve_value X>
+constexpr auto atanh(X const& x) {
+  return special<atanh_t>(x);
+}
+template <varve_value X>
+constexpr auto floor(X const& x) {
+  return special<floor_t>(x);
+}
+template <varve_value X>
+constexpr auto ceil(X const& x) {
+  return special<ceil_t>(x);
+}
+template <varve_value X>
+constexpr auto round(X const& x) {
+  return special<round_t>(x);
+}
+template <varve_value X>
+constexpr auto trunc(X const& x) {
+  return special<trunc_t>(x);
+}
+template <varve_value X>
+constexpr auto erfc(X const& x) {
+  return special<erfc_t>(x);
+}
+template <varve_value X>
+constexpr auto lgamma(X const& x) {
+  return special<lgamma_t>(x);
+}
+template <varve_value X>
 constexpr auto tan(X const& x) {
   return dependent<div_t, X>{}(sin(x), cos(x));
 }
@@ -122,6 +195,18 @@ constexpr auto isfinite(X const& x) {
 template <value X, value Y>
 constexpr auto pow(X const& x, Y const& y) {
   return dependent<pow_t, X>{}(x, y);
+}
+template <value X, value Y>
+constexpr auto atan2(X const& x, Y const& y) {
+  return special<atan2_t>(x, y);
+}
+template <value X, value Y>
+constexpr auto fmod(X const& x, Y const& y) {
+  return special<fmod_t>(x, y);
+}
+template <value X, value Y>
+constexpr auto remainder(X const& x, Y const& y) {
+  return special<remainder_t>(x, y);
 }
 template <value X, value Y>
 constexpr auto hypot(X const& x, Y const& y) {

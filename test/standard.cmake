@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSL-1.0
+# An older standard is refused in one sentence: cmake -DSCRATCH=<folder> -P standard.cmake -- <compiler> <flags>...
+cmake_minimum_required(VERSION 3.22)
+include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
+set(compile ${behind_dashes})
+list(FILTER compile EXCLUDE REGEX "^-std=")
+foreach(header varve/varve.hpp varve/transform/grad.hpp)
+  file(WRITE "${SCRATCH}/standard.cpp" "#include <${header}>\nint main() {}\n")
+  execute_process(COMMAND ${compile} -std=c++17 -fsyntax-only "${SCRATCH}/standard.cpp" RESULT_VARIABLE failed
+      ERROR_VARIABLE message)
+  if(NOT failed)
+    message(FATAL_ERROR " ${header}: compiled as C++17")
+  endif()
+  string(REGEX REPLACE "[^\n]" "" lines "${message}")
+  string(LENGTH "${lines}" lines)
+  if(NOT message MATCHES "varve needs C\\+\\+20: compile with -std=c\\+\\+20" OR lines GREATER 25)
+    message("${message}")
+    message(FATAL_ERROR " ${header}: as C++17 the message is not the one sentence, or has ${lines} lines")
+  endif()
+endforeach()
