@@ -714,3 +714,13 @@ TEST_CASE("aot: what is drawn and not used is drawn all the same", "[aot]") {
   auto const least = [](vv::graph const& g, vv::joint_shape s) { return vv::min_cut_partition(g, s); };
   CHECK(run(vv::aot_function(f, {.partition_fn = least})) == run(f));
 }
+
+TEST_CASE("aot: a captured tensor that is returned and used by nobody", "[aot]") {
+  tensor const plain = data({1, 2}), trained = leaf({3, 4});
+  for (tensor const& c : {plain, trained})
+    for (tensor const& x : {data({5, 6}), leaf({5, 6})}) {
+      auto const y = vv::compile([&](tensor const& a) { return values{a * 2.0, c}; }, vv::backends::fused)(x);
+      CHECK(y[1].is(c));
+      CHECK(elements(y[0].detach()) == std::vector<double>{10, 12});
+    }
+}

@@ -304,6 +304,7 @@ private:
     if (!t.defined()) return {};
     aot_output r{kind::value, 0, {}, t.requires_grad(), t.origin()};
     if (state.results_are_values) return r.from = result(t.object() || !t.has_data() ? t : T(stand_in(t))), r;
+    if (!t.object() && t.has_data()) stand_in(t); // captured, perhaps used by nobody
     for (int c = 0; c < to.captured.size(); ++c)
       if (to.captured[c].is(t)) return r.what = kind::input, r.from = static_cast<int>(given.size()) + c, r;
     auto const m = memory_of(t);
