@@ -696,3 +696,31 @@ TEST_CASE("what is done to the data of a value behind autograd's back is as with
   CHECK(run([&](tensor const& a) { return vv::interpret(read, vv::boxed_args(a))[0]; }) == run(all[2]));
   CHECK_THROWS_AS(vv::make_fx(all[0])(data({1, 2})), vv::value_error);
 }
+
+TEST_CASE("aot: what is drawn and not used is drawn all the same", "[aot]") {
+  auto const f = [](tensor const& x) {
+    vv::randn(vv::dims{3});
+    return x * vv::randn(vv::dims{3});
+  };
+  auto const run = [](auto const& g) {
+    tensor const x = leaf({1, 2, 3});
+    vv::manual_seed(5);
+    tensor const y = g(x);
+    vv::sum(y * vv::randn(vv::dims{3})).backward();
+    return std::pair(elements(y.detach()), elements(x.grad()));
+  };
+  CHECK(run(vv::compile(f, vv::backends::aot_eager)) == run(f));
+  CHECK(run(vv::compile(f, vv::backends::fused)) == run(f));
+  auto const least = [](vv::graph const& g, vv::joint_shape s) { return vv::min_cut_partition(g, s); };
+  CHECK(run(vv::aot_function(f, {.partition_fn = least})) == run(f));
+}
+
+TEST_CASE("aot: a captured tensor that is returned and used by nobody", "[aot]") {
+  tensor const plain = data({1, 2}), trained = leaf({3, 4});
+  for (tensor const& c : {plain, trained})
+    for (tensor const& x : {data({5, 6}), leaf({5, 6})}) {
+      auto const y = vv::compile([&](tensor const& a) { return values{a * 2.0, c}; }, vv::backends::fused)(x);
+      CHECK(y[1].is(c));
+      CHECK(elements(y[0].detach()) == std::vector<double>{10, 12});
+    }
+}

@@ -294,3 +294,79 @@ TEST_CASE("export: operators with functions, and a compiled function inside", "[
   CHECK_THROWS_AS(export_program([&](tensor x) { return inner(x) + vv::ones({3}); })(data({4})), vv::shape_error);
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("export: a program has the derivatives of the function", "[export][EX-12]") {
+  tensor const w = data({3}, -0.4), x = data({3});
+  using function = tensor (*)(tensor const&, tensor const&);
+  function const all[] = {[](tensor const& a, tensor const& b) { return a.detach() * a * b; },
+                          [](tensor const& a, tensor const& b) { return a + (vv::sign(a) - a).detach() * b; },
+                          [](tensor const& a, tensor const& b) { return a.data() * a * b; },
+                          [](tensor const& a, tensor const& b) {
+                            vv::no_grad const off;
+                            tensor const y = vv::sin(a);
+                            vv::enable_grad const on;
+                            return y * b + a;
+                          },
+                          [](tensor const& a, tensor const& b) {
+                            auto const kept = [](tensor const& v) {
+                              vv::no_grad const off;
+                              return v * 2.0;
+                            };
+                            return b *
+                                   vv::cond(vv::gt(vv::sum(a), 0.0), kept, [](tensor const& v) { return v * v; }, a);
+                          }};
+  auto const gradients = [&](auto const& f) {
+    tensor const a = vv::clone(x), b = vv::clone(w);
+    a.requires_grad_(), b.requires_grad_();
+    vv::sum(f(a, b)).backward();
+    auto const of = [](tensor const& t) { return t.grad().defined() ? elements(t.grad()) : std::vector<double>{}; };
+    return std::pair(of(a), of(b));
+  };
+  tensor const needs = vv::clone(x);
+  needs.requires_grad_();
+  for (function const& f : all)
+    for (tensor const& example : {x, needs}) {
+      vv::exported_program const p = export_program(f)(example, w);
+      CHECK(gradients([&](tensor const& a, tensor const& b) { return p(a, b)[0]; }) == gradients(f));
+    }
+}
+
+TEST_CASE("export: a write that left the derivative as it was is refused", "[export][exception]") {
+  tensor const x = data({3});
+  tensor count = vv::zeros(vv::dims{}, dtype::float64);
+  using function = tensor (*)(tensor const&);
+  function const all[] = {[](tensor const& a) {
+                            tensor const y = a * 2.0;
+                            {
+                              vv::no_grad const off;
+                              vv::mul_(y, 3.0);
+                            }
+                            return y * a;
+                          },
+                          [](tensor const& a) {
+                            tensor const y = a * 2.0;
+                            vv::mul_(y.detach(), 3.0);
+                            return y * a;
+                          }};
+  for (function const& f : all) {
+    CHECK_THROWS_WITH(export_program(f)(x), ContainsText("left its derivative as it was"));
+    vv::no_grad const off; // a program for values alone
+    CHECK(elements(export_program(f)(x)(x)[0]) == elements(f(x)));
+  }
+  CHECK_THROWS_WITH(export_program([](tensor const& a) {
+                      tensor const y = a * 2.0;
+                      y.detach_();
+                      return y * a;
+                    })(x),
+                    ContainsText("use detach"));
+  auto const counts = [&](tensor const& a) {
+    {
+      vv::no_grad const off;
+      vv::add_(count, 1.0);
+    }
+    return a * count;
+  };
+  vv::exported_program const p = export_program(counts, {.state = {vv::buffer("count", count)}})(x);
+  CHECK(elements(p(x)[0]) == elements(x));
+  CHECK(count.item<double>() == 1);
+}

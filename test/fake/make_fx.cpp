@@ -108,3 +108,20 @@ TEST_CASE("a trace on fake tensors refuses loops whose functions write into oper
   CHECK_THROWS_AS(vv::make_fx(f)(rows), vv::transform_error);
   CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::fake)(rows), vv::transform_error);
 }
+
+TEST_CASE("a value that is detached in place has no derivative in the graph either", "[fake][make_fx]") {
+  auto const f = [](tensor const& a) {
+    tensor const y = a * a;
+    y.detach_();
+    return vv::sum(y * a);
+  };
+  std::vector<double> const want = elements(vv::grad(f)(x));
+  check_same(f, x);
+  for (vv::graph const& g : {vv::make_fx(f)(x), vv::make_fx(f, vv::tracing::fake)(x)}) {
+    CHECK(elements(vv::grad([&](tensor const& a) { return vv::interpret(g, vv::boxed_args(a))[0]; })(x)) == want);
+    tensor const a = vv::clone(x);
+    a.requires_grad_();
+    vv::interpret(g, vv::boxed_args(a))[0].backward();
+    CHECK(elements(a.grad()) == want);
+  }
+}

@@ -92,7 +92,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   ahead_of_time(joint_graph& t, aot_state const& st)
       : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)), state(st) {
     for (tensor const* h : state.handles) handles.push_back(*h);
-    mode.run_->derived_above = true;
+    mode.run_->derived_above = state.differentiated;
     mode.captures_ = this;
     records_captures = true;
     program_leaves = this;
@@ -141,6 +141,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     bool writable = false;
     for (tensor const& t : state.writable) writable = writable || t.is(captured);
     functional_object<T>::of(r).memory->captured = !writable;
+    functional_object<T>::of(r).memory->underived = !captured.requires_grad();
     to.captured.push_back(captured);
     captures.push_back(r);
     return r;
@@ -303,6 +304,7 @@ private:
     if (!t.defined()) return {};
     aot_output r{kind::value, 0, {}, t.requires_grad(), t.origin()};
     if (state.results_are_values) return r.from = result(t.object() || !t.has_data() ? t : T(stand_in(t))), r;
+    if (!t.object() && t.has_data()) stand_in(t); // captured, perhaps used by nobody
     for (int c = 0; c < to.captured.size(); ++c)
       if (to.captured[c].is(t)) return r.what = kind::input, r.from = static_cast<int>(given.size()) + c, r;
     auto const m = memory_of(t);
@@ -401,7 +403,8 @@ joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot
   r.joint = fx.with_captures_of_its_own(captured, x...);
   put_tangents_last(r.joint, tangents);
   r.shape.primals = r.joint.regions[0].inputs - static_cast<int>(r.tangents.size());
-  for (node& n : r.joint.nodes) n.mode = recording::as_around;
+  if (state.differentiated)
+    for (node& n : r.joint.nodes) n.mode = recording::as_around;
   return r;
 }
 } // namespace detail

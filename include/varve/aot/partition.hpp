@@ -89,10 +89,13 @@ struct part_of_graph {
   list<char> given, inside; // arguments; what is needed, with them
   graph to{};
 
-  constexpr part_of_graph(graph const& g, list<int> const& arguments, list<int> const& results)
+  /// `kept`: nodes that are inside, used or not.
+  constexpr part_of_graph(graph const& g, list<int> const& arguments, list<int> const& results,
+                          list<int> const& kept = {})
       : whole(g), given(g.nodes.size(), 0), inside(given) {
     for (int n : arguments) given[n] = 1;
     for (int n : results) inside[n] = 1;
+    for (int n : kept) inside[n] = 1;
     inside = needed_for(g, inside, given);
     for (region const& f : g.regions)
       if (&f != &g.regions[0])
@@ -214,6 +217,15 @@ struct joint_ends {
       (k < s.forward_results ? forward : gradients).push_back(g.results[f.result_first + k]);
   }
 };
+/// Nodes that draw in the forward pass: what is drawn after one depends on it, used or not.
+constexpr list<int> drawn_before(graph const& g, joint_shape s) {
+  list<char> const late = of_tangents(g, s.primals);
+  list<int> r;
+  region const& f = g.regions[0];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+    if (!late[n] && draws(g, g.nodes[n])) r.push_back(n);
+  return r;
+}
 /// Sizes that were saved are read by an operator, which a program that runs the parts must have.
 inline void have_size_reader() { (void)registered_table<local_scalar_t, 1>(); }
 /// Cuts at these values.
@@ -243,7 +255,7 @@ constexpr partition partition_at(graph const& g, joint_shape s, list<int> const&
   p.backward.guards.clear();
   list<int> results = ends.forward;
   for (int n : saved) results.push_back(n);
-  part_of_graph const before(g, ends.primals, results);
+  part_of_graph const before(g, ends.primals, results, drawn_before(g, s));
   p.forward = before.cut(ends.primals, results, {}, told, ends.primals.size());
   p.forward = with_own_sizes(p.forward), p.backward = with_own_sizes(p.backward);
   return p;
@@ -258,9 +270,7 @@ constexpr list<int> saved_by_default(graph const& g, joint_shape s) {
   region const& f = g.regions[0];
   for (int n : ends.forward) forward[n] = 1;
   for (int n : ends.primals) forward[n] = 1;
-  list<char> const late = of_tangents(g, s.primals);
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) // in the order in which they are drawn
-    if (!late[n] && draws(g, g.nodes[n])) forward[n] = 1;
+  for (int n : drawn_before(g, s)) forward[n] = 1; // in the order in which they are drawn
   forward = needed_for(g, forward, none);
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) // a part of what is there
     if (is_getitem(g.nodes[n]) && forward[g.edges[g.nodes[n].first]]) forward[n] = 1;

@@ -191,6 +191,8 @@ inline tensor const& tensor::detach_() const {
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->read(*detail::watches_renames, *this, *this);
   return *this;
 }
 inline tensor tensor::data() const {
@@ -198,9 +200,10 @@ inline tensor tensor::data() const {
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped())
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
-  tensor r = alias();
+  // What stands for other memory, as a functional tensor does, says so itself in a graph.
+  tensor r = detail::watches_renames && object() ? varve::detach(*this) : alias();
   r.own_version();
-  if (detail::watches_renames) [[unlikely]]
+  if (detail::watches_renames && !object()) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }

@@ -274,9 +274,12 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// `export_program(f, options)(x...)`: the whole program of `f` as a value: a graph without writes, with the tensors
 /// that f captures as its state (EX-1, EX-10). Sizes are those of the example but for what `dynamic_shapes` says. What
 /// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
-/// all results of the graph: views are fresh values. Errors: `value_error` for examples and specifications that do not
-/// fit (EX-3, EX-5), for sizes that the program does not leave free, with what to write instead (EX-4), and for
-/// assignments to attributes (EX-9); `data_dependent_error` where C++ would decide by data (EX-8); those of `make_fx`.
+/// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
+/// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
+/// (`transform_error`); exported in `no_grad` mode it is for values alone. Errors: `value_error` for examples and
+/// specifications that do not fit (EX-3, EX-5), for sizes that the program does not leave free, with what to write
+/// instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error` where C++ would decide by data
+/// (EX-8); those of `make_fx`.
 template <class F>
 class export_program {
 public:
@@ -285,7 +288,9 @@ public:
   template <class... X>
   exported_program operator()(X const&... x) const {
     using fakes = detail::on_exported_values<dependent<fake_mode, F>>;
-    no_grad const off;
+    // Nothing is recorded; but the grad mode is the caller's, for what the function says of it is part of the program.
+    key_guard const off(this_thread_state.included,
+                        this_thread_state.excluded | dispatch_key_set(dispatch_key::autograd_functionality));
     exported_program r;
     boxed_args const in = detail::tensors_among(x...);
     std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
@@ -407,7 +412,7 @@ private:
       r.signature.outputs.push_back({out_kind::user_output, "output_" + std::to_string(k)});
       results.push_back(g.outputs[k].from);
     }
-    graph const whole = optimize(g.joint, purpose::values);
+    graph const whole = optimize(g.joint);
     r.graph = detail::reordered(whole, inputs, results);
   }
 

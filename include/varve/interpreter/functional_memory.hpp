@@ -78,6 +78,7 @@ struct functional_memory {
   bool frozen = false;               // no writes from now on (FN-20)
   bool shared = false;               // another one stands for the same memory of the program
   bool captured = false;             // it stands for a tensor that a traced function captures
+  bool underived = false;            // ... which requires no gradient
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;
@@ -106,7 +107,7 @@ struct functional_memory {
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
-      hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
+      hidden = hidden || has_derivative(base, apart) || (is_in_trace(base) && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;

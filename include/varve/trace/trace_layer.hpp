@@ -499,13 +499,18 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   of.known_.written(x);
 }
 /// The data of a value is the value without its history (DT-10). What is written through it is not followed: refused
-/// where the memory is used again, since its counter is another one.
+/// where the memory is used again, since its counter is another one. What is detached in place is its own data.
 VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watcher& self, tensor const& x,
                                                            tensor const& y) {
   auto& me = static_cast<follows_renames&>(self);
   trace_layer& of = me.of;
   if (me.before) me.before->read(*me.before, x, y);
-  if (!of.is_mode() || of.known_node(x) < 0) return;
+  if (!of.is_mode()) return;
+  if (of.known_node(x) < 0) {
+    if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
+      refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
+    return;
+  }
   int const from = of.node_of(x);
   of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
 }
