@@ -16979,6 +16979,8 @@ inline tensor const& tensor::detach_() const {
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
+  if (detail::watches_renames) [[unlikely]]
+    detail::watches_renames->read(*detail::watches_renames, *this, *this);
   return *this;
 }
 inline tensor tensor::data() const {
@@ -16986,9 +16988,10 @@ inline tensor tensor::data() const {
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped())
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
-  tensor r = alias();
+  // What stands for other memory, as a functional tensor does, says so itself in a graph.
+  tensor r = detail::watches_renames && object() ? varve::detach(*this) : alias();
   r.own_version();
-  if (detail::watches_renames) [[unlikely]]
+  if (detail::watches_renames && !object()) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }
@@ -22982,13 +22985,18 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   of.known_.written(x);
 }
 /// The data of a value is the value without its history (DT-10). What is written through it is not followed: refused
-/// where the memory is used again, since its counter is another one.
+/// where the memory is used again, since its counter is another one. What is detached in place is its own data.
 VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watcher& self, tensor const& x,
                                                            tensor const& y) {
   auto& me = static_cast<follows_renames&>(self);
   trace_layer& of = me.of;
   if (me.before) me.before->read(*me.before, x, y);
-  if (!of.is_mode() || of.known_node(x) < 0) return;
+  if (!of.is_mode()) return;
+  if (of.known_node(x) < 0) {
+    if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
+      refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
+    return;
+  }
   int const from = of.node_of(x);
   of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
 }
@@ -42175,6 +42183,7 @@ struct functional_memory {
   bool frozen = false;               // no writes from now on (FN-20)
   bool shared = false;               // another one stands for the same memory of the program
   bool captured = false;             // it stands for a tensor that a traced function captures
+  bool underived = false;            // ... which requires no gradient
   char const* returned_by = nullptr; // the function that returned it in memory that others lie in
   struct source {
     std::shared_ptr<functional_memory> memory;
@@ -42203,7 +42212,7 @@ struct functional_memory {
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
-      hidden = hidden || has_derivative(base, apart) || (!apart && is_in_trace(base));
+      hidden = hidden || has_derivative(base, apart) || (is_in_trace(base) && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
