@@ -5296,6 +5296,8 @@ struct rename_watcher {
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `y` is the data of `x` (`tensor::data`).
   void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `detach`, which no unit has that does not trace.
+  tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
@@ -16989,9 +16991,10 @@ inline tensor tensor::data() const {
   if (is_wrapped())
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   // What stands for other memory, as a functional tensor does, says so itself in a graph.
-  tensor r = detail::watches_renames && object() ? varve::detach(*this) : alias();
+  bool const says_so = detail::watches_renames && object() && detail::watches_renames->detach;
+  tensor r = says_so ? detail::watches_renames->detach(*this) : alias();
   r.own_version();
-  if (detail::watches_renames && !object()) [[unlikely]]
+  if (detail::watches_renames && !says_so) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }
@@ -22757,7 +22760,7 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after, &told_read}, of(t),
+        : rename_watcher{&told_before, &told_after, &told_read, nullptr}, of(t),
           before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
@@ -22770,6 +22773,15 @@ private:
     bool knows = false; // what is just renamed, which is found by its memory
   };
   follows_renames follows_{*this};
+
+public:
+  /// Has what reads the data of a value (`tensor::data`) ask for it by an operator.
+  template <class T>
+  void detaches() {
+    follows_.detach = [](tensor const& x) -> tensor { return varve::detach(static_cast<T const&>(x)); };
+  }
+
+private:
   /// The node of a value of a mode; -1: none.
   int unknown(tensor const& t);
   int known_node(tensor const& t) const;
@@ -23241,6 +23253,7 @@ private:
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
     l.twin = &On::template twin<dependent<tensor, R>>;
+    l.template detaches<dependent<tensor, R>>();
     l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
@@ -23446,6 +23459,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     boxed_args more = captures;
     trace_layer l(host);
     l.twin = &copy_as_laid_out<dependent<tensor, On>>;
+    l.template detaches<dependent<tensor, On>>();
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;

@@ -201,9 +201,10 @@ inline tensor tensor::data() const {
   if (is_wrapped())
     throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   // What stands for other memory, as a functional tensor does, says so itself in a graph.
-  tensor r = detail::watches_renames && object() ? varve::detach(*this) : alias();
+  bool const says_so = detail::watches_renames && object() && detail::watches_renames->detach;
+  tensor r = says_so ? detail::watches_renames->detach(*this) : alias();
   r.own_version();
-  if (detail::watches_renames && !object()) [[unlikely]]
+  if (detail::watches_renames && !says_so) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, r);
   return r;
 }

@@ -176,6 +176,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     boxed_args more = captures;
     trace_layer l(host);
     l.twin = &copy_as_laid_out<dependent<tensor, On>>;
+    l.template detaches<dependent<tensor, On>>();
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;

@@ -100,6 +100,7 @@ private:
   graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
     l.copy = &On::template value<dependent<tensor, R>>;
     l.twin = &On::template twin<dependent<tensor, R>>;
+    l.template detaches<dependent<tensor, R>>();
     l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);

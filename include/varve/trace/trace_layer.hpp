@@ -271,7 +271,7 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after, &told_read}, of(t),
+        : rename_watcher{&told_before, &told_after, &told_read, nullptr}, of(t),
           before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
@@ -284,6 +284,15 @@ private:
     bool knows = false; // what is just renamed, which is found by its memory
   };
   follows_renames follows_{*this};
+
+public:
+  /// Has what reads the data of a value (`tensor::data`) ask for it by an operator.
+  template <class T>
+  void detaches() {
+    follows_.detach = [](tensor const& x) -> tensor { return varve::detach(static_cast<T const&>(x)); };
+  }
+
+private:
   /// The node of a value of a mode; -1: none.
   int unknown(tensor const& t);
   int known_node(tensor const& t) const;

@@ -144,6 +144,8 @@ struct rename_watcher {
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `y` is the data of `x` (`tensor::data`).
   void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `detach`, which no unit has that does not trace.
+  tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
