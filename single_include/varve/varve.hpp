@@ -5300,6 +5300,8 @@ struct rename_watcher {
   tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
+/// How many hooks of gradients this thread has registered.
+inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
@@ -16945,6 +16947,7 @@ hook_handle tensor::register_hook(F f) const {
     detail::refuse_autograd("register_hook",
                             "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
+  ++detail::hooks_registered;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
     else return f(g);
@@ -16979,8 +16982,15 @@ T tensor::detach() const {
 inline tensor const& tensor::detach_() const {
   if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  if (is_wrapped() && !inner().is_wrapped() && inner().requires_grad() && inner().is_leaf())
+    detail::refuse_autograd("detach_", "an argument of a transform, or what it captures, stays a leaf; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
+  if (is_wrapped() && !state()) { // levels below know it by other histories, and by tangents
+    auto const* const l = detail::layer_at_work(layer());
+    if (l && l->kind->role == layer_role::jvp) set_extra({});
+    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().requires_grad())) inner().detach_();
+  }
   if (detail::watches_renames) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, *this);
   return *this;
@@ -23003,14 +23013,20 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   auto& me = static_cast<follows_renames&>(self);
   trace_layer& of = me.of;
   if (me.before) me.before->read(*me.before, x, y);
-  if (!of.is_mode()) return;
+  auto const detached = [&] {
+    int const from = of.node_of(x);
+    return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
+  };
+  if (!of.is_mode()) {
+    if (y.is(x) && of.is_mine(x)) x.set_extra(tensor::from_number(static_cast<std::int64_t>(detached())));
+    return;
+  }
   if (of.known_node(x) < 0) {
     if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
       refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
     return;
   }
-  int const from = of.node_of(x);
-  of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
+  of.known_.remember(y, detached());
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
@@ -23207,6 +23223,22 @@ private:
 };
 } // namespace detail
 
+namespace detail {
+/// Hooks that a traced function gave to values of a gradient that is to come are not in the graph.
+template <class Y>
+void refuse_hooks(unsigned before, Y const& y) {
+  if (hooks_registered == before) return;
+  tree_for_each(
+      [](tensor const& t) {
+        if (t.defined() && t.requires_grad())
+          refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
+                                               "require gradients: the graph would not know of them; register them on "
+                                               "what the graph gives");
+      },
+      y);
+}
+} // namespace detail
+
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
 /// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
@@ -23223,7 +23255,8 @@ struct make_fx_function {
     On const values(how);
     trace_layer l(On::host());
     l.apart = On::apart;
-    return trace(values, l, [](auto const&...) {}, x...);
+    unsigned const hooks = detail::hooks_registered;
+    return trace(values, l, [hooks](auto const&... y) { (detail::refuse_hooks(hooks, y), ...); }, x...);
   }
   /// The same, as a transform, of a function that captures tensors: these are collected, as inputs behind the
   /// arguments, each once. It runs on copies, and the generator is put back: what it writes and draws, the graph will.

@@ -4,6 +4,7 @@
 
 #include <varve/varve.hpp>
 
+#include <functional>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -553,4 +554,64 @@ TEST_CASE("what a function wrote before its call was refused stays written, and 
                   vv::error);
   CHECK(w.version() == version);
   CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("what is detached in place is detached at every level, and in functions that become graphs", "[hop][grad]") {
+  tensor const x = vector_of({3, 4});
+  auto const f = [](tensor const& a) {
+    tensor y = a * a;
+    return y.detach_(), y * a;
+  };
+  auto const total = [](auto const& h) { return [h](tensor const& v) { return vv::sum(h(v)); }; };
+  auto const mapped = [&](tensor const& v) { return vv::map(f, v); };
+  auto const carried = [&](tensor const& v) {
+    auto const step = [&](tensor const& c, tensor const& r) { return std::pair(c, f(r)); };
+    return vv::scan(step, vv::zeros({}, dtype::float64), v).second;
+  };
+  auto const branched = [&](tensor const& v) { return vv::cond(vv::sum(v) > 0.0, f, f, v); };
+  std::vector<double> const right{9, 16};
+  CHECK(elements(vv::grad(total(f))(x)) == right);
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) == right);
+  CHECK(elements(vv::vmap(vv::grad(f))(x)) == right);
+  for (std::function<tensor(tensor const&)> const& h :
+       {std::function<tensor(tensor const&)>(mapped), std::function<tensor(tensor const&)>(carried),
+        std::function<tensor(tensor const&)>(branched)}) {
+    CHECK(elements(vv::grad(total(h))(x)) == right);
+    CHECK(elements(vv::interpret(vv::make_fx(vv::grad(total(h)))(x), vv::boxed_args(x))[0]) == right);
+    CHECK(elements(vv::compile(vv::grad(total(h)))(x)) == right);
+    CHECK(elements(vv::jvp(h, std::tuple(x), std::tuple(x)).second) == doubles({27, 64}));
+    CHECK(elements(vv::linearize(h, x).second(x)) == doubles({27, 64}));
+    tensor const a = vv::clone(x);
+    a.requires_grad_();
+    vv::sum(h(a)).backward();
+    CHECK(elements(a.grad()) == right);
+  }
+  CHECK(elements(vv::jvp([&](tensor const& v) { return vv::vmap(f)(v); }, std::tuple(x), std::tuple(x)).second) ==
+        doubles({27, 64}));
+  // A leaf outside of a transform stays one.
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  auto const own = [](tensor v) { return v.detach_(), vv::sum(v); };
+  CHECK_THROWS_WITH(vv::grad(own)(leaf), ContainsText("stays a leaf; use detach"));
+  CHECK(leaf.requires_grad());
+}
+
+TEST_CASE("hooks of a gradient that is to come are not traced", "[hop][make_fx]") {
+  tensor const x = vector_of({1, 2});
+  x.requires_grad_();
+  auto const hooked = [](tensor const& v) {
+    tensor const y = v * v;
+    y.register_hook([](tensor const& g) { return g * 10.0; });
+    return vv::sin(y);
+  };
+  CHECK_THROWS_WITH(vv::make_fx(hooked)(x), ContainsText("hooks were registered in a function that is traced"));
+  auto const inner = [](tensor const& v) { // the gradient is in the graph
+    tensor const a = v.detach();
+    a.requires_grad_();
+    tensor const y = a * a;
+    y.register_hook([](tensor const& g) { return g * 10.0; });
+    return vv::autograd::grad({vv::sum(vv::sin(y))}, {a})[0];
+  };
+  tensor const plain = x.detach();
+  CHECK(elements(vv::interpret(vv::make_fx(inner)(plain), vv::boxed_args(plain))[0]) == elements(inner(plain)));
 }

@@ -155,6 +155,7 @@ hook_handle tensor::register_hook(F f) const {
     detail::refuse_autograd("register_hook",
                             "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
+  ++detail::hooks_registered;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
     else return f(g);
@@ -189,8 +190,15 @@ T tensor::detach() const {
 inline tensor const& tensor::detach_() const {
   if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  if (is_wrapped() && !inner().is_wrapped() && inner().requires_grad() && inner().is_leaf())
+    detail::refuse_autograd("detach_", "an argument of a transform, or what it captures, stays a leaf; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
+  if (is_wrapped() && !state()) { // levels below know it by other histories, and by tangents
+    auto const* const l = detail::layer_at_work(layer());
+    if (l && l->kind->role == layer_role::jvp) set_extra({});
+    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().requires_grad())) inner().detach_();
+  }
   if (detail::watches_renames) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, *this);
   return *this;

@@ -54,6 +54,22 @@ private:
 };
 } // namespace detail
 
+namespace detail {
+/// Hooks that a traced function gave to values of a gradient that is to come are not in the graph.
+template <class Y>
+void refuse_hooks(unsigned before, Y const& y) {
+  if (hooks_registered == before) return;
+  tree_for_each(
+      [](tensor const& t) {
+        if (t.defined() && t.requires_grad())
+          refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
+                                               "require gradients: the graph would not know of them; register them on "
+                                               "what the graph gives");
+      },
+      y);
+}
+} // namespace detail
+
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
 /// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
 /// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
@@ -70,7 +86,8 @@ struct make_fx_function {
     On const values(how);
     trace_layer l(On::host());
     l.apart = On::apart;
-    return trace(values, l, [](auto const&...) {}, x...);
+    unsigned const hooks = detail::hooks_registered;
+    return trace(values, l, [hooks](auto const&... y) { (detail::refuse_hooks(hooks, y), ...); }, x...);
   }
   /// The same, as a transform, of a function that captures tensors: these are collected, as inputs behind the
   /// arguments, each once. It runs on copies, and the generator is put back: what it writes and draws, the graph will.

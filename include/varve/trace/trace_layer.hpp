@@ -514,14 +514,20 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   auto& me = static_cast<follows_renames&>(self);
   trace_layer& of = me.of;
   if (me.before) me.before->read(*me.before, x, y);
-  if (!of.is_mode()) return;
+  auto const detached = [&] {
+    int const from = of.node_of(x);
+    return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
+  };
+  if (!of.is_mode()) {
+    if (y.is(x) && of.is_mine(x)) x.set_extra(tensor::from_number(static_cast<std::int64_t>(detached())));
+    return;
+  }
   if (of.known_node(x) < 0) {
     if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
       refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
     return;
   }
-  int const from = of.node_of(x);
-  of.known_.remember(y, of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()}));
+  of.known_.remember(y, detached());
 }
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);

@@ -148,6 +148,8 @@ struct rename_watcher {
   tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
+/// How many hooks of gradients this thread has registered.
+inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
   throw value_error((std::string("varve: ") + what +
                      ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
