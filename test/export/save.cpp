@@ -195,3 +195,22 @@ TEST_CASE("safetensors: written, read, refused", "[export][save][exception]") {
   }
   CHECK(refused > 1500);
 }
+
+TEST_CASE("save: what requires a gradient does so when it is read again", "[export][save]") {
+  tensor w = data({2}), fixed = data({2}, 2);
+  w.requires_grad_();
+  auto const f = [&](tensor x) { return x * w * fixed; };
+  auto const p = vv::export_program(f, {.state = {vv::parameter("w", w), vv::parameter("fixed", fixed)}})(data({2}));
+  auto const path = (std::filesystem::temp_directory_path() / "varve_saved_gradient").string();
+  vv::save(p, path);
+  auto const q = vv::load(path);
+  CHECK((q.state_of("w").requires_grad() && !q.state_of("fixed").requires_grad()));
+  vv::sum(q(data({2}, 0.7))[0]).backward();
+  CHECK(difference(q.state_of("w").grad(), data({2}, 0.7) * fixed, 1e-15) == "");
+  std::string text = vv::to_text(p);
+  CHECK(vv::to_text(vv::program_from_text(text)) == text);
+  std::string const item = "requires_grad 0";
+  text.replace(text.find(item), item.size(), "requires_grad 2");
+  CHECK_THROWS_WITH(vv::program_from_text(text), Catch::Contains("an input of the state expected"));
+  for (char const* end : {"", ".safetensors"}) std::filesystem::remove(path + end);
+}

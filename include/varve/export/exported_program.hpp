@@ -18,6 +18,8 @@ struct input_spec {
   enum class kind : unsigned char { parameter, buffer, constant, user_input };
   kind is;
   std::string name;
+  /// Of the state that a program was read with: did the tensor require a gradient?
+  bool requires_grad = false;
 };
 /// What a result of an exported graph is.
 struct output_spec {

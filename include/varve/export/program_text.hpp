@@ -69,6 +69,9 @@ struct program_writer {
                         "use an operator of a library");
     word("varve_exported_program"), number(program_text_version), line();
     for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
+    for (std::size_t k = 0; k < p.signature.inputs.size(); ++k)
+      if (k < p.state.size() ? p.state[k].requires_grad() : p.signature.inputs[k].requires_grad)
+        word("requires_grad"), number(static_cast<index_t>(k)), line();
     for (auto const& o : p.signature.outputs)
       word("output"), word(output_kinds[int(o.is)]), quoted(o.name), number(o.input), line();
     for (auto const& c : p.constraints) {
@@ -218,6 +221,7 @@ public:
     for (std::string_view w = in_.peek(); w != "end"; w = in_.peek()) {
       in_.expect(w);
       if (w == "input") read_input();
+      else if (w == "requires_grad") read_requires_grad();
       else if (w == "output") read_output();
       else if (w == "constraint") read_constraint();
       else if (w == "size") read_size();
@@ -236,6 +240,12 @@ private:
   void read_input() {
     auto const is = static_cast<input_spec::kind>(in_.one_of(input_kinds, "a kind of input"));
     p_.signature.inputs.push_back({is, in_.quoted("a name")});
+  }
+  void read_requires_grad() {
+    index_t const k = in_.number("an input", 0, index_t(p_.signature.inputs.size()) - 1);
+    input_spec& i = p_.signature.inputs[static_cast<std::size_t>(k)];
+    if (i.is == input_spec::kind::user_input) in_.refuse("an input of the state expected");
+    i.requires_grad = true;
   }
   void read_output() {
     auto const is = static_cast<output_spec::kind>(in_.one_of(output_kinds, "a kind of output"));

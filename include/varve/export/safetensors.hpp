@@ -250,6 +250,9 @@ inline exported_program load(std::string const& path) {
     if (!found.defined() || found.dtype() != n.out.type || !known_equal(found.sizes(), n.out.sizes))
       throw value_error(
           ("varve: load: there is no tensor " + i.name + " of the dtype and shape that the program has").c_str());
+    if (i.requires_grad && !is_floating(found.dtype()))
+      throw value_error(("varve: load: " + i.name + " is said to require a gradient, and is not floating").c_str());
+    if (i.requires_grad) found.requires_grad_();
     p.state.push_back(found);
   }
   return p;
