@@ -20,7 +20,7 @@ namespace {
 template <class A>
 void fill(A& a, double phase) {
   for (index_t i = 0; i < A::size(); ++i)
-    a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+    a.data[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
 }
 #define KEEP __attribute__((noinline)) void
 
@@ -124,8 +124,8 @@ void measure(benchmark::State& state, F f) {
 template <class A>
 void agree(benchmark::State& state, A const& a, A const& b) {
   for (index_t i = 0; i < A::size(); ++i)
-    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <=
-          1e-4 * (1 + std::fabs(static_cast<double>(a[i])))))
+    if (!(std::fabs(static_cast<double>(a.data[i]) - static_cast<double>(b.data[i])) <=
+          1e-4 * (1 + std::fabs(static_cast<double>(a.data[i])))))
       state.SkipWithError("the gradients differ");
 }
 
@@ -167,7 +167,7 @@ void bench_logistic(benchmark::State& state, int form) {
   logistic_sum_fused(w, x, y, g);
   agree(state, g, h);
   logistic_mm_fused(wm, x, ym, gm);
-  for (index_t j = 0; j < P; ++j) g[j] = gm[j];
+  for (index_t j = 0; j < P; ++j) g[j] = gm.data[j];
   agree(state, g, h);
   if (form == 0) measure(state, [&] { logistic_hand(w.data, x.data, y.data, h.data); });
   else if (form == 1) measure(state, [&] { logistic_sum_fused(w, x, y, g); });

@@ -22,7 +22,7 @@ struct mlp_values : mlp_gradients {
   void fill() {
     auto one = [](auto& a, double phase) {
       for (index_t i = 0; i < a.size(); ++i)
-        a[i] = static_cast<float>(0.4 * std::sin(phase + 1.3 * static_cast<double>(i)));
+        a.data[i] = static_cast<float>(0.4 * std::sin(phase + 1.3 * static_cast<double>(i)));
     };
     one(W1, 0), one(b1, 1), one(W2, 2), one(b2, 3), one(W3, 4), one(b3, 5), one(x, 6), one(y, 7);
   }
@@ -80,7 +80,7 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
       h[j] = k::load(h2 + i * H + j * W);
       s = k::fma<float>(h[j], w3[j], s);
     }
-    float const d = (k::reduce_sum<float>(s) + p.b3[0] - p.y[i]) * (2.0f / B);
+    float const d = (k::reduce_sum<float>(s) + p.b3[0] - p.y.data[i]) * (2.0f / B);
     gb3 += d;
     for (index_t j = 0; j < per_row; ++j) {
       gw3[j] = k::fma<float>(V(d), h[j], gw3[j]);

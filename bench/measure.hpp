@@ -23,21 +23,27 @@ void measure(benchmark::State& state, F f) {
   }
   state.counters["allocations"] = static_cast<double>(allocations - before);
 }
+/// The i-th of all elements, by rows.
+template <class A>
+decltype(auto) element(A& a, long i) {
+  if constexpr (requires { a.begin(); }) return (a.begin()[i]);
+  else return a[i];
+}
 /// Whether the elements agree, relative to the greatest of them.
 template <class A>
 void agree(benchmark::State& state, A const& a, A const& b, double tolerance) {
   double greatest = 0;
   for (long i = 0; i < static_cast<long>(A::size()); ++i)
-    greatest = std::fmax(greatest, std::fabs(static_cast<double>(b[i])));
+    greatest = std::fmax(greatest, std::fabs(static_cast<double>(element(b, i))));
   for (long i = 0; i < static_cast<long>(A::size()); ++i)
-    if (!(std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= tolerance * greatest))
+    if (!(std::fabs(static_cast<double>(element(a, i)) - static_cast<double>(element(b, i))) <= tolerance * greatest))
       return state.SkipWithError("fused and by hand differ");
 }
 /// Numbers in (-0.5, 0.5) * scale.
 template <class A>
 void fill(A& a, double phase, double scale = 1, double offset = 0) {
   for (long i = 0; i < static_cast<long>(A::size()); ++i)
-    a[i] = static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+    element(a, i) = static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
 }
 } // namespace bench
 
