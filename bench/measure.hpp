@@ -43,7 +43,8 @@ void agree(benchmark::State& state, A const& a, A const& b, double tolerance) {
 template <class A>
 void fill(A& a, double phase, double scale = 1, double offset = 0) {
   for (long i = 0; i < static_cast<long>(A::size()); ++i)
-    element(a, i) = static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
+    element(a, i) =
+        static_cast<typename A::value_type>(offset + scale * 0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
 }
 } // namespace bench
 

@@ -16448,9 +16448,6 @@ struct rules<as_strided_t> : rule::view {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
     int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
     for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
-    if (!r.expressible) // of a copy it would be no view: what is written later would not be seen
-      refuse::argument_is_invalid("as_strided",
-                                  "the value must be contiguous, under vmap in each slice; clone it first");
     return r;
   }
   template <class Op>
@@ -16547,7 +16544,7 @@ template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
-      refuse::argument_is_invalid("as_strided", "the value must be contiguous; clone it first");
+      refuse::argument_is_invalid("as_strided", "the value must be contiguous");
   auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
                          detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
@@ -19615,7 +19612,7 @@ struct node {
   recording mode = recording::as_around;
   /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
   bool scaffold = false;
-  /// ... zeros in place of a value that the trace did not know: no part of what a program gives.
+  /// ... zeros of the shape of a value that the trace did not know.
   bool unknown = false;
   /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
   /// derivative is not that of the text. `interpret` refuses to be differentiated there.
@@ -22056,20 +22053,15 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
-/// The program without what was written on the way for shapes alone. What it gives may not depend on values that the
-/// trace did not know (`argument_error`).
+/// The program without what was written on the way for shapes alone, and what was made there of values that the trace
+/// did not know.
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
-  list<char> const needed = live_nodes(g);
   list<char> unknown(g.nodes.size(), 0);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     unknown[n] = nd.unknown;
-    for (int k = 0; k < nd.count; ++k)
-      unknown[n] = unknown[n] || unknown[static_cast<std::size_t>(g.edges[nd.first + k])];
-    if (unknown[n] && needed[n])
-      refuse::argument_is_invalid("trace", "what a function gives depends on a value that was only there while shapes "
-                                           "of an inner one were asked for; pass the value as an argument");
+    for (int k = 0; k < nd.count; ++k) unknown[n] = unknown[n] || unknown[g.edges[nd.first + k]];
     part[n] = !nd.scaffold && !unknown[n];
   }
   list<char> const live = live_nodes(g, part);
@@ -22932,7 +22924,8 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
 VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
   int const zero = builder.constant(t.dtype(), 0);
   attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
-  return builder.is_unknown(builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()}));
+  int const zeros = builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
+  return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros; // states of the generator are of calls alone
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
@@ -42192,6 +42185,8 @@ struct functional_run {
   /// Derivatives are those of what is above, and taken by the end of the run: what writes hide from them is no matter
   /// of what is below.
   bool derived_above = false;
+  /// ... of an exported program: what detached values are written through is refused in it, too.
+  bool exported = false;
 };
 
 /// Calls operators on tensors for the inverses of views.
@@ -42259,7 +42254,8 @@ struct functional_memory {
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
-      hidden = hidden || has_derivative(base, apart) || (is_in_trace(base) && !(underived && !writes_recorded));
+      hidden = hidden || has_derivative(base, apart) ||
+               ((!apart || run->exported) && is_in_trace(base) && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;

@@ -39,7 +39,11 @@ struct own_cache {
 std::string said;
 vv::cpp_options options(own_cache const& c, bool wait = true) {
   said.clear();
-  return {.flags = {"-O1"}, .cache = c.at, .wait = wait, .report = [](std::string const& why) { said += why; }};
+  return {.flags = {"-O1"},
+          .cache = c.at,
+          .include = VARVE_TEST_DIR "/../include",
+          .wait = wait,
+          .report = [](std::string const& why) { said += why; }};
 }
 /// What a call added to the counts.
 vv::cpp_programs since(vv::cpp_programs const& before) {

@@ -92,7 +92,8 @@ TEST_CASE("every backend trains the digits network as eager operators do, step b
   batches const data;
   std::string place = (std::filesystem::temp_directory_path() / "varve_train_XXXXXX").string();
   REQUIRE(::mkdtemp(place.data()));
-  auto const native = vv::backends::cpp.with({.flags = {"-O1"}, .cache = place, .wait = true});
+  auto const native =
+      vv::backends::cpp.with({.flags = {"-O1"}, .cache = place, .include = VARVE_TEST_DIR "/../include", .wait = true});
   auto const before = vv::backends::cpp_status();
   std::vector<double> const backward = trained_by_backward(data, loss), stepped = trained_by_steps(data, train_step);
   CHECK(backward.back() < 0.5 * backward.front());

@@ -432,21 +432,6 @@ TEST_CASE("the tangent of a view that a function of a function asks for first is
   CHECK(vv::compile(along)(x, one).item<double>() == Approx(right));
 }
 
-TEST_CASE("a region of a slice that is not contiguous is refused, not copied", "[hop][vmap]") {
-  tensor const x = vector_of({1.25, -0.25});
-  auto const f = [](tensor const& v) {
-    tensor const rows = vv::map([&](tensor const&) { return vv::clone(v); }, vv::zeros({2}, dtype::float64)),
-                 region = vv::as_strided(rows, vv::dims{2}, vv::dims{0}, vv::dims{1});
-    return vv::mul_(rows, 3.0), region;
-  };
-  auto const mapped = [&](tensor const& v) { return vv::map(f, v); };
-  CHECK(elements(mapped(x)) == doubles({3.75, 3.75, -0.75, -0.75}));
-  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(mapped(v)); })(x)) == doubles({6, 6}));
-  auto const refused = ContainsText("as_strided: the value must be contiguous");
-  CHECK_THROWS_WITH(vv::jacrev(mapped)(x), refused);
-  CHECK_THROWS_WITH(vv::vmap(f)(x), refused);
-}
-
 TEST_CASE("a write in no_grad mode within a trace is not read as a constant", "[hop][functionalize]") {
   tensor const x = vector_of({1, 2});
   auto const f = [](tensor const& v) {

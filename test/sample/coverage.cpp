@@ -39,7 +39,8 @@ names const elsewhere{"empty",         "full",           "arange",        "randn
                       "relu_",         "fill_",          "zero_",         "log_",
                       "abs_",          "clamp_",         "set_",          "unbind",
                       "split",         "chunk",          "index",         "_local_scalar_dense",
-                      "local_scalar",  "nonzero_static", "scalar_tensor", "scalar_tensor_op"};
+                      "local_scalar",  "nonzero_static", "scalar_tensor", "scalar_tensor_op",
+                      "element_at"};
 } // namespace
 
 // Composites of other folders have no sample: PyTorch's recorded cases test them by name, and `test/composite` in both

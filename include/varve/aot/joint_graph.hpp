@@ -93,6 +93,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)), state(st) {
     for (tensor const* h : state.handles) handles.push_back(*h);
     mode.run_->derived_above = state.differentiated;
+    mode.run_->exported = !state.differentiated;
     mode.captures_ = this;
     records_captures = true;
     program_leaves = this;

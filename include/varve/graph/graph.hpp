@@ -38,7 +38,7 @@ struct node {
   recording mode = recording::as_around;
   /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
   bool scaffold = false;
-  /// ... zeros in place of a value that the trace did not know: no part of what a program gives.
+  /// ... zeros of the shape of a value that the trace did not know.
   bool unknown = false;
   /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
   /// derivative is not that of the text. `interpret` refuses to be differentiated there.

@@ -27,6 +27,7 @@ struct plain_call {
     return boxed_region_call<wrap_activation_checkpoint_t>{op.f, op.again, op.self};
   }
 };
+inline std::atomic<index_t> next_region{1};
 template <class Tag, class F, class... X>
 auto call_region(index_t name, F const& f, X const&... x) -> decltype(f(x...)) {
   if (!inside_trace()) return f(x...);
@@ -87,10 +88,8 @@ constexpr auto invoke_subgraph(F const& f, index_t identifier, X const&... x) {
 template <class F>
 class compile_region {
 public:
-  explicit compile_region(F f) : f_(std::move(f)) {
-    static std::atomic<index_t> next{1};
-    identifier_ = next.fetch_add(1, std::memory_order_relaxed);
-  }
+  explicit compile_region(F f)
+      : f_(std::move(f)), identifier_(detail::next_region.fetch_add(1, std::memory_order_relaxed)) {}
   template <class... X>
   auto operator()(X const&... x) const {
     return invoke_subgraph(f_, identifier_, x...);

@@ -3,7 +3,11 @@
 #include <varve/composite/all.hpp>
 #include <varve/op/all.hpp>
 
+#if __has_include(<Eigen/Core>)
 #include <Eigen/Core>
+#else
+#include <eigen3/Eigen/Core>
+#endif
 
 /// @file
 /// What Eigen asks of a scalar, for values seen through static transforms: matrices of them, as in

@@ -40,6 +40,8 @@ struct functional_run {
   /// Derivatives are those of what is above, and taken by the end of the run: what writes hide from them is no matter
   /// of what is below.
   bool derived_above = false;
+  /// ... of an exported program: what detached values are written through is refused in it, too.
+  bool exported = false;
 };
 
 /// Calls operators on tensors for the inverses of views.
@@ -107,7 +109,8 @@ struct functional_memory {
       refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
-      hidden = hidden || has_derivative(base, apart) || (is_in_trace(base) && !(underived && !writes_recorded));
+      hidden = hidden || has_derivative(base, apart) ||
+               ((!apart || run->exported) && is_in_trace(base) && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;

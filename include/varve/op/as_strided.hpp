@@ -66,9 +66,6 @@ struct rules<as_strided_t> : rule::view {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
     int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
     for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
-    if (!r.expressible) // of a copy it would be no view: what is written later would not be seen
-      refuse::argument_is_invalid("as_strided",
-                                  "the value must be contiguous, under vmap in each slice; clone it first");
     return r;
   }
   template <class Op>
@@ -165,7 +162,7 @@ template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
-      refuse::argument_is_invalid("as_strided", "the value must be contiguous; clone it first");
+      refuse::argument_is_invalid("as_strided", "the value must be contiguous");
   auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
                          detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);

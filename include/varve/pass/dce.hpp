@@ -64,20 +64,15 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
-/// The program without what was written on the way for shapes alone. What it gives may not depend on values that the
-/// trace did not know (`argument_error`).
+/// The program without what was written on the way for shapes alone, and what was made there of values that the trace
+/// did not know.
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
-  list<char> const needed = live_nodes(g);
   list<char> unknown(g.nodes.size(), 0);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     unknown[n] = nd.unknown;
-    for (int k = 0; k < nd.count; ++k)
-      unknown[n] = unknown[n] || unknown[static_cast<std::size_t>(g.edges[nd.first + k])];
-    if (unknown[n] && needed[n])
-      refuse::argument_is_invalid("trace", "what a function gives depends on a value that was only there while shapes "
-                                           "of an inner one were asked for; pass the value as an argument");
+    for (int k = 0; k < nd.count; ++k) unknown[n] = unknown[n] || unknown[g.edges[nd.first + k]];
     part[n] = !nd.scaffold && !unknown[n];
   }
   list<char> const live = live_nodes(g, part);

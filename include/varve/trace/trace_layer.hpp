@@ -433,7 +433,8 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
 VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
   int const zero = builder.constant(t.dtype(), 0);
   attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
-  return builder.is_unknown(builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()}));
+  int const zeros = builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
+  return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros; // states of the generator are of calls alone
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
