@@ -38195,6 +38195,11 @@ public:
   /// (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
+    return call<T>(x, [&](void const* const* in, void* const* out) { loop::run_prepared<>(*plan_, in, out); });
+  }
+  /// ... by another program for these arguments: `run(arguments, results)`, of addresses.
+  template <class T = tensor, class Run>
+  boxed_args call(boxed_args const& x, Run const& run) const {
     if (x.size() != static_cast<int>(arguments().size()))
       refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()},
                                   dims{static_cast<index_t>(arguments().size())});
@@ -38211,7 +38216,7 @@ public:
       y.push_back(T::empty(m.sizes, m.type));
       out.push_back(y[y.size() - 1].raw());
     }
-    loop::run_prepared<>(*plan_, in.data(), out.data());
+    run(in.data(), out.data());
     return y;
   }
 

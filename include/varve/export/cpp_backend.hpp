@@ -59,25 +59,9 @@ public:
     stops_.store(true, std::memory_order_relaxed);
     if (worker_.joinable()) worker_.join();
   }
-  template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     auto const run = run_.load(std::memory_order_acquire);
-    if (!run || x.size() != static_cast<int>(meanwhile_.arguments().size())) return meanwhile_(x);
-    std::vector<dependent<void const*, T>> in;
-    std::vector<dependent<void*, T>> out;
-    boxed_args kept, y;
-    for (int k = 0; k < x.size(); ++k) {
-      tensor const& t = loop::plain_tensor(x[k]);
-      loop::check_tensor({"argument", k, meanwhile_.arguments()[k]}, t);
-      if (!t.is_contiguous()) kept.push_back(contiguous_copy(t));
-      in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
-    }
-    for (meta const& m : meanwhile_.results()) {
-      y.push_back(T::empty(m.sizes, m.type));
-      out.push_back(y[y.size() - 1].raw());
-    }
-    run(in.data(), out.data());
-    return y;
+    return run ? meanwhile_.call(x, run) : meanwhile_(x);
   }
 
 private:

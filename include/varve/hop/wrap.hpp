@@ -3,6 +3,7 @@
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -20,6 +21,8 @@ namespace detail {
 /// What such a call is where nobody watches: its function.
 struct plain_call {
   static constexpr bool is_call = true;
+  static constexpr hop_signature signature{
+      "(GraphModule function, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
   static boxed_args run(tensor const&, bool, boxed_function const& f, boxed_args const& x) { return f(x); }
   /// The call where a gradient is taken of a function that draws random numbers.
   template <class Op>
@@ -41,32 +44,19 @@ auto call_region(index_t name, F const& f, X const&... x) -> decltype(f(x...)) {
 
 /// Tag of `wrap`.
 struct wrap_t : detail::plain_call {
-  static constexpr auto op_name = "wrap";
-  static constexpr auto backward_name = "WrapBackward";
-  static constexpr hop_signature signature{
-      "(GraphModule function, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
+  static constexpr auto op_name = "wrap", backward_name = "WrapBackward";
 };
-template <>
-struct rules<wrap_t> : rule::region_call {};
 /// Tag of `invoke_subgraph`. Operand 0 is the identifier of the region.
 struct invoke_subgraph_t : detail::plain_call {
-  static constexpr auto op_name = "invoke_subgraph";
+  static constexpr auto op_name = "invoke_subgraph", backward_name = "InvokeSubgraphBackward";
   static constexpr bool shares_region = true;
-  static constexpr auto backward_name = "InvokeSubgraphBackward";
-  static constexpr hop_signature signature{
-      "(GraphModule subgraph, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
 };
-template <>
-struct rules<invoke_subgraph_t> : rule::region_call {};
 /// Tag of `hints_wrapper`. Operand 0 says which hints (`hints_of`).
 struct hints_wrapper_t : detail::plain_call {
-  static constexpr auto op_name = "hints_wrapper";
-  static constexpr auto backward_name = "HintsWrapperBackward";
-  static constexpr hop_signature signature{
-      "(GraphModule function, int hints, Tensor[] operands, bool backward) -> Tensor[]"};
+  static constexpr auto op_name = "hints_wrapper", backward_name = "HintsWrapperBackward";
 };
-template <>
-struct rules<hints_wrapper_t> : rule::region_call {};
+template <std::derived_from<detail::plain_call> Tag>
+struct rules<Tag> : rule::region_call {};
 
 /// `wrap(f, x...)`: f(x...), as one node with a subgraph in graphs (OH-13). Arguments and results are trees of tensors;
 /// numbers among the arguments are constants of the subgraph.
