@@ -17556,7 +17556,11 @@ constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
                             "must be auto, not double or float, and as many as arguments were given");
     return 0;
   } else {
-    return f(std::get<K>(t)...);
+    using Y = decltype(f(std::get<K>(t)...));
+    // A part of a value, as `x.at(t)`, is returned as the value that it is.
+    if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
+      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
+    else return f(std::get<K>(t)...);
   }
 }
 template <class F, class T>
@@ -40233,7 +40237,12 @@ T read_at(T const& x, A const& axes, R const&... i) {
 template <class T, class Y>
 void write_rows(T const& x, dims const& axes, std::vector<T> const& indices, Y const& y) {
   dims common;
-  for (T const& i : indices) common = broadcast(common, i.sizes());
+  for (T const& i : indices) {
+    if (i.is_wrapped() || !i.has_data())
+      refuse::argument_is_invalid("at", "the places that are written are read as numbers, which a transform or a trace "
+                                        "does not have; use where, scatter, or index_put of varve/indexing.hpp");
+    common = broadcast(common, i.sizes());
+  }
   std::vector<std::vector<std::int64_t>> places;
   for (T const& i : indices) places.push_back(T(expand(i, common)).template to_vector<std::int64_t>());
   int const at = static_cast<int>(joined_axis(x.sizes(), axes)[0].number());
@@ -40259,6 +40268,7 @@ template <class... I>
 class indexed_tensor : public tensor {
 public:
   using tensor_type = tensor;
+  using as_result = tensor; // of a function
   indexed_tensor(tensor const& elements, tensor const& of, I const&... indices)
       : tensor(elements), of_(of), indices_(indices...) {}
   indexed_tensor(indexed_tensor const&) = default;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
 #include "varve_test.hpp"
 
 #include <varve/varve.hpp>
@@ -211,4 +212,21 @@ TEST_CASE("arrays, shapes and dtypes print", "[value][print]") {
   auto const f = [&](auto x) { return text = vv::to_string(x), x * x; };
   CHECK(vv::grad(f)(2.0) == 4);
   CHECK(text == "grad(level=1, value=2)");
+}
+
+TEST_CASE("a part by indices is the result of a function", "[value][indexing]") {
+  tensor const m = vv::reshape(vv::arange(6, vv::dtype::float64), vv::dims{2, 3}),
+               at = vv::to(tensor({2.0, 0.0}), vv::dtype::int64);
+  auto const f = [](tensor const& a, tensor const& i) { return a.at(vv::ellipsis, i); };
+  std::vector<double> const right{2, 0, 5, 3};
+  CHECK(sample::elements(vv::interpret(vv::make_fx(f)(m, at), vv::boxed_args(m, at))[0]) == right);
+  CHECK(sample::elements(vv::compile(f)(m, at)) == right);
+  CHECK(sample::elements(vv::vmap([&](tensor const& row) { return f(row, at); })(m)) == right);
+  auto const total = [&](tensor const& a) { return vv::sum(f(a, at)); };
+  CHECK(sample::elements(vv::grad(total)(m)) == std::vector<double>{1, 0, 1, 1, 0, 1});
+  auto const writes = [](tensor const& a, tensor const& i) {
+    tensor const y = a * 1.0;
+    return y.at(i) = 7.0, y;
+  };
+  CHECK_THROWS_WITH(vv::functionalize(writes)(m, at - 1), Catch::Contains("use where, scatter, or index_put"));
 }

@@ -342,7 +342,11 @@ constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
                             "must be auto, not double or float, and as many as arguments were given");
     return 0;
   } else {
-    return f(std::get<K>(t)...);
+    using Y = decltype(f(std::get<K>(t)...));
+    // A part of a value, as `x.at(t)`, is returned as the value that it is.
+    if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
+      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
+    else return f(std::get<K>(t)...);
   }
 }
 template <class F, class T>
