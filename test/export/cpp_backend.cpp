@@ -4,6 +4,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/export/cpp_backend.hpp>
+#include <varve/hop/wrap.hpp>
 #include <varve/varve.hpp>
 
 #include <filesystem>
@@ -106,6 +107,27 @@ TEST_CASE("a compiled program is found on disk again, unless text, flags or comp
   CHECK_THAT(said, Contains("cannot be loaded"));
   CHECK(damaged.libraries() == 2); // the damaged file was removed
   CHECK(made(f, options(damaged)));
+}
+
+TEST_CASE("calls of functions are their text in a compiled program", "[export][cpp]") {
+  own_cache const cache;
+  tensor const x = vector_of({0.5, -1, 2});
+  auto const f = [](tensor const& v) {
+    auto const body = [](tensor const& u) { return vv::sin(u) * u; };
+    return vv::wrap(body, v) + vv::invoke_subgraph(body, v);
+  };
+  auto const before = vv::backends::cpp_status();
+  auto const backend = vv::backends::cpp.with(options(cache));
+  tensor const a = vv::clone(x), b = vv::clone(x);
+  a.requires_grad_(), b.requires_grad_();
+  tensor const y = vv::compile(f, backend)(a);
+  CHECK(difference(y.detach(), f(x), 1e-14) == "");
+  vv::sum(y).backward();
+  vv::sum(f(b)).backward();
+  CHECK(difference(a.grad(), b.grad(), 1e-14) == "");
+  CHECK(said == "");
+  CHECK(since(before).fused == 0);
+  CHECK(since(before).compiled == 2);
 }
 
 TEST_CASE("what cannot be compiled runs by blocks and says why", "[export][cpp]") {

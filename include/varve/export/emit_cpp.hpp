@@ -267,7 +267,8 @@ std::string emit_cpp(G const& g, std::string const& name) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const values = values_only(g);
-  G const pure = functionalize(values);
+  G const flat = inline_calls(values);
+  G const pure = functionalize(flat);
   if (has_mutation(pure))
     refuse::argument_is_invalid("emit_cpp",
                                 "the graph writes into its argument; write into a clone of it, and return that");

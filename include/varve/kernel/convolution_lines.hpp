@@ -534,7 +534,7 @@ VARVE_NOINLINE bool convolve_by_products_of_channels(convolution_sizes const& s,
   channel_products<T> product(s);
   if (s.place[0] != 1 || s.tap[0] != 1 || s.field[0] != 1 || s.padding[0] != 0 || !product.fits()) return false;
   index_t const places = s.place_channels * s.places(), seen = s.field_channels * s.field_size();
-  for (index_t g = 0; g < s.groups; ++g)
+  for (index_t g = 0; s.batch > 0 && g < s.groups; ++g)
     product.run(field + g * seen, s.groups * seen, weight + g * s.place_channels * s.field_channels * s.taps(),
                 out + g * places, s.groups * places);
   return true;

@@ -102,6 +102,11 @@ inline constexpr struct inverse_t : composite_operator<inverse_t> {
   static constexpr auto op_name = "linalg_inv";
   template <value A, class C = ints<1>>
   static constexpr auto body(A const& a, C const& check = {}) {
+    auto const square = [](dims const& s) {
+      if (s.n < 2 || s[s.n - 1] != s[s.n - 2]) refuse::argument_is_invalid(op_name, "square matrices are expected");
+      return s;
+    };
+    (void)on_dims(square, shape_of(a));
     return solve_matrices(a, detail::identity_like(a), check);
   }
 } inverse{};

@@ -88,7 +88,7 @@ struct literal {
   int category = 0; // of dtypes: bool, integer, floating
   template <number N>
   constexpr literal(N v)
-      : as_double(static_cast<double>(v)), as_integer(static_cast<std::int64_t>(v)),
+      : as_double(static_cast<double>(v)), as_integer(std::is_integral_v<N> ? static_cast<std::int64_t>(v) : 0),
         category(std::is_same_v<N, bool> ? 0
                  : std::is_integral_v<N> ? 1
                                          : 2) {}
