@@ -5240,7 +5240,7 @@ struct literal {
   int category = 0; // of dtypes: bool, integer, floating
   template <number N>
   constexpr literal(N v)
-      : as_double(static_cast<double>(v)), as_integer(static_cast<std::int64_t>(v)),
+      : as_double(static_cast<double>(v)), as_integer(std::is_integral_v<N> ? static_cast<std::int64_t>(v) : 0),
         category(std::is_same_v<N, bool> ? 0
                  : std::is_integral_v<N> ? 1
                                          : 2) {}
@@ -31648,7 +31648,7 @@ VARVE_NOINLINE bool convolve_by_products_of_channels(convolution_sizes const& s,
   channel_products<T> product(s);
   if (s.place[0] != 1 || s.tap[0] != 1 || s.field[0] != 1 || s.padding[0] != 0 || !product.fits()) return false;
   index_t const places = s.place_channels * s.places(), seen = s.field_channels * s.field_size();
-  for (index_t g = 0; g < s.groups; ++g)
+  for (index_t g = 0; s.batch > 0 && g < s.groups; ++g)
     product.run(field + g * seen, s.groups * seen, weight + g * s.place_channels * s.field_channels * s.taps(),
                 out + g * places, s.groups * places);
   return true;
