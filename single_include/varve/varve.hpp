@@ -21720,6 +21720,21 @@ public:
 private:
   bool before_;
 };
+/// A region of a value whose lanes lie apart, as a `vmap` around the graph may have them, is a copy. Refused where the
+/// graph writes later into what it was taken of, or into the region: neither would see the other's elements.
+VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
+  auto const memory = [&](int m) {
+    while (g.nodes[m].op->kind == op_kind::mutation ||
+           (g.nodes[m].op->kind == op_kind::view && g.nodes[m].op != &handle<clone_t>))
+      m = g.edges[g.nodes[m].first];
+    return m;
+  };
+  for (int m = n + 1; m < static_cast<int>(g.nodes.size()); ++m)
+    if (g.nodes[m].op->kind == op_kind::mutation && memory(m) == memory(n))
+      refuse::argument_is_invalid("as_strided", "mapped values do not lie one after the other, so that the region is a "
+                                                "copy, and the program writes into it, or into what it was taken of; "
+                                                "take it of clone(x)");
+}
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
 boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
@@ -21772,6 +21787,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       tensor const y = boxed_op{table, &attributes_now}(x);
       if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
         sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }
   }
@@ -31861,7 +31877,7 @@ VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T co
     if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
     else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
   };
-  if (b.col == 1 || k == 0) return rows(k, a, b, accumulate);
+  if (b.col == 1) return rows(k, a, b, accumulate);
   alignas(64) T turned[deep * L];
   for (index_t p = 0; p < k; p += deep) {
     index_t const kb = k - p < deep ? k - p : deep;
@@ -31921,15 +31937,15 @@ template <class T>
 void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
             bool accumulate = false) {
   if (m == 0 || n == 0) return;
-  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
-  else {
+  if (!floating_lane<T> || k == 0) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+  if constexpr (floating_lane<T>) {
     constexpr index_t L = lanes<T>;
     bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
     if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
     if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
     if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
-    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+    if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
     if (c.col != 1) // (a b)^T = b^T a^T
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);

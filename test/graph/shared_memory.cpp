@@ -282,3 +282,36 @@ TEST_CASE("what a function inside of others makes of what it captures is in the 
     }
   }
 }
+
+TEST_CASE("a region of mapped values that lie apart is a copy: refused where it would have to see a write",
+          "[graph][hop]") {
+  tensor const x = vector_of({1.25, -0.25});
+  auto const f = [&](bool clones) {
+    return [clones](tensor const& v) {
+      return vv::map(
+          [&](tensor const& u) {
+            tensor const w = vv::map([&](tensor const&) { return vv::clone(u); }, v);
+            tensor const part = vv::as_strided(clones ? vv::clone(w) : w, dims{2}, dims{0}, dims{1});
+            if (!clones) (void)vv::mul_(w, part);
+            return part;
+          },
+          v);
+    };
+  };
+  CHECK(elements(f(false)(x)) == doubles({1.5625, 1.5625, 0.0625, 0.0625}));
+  CHECK_THROWS_WITH(vv::jacrev(f(false))(x), ContainsText("take it of clone(x)"));
+  CHECK(elements(vv::jacrev(f(true))(x)) == doubles({1, 0, 1, 0, 0, 1, 0, 1}));
+  auto const reads = [](tensor const& v) { return vv::as_strided(v, dims{2}, dims{0}, dims{1}) * 2.0; };
+  auto const writes = [](tensor const& v) {
+    tensor const part = vv::as_strided(v, dims{2}, dims{0}, dims{1});
+    (void)vv::mul_(v, 3.0);
+    return part * 2.0;
+  };
+  tensor const turned = vv::transpose(from({1, 2, 3, 4}, {2, 2}, dtype::float64), vv::axis<0>, vv::axis<1>);
+  auto const by_graph = [](auto const& g) {
+    return [g](tensor const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; };
+  };
+  CHECK(elements(vv::vmap(by_graph(vv::make_fx(reads)(x)))(turned)) == doubles({6, 6, 8, 8}));
+  CHECK_THROWS_WITH(vv::vmap(by_graph(vv::make_fx(writes)(x)))(turned), ContainsText("take it of clone(x)"));
+  CHECK(elements(turned) == doubles({1, 3, 2, 4}));
+}

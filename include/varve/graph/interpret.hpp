@@ -126,6 +126,21 @@ public:
 private:
   bool before_;
 };
+/// A region of a value whose lanes lie apart, as a `vmap` around the graph may have them, is a copy. Refused where the
+/// graph writes later into what it was taken of, or into the region: neither would see the other's elements.
+VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
+  auto const memory = [&](int m) {
+    while (g.nodes[m].op->kind == op_kind::mutation ||
+           (g.nodes[m].op->kind == op_kind::view && g.nodes[m].op != &handle<clone_t>))
+      m = g.edges[g.nodes[m].first];
+    return m;
+  };
+  for (int m = n + 1; m < static_cast<int>(g.nodes.size()); ++m)
+    if (g.nodes[m].op->kind == op_kind::mutation && memory(m) == memory(n))
+      refuse::argument_is_invalid("as_strided", "mapped values do not lie one after the other, so that the region is a "
+                                                "copy, and the program writes into it, or into what it was taken of; "
+                                                "take it of clone(x)");
+}
 /// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
 template <class T = tensor>
 boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
@@ -178,6 +193,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       tensor const y = boxed_op{table, &attributes_now}(x);
       if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
         sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }
   }

@@ -213,7 +213,7 @@ VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T co
     if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
     else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
   };
-  if (b.col == 1 || k == 0) return rows(k, a, b, accumulate);
+  if (b.col == 1) return rows(k, a, b, accumulate);
   alignas(64) T turned[deep * L];
   for (index_t p = 0; p < k; p += deep) {
     index_t const kb = k - p < deep ? k - p : deep;
@@ -273,15 +273,15 @@ template <class T>
 void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
             bool accumulate = false) {
   if (m == 0 || n == 0) return;
-  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
-  else {
+  if (!floating_lane<T> || k == 0) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+  if constexpr (floating_lane<T>) {
     constexpr index_t L = lanes<T>;
     bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
     if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
     if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
     if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
-    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+    if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
     if (c.col != 1) // (a b)^T = b^T a^T
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
