@@ -579,6 +579,9 @@ TEST_CASE("what is detached in place is detached at every level, and in function
   auto const own = [](tensor v) { return v.detach_(), vv::sum(v); };
   CHECK_THROWS_WITH(vv::grad(own)(leaf), ContainsText("stays a leaf; use detach"));
   CHECK(leaf.requires_grad());
+  // An argument would stay attached for who calls the program.
+  CHECK_THROWS_WITH(vv::make_fx(own)(x), ContainsText("detaches its argument in place"));
+  CHECK_THROWS_WITH(vv::compile(own)(x), ContainsText("detaches its argument in place"));
 }
 
 TEST_CASE("hooks of a gradient that is to come are not traced", "[hop][make_fx]") {

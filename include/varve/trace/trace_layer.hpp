@@ -517,6 +517,9 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   if (me.before) me.before->read(*me.before, x, y);
   auto const detached = [&] {
     int const from = of.node_of(x);
+    if (y.is(x) && of.builder.written(from).op == &placeholder_handle) // who calls the program would find it attached
+      refuse::argument_is_invalid("detach_", "a function that is traced detaches its argument in place, of which the "
+                                             "program would know nothing; use detach");
     return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
   };
   if (!of.is_mode()) {
