@@ -5,3 +5,4 @@
 #include <varve/autograd/backward.hpp>
 #include <varve/fake/fake_mode.hpp>
 #include <varve/fake/make_fx.hpp>
+#include <varve/shape/sym_bool.hpp>

@@ -56,6 +56,37 @@ TEST_CASE("sizes: guards say what relation is asked for, and that sizes are 2 at
   CHECK(of_numbers.guards().empty());
 }
 
+TEST_CASE("sizes: one that a condition chooses is not known before somebody asks", "[fake][shape][FK-S23]") {
+  using vv::sym_ite;
+  vv::shape_environment e;
+  extent const t = e.size(5, {0, 0}), f = e.size(4, {1, 0});
+  CHECK(vv::known_equal(sym_ite(true, t, f), t));
+  extent const r = sym_ite(vv::sym_eq(t, 5), t, f), s = sym_ite(vv::sym_eq(f, 5), t, f);
+  CHECK(e.guards().empty());
+  CHECK((e.hint(r) == 5 && e.hint(s) == 4));
+  CHECK(e.guards().empty());
+  CHECK(r == 5);
+  CHECK(s == 4);
+  CHECK(e.guards().size() == 2);
+  index_t const as_now[] = {5, 4}, third[] = {7, 4}, by_f[] = {7, 5}, both[] = {5, 6};
+  CHECK(e.hold(as_now));
+  CHECK_FALSE(e.hold(third)); // then r is f, 4
+  CHECK_FALSE(e.hold(by_f));  // then s is t, 7
+  CHECK_FALSE(e.hold(both));  // then s is f, 6
+  // Decided, a condition is the guard that a comparison would be.
+  vv::shape_environment other;
+  extent const n = other.size(6, {0, 0}), m = other.size(3, {1, 0});
+  CHECK_FALSE(static_cast<bool>(!vv::sym_lt(m, n) | vv::sym_eq(n, m)));
+  CHECK(other.guards().size() == 1);
+  CHECK(static_cast<bool>(vv::sym_ge(n, m) & vv::sym_ne(n, m)));
+  vv::shape_environment plain;
+  extent const k = plain.size(6, {0, 0}), l = plain.size(3, {1, 0});
+  CHECK(static_cast<bool>(vv::sym_not(vv::sym_le(k, l))));
+  CHECK(plain.guards_in_cpp().back() == "x1.size(0) < x0.size(0)");
+  static_assert(sym_ite(vv::sym_gt(3, 2), 7, 8) == 7 && sym_ite(vv::sym_le(3, 2), 7, 8) == 8);
+  static_assert(vv::sym_min(2, 3) == 2 && vv::sym_max(2, 3) == 3);
+}
+
 TEST_CASE("sizes: a graph has a symbol once, however often the size appears", "[fake][shape][make_fx][FK-S27]") {
   auto const f = [](tensor const& x, tensor const& y) { return x + y + vv::sum(vv::zeros(dims{x.sizes()[0]})); };
   auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({3, 1}), counted({5}));

@@ -20,7 +20,7 @@ struct fused_program {
     G const g = make_fx_function<F const&>(f).with_captures(captured, returned, x...);
     list<int> written;
     G const values = values_only(g);
-    G const pure = functionalize(values);
+    G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, written);
     return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
   }

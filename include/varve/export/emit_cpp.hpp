@@ -268,7 +268,7 @@ std::string emit_cpp(G const& g, std::string const& name) {
     refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const values = values_only(g);
   G const flat = inline_calls(values);
-  G const pure = functionalize(flat);
+  G const pure = functionalize(flat, purpose::values);
   if (has_mutation(pure))
     refuse::argument_is_invalid("emit_cpp",
                                 "the graph writes into its argument; write into a clone of it, and return that");

@@ -195,7 +195,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const values = values_only(g);
   G const flat = inline_calls(values);
-  G const pure = functionalize(flat);
+  G const pure = functionalize(flat, purpose::values);
   G const typed = as_traced<>(pure);
   return optimize(typed, purpose::values);
 }

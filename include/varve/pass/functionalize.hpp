@@ -24,9 +24,9 @@ namespace detail {
 /// copy.
 class functionalizer {
 public:
-  constexpr explicit functionalizer(graph const& g)
+  constexpr functionalizer(graph const& g, purpose what_for)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for) {}
 
   constexpr graph run() {
     int r = -1;
@@ -104,7 +104,10 @@ private:
 
   constexpr int each(int n, bool inner) {
     node const& nd = old(n);
-    for (int k = 0; k < nd.count; ++k) (void)now(operand(nd, k));
+    for (int k = 0; k < nd.count; ++k) {
+      if (!is(nd, handle<detach_t>)) check_hidden(operand(nd, k));
+      (void)now(operand(nd, k));
+    }
     if (nd.op->kind == op_kind::mutation) {
       int const x = operand(nd, 0);
       write(nd, x, inner);
@@ -174,6 +177,20 @@ private:
                                   "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
                                   "that was written into since; let it return a copy, clone(x)");
   }
+  /// Does a node show its memory without its history?
+  constexpr bool is_detached(int n) const {
+    for (; shows_[at(n)] >= 0; n = shows_[at(n)])
+      if (is(old(n), handle<detach_t>)) return true;
+    return is(old(n), handle<detach_t>);
+  }
+  /// What is written through `detach` has no derivative, but the value keeps that of before.
+  constexpr void check_hidden(int n) const {
+    if (hidden_[at(base(n))] && !is_detached(n))
+      refuse::argument_is_invalid("functionalize",
+                                  "a value that has a derivative is read after it was written through detach, which "
+                                  "left its derivative as it was; read a detached value, or take the graph of the "
+                                  "gradient");
+  }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
     if (returned_[at(b)])
@@ -203,6 +220,8 @@ private:
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
             [&] { return now(shows_[at(v)]); }, cur);
     overtake(b);
+    bool const differs = (old(b).count > 0 || old(b).op->kind == op_kind::placeholder) && is_floating(old(b).out.type);
+    if (what_for_ == purpose::derivatives && differs && is_detached(x)) hidden_[at(b)] = 1;
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -243,7 +262,11 @@ private:
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
-    for (int k = 0; k < all.result_count; ++k) (void)now(g_.results[at(all.result_first + k)]);
+    for (int k = 0; k < all.result_count; ++k) {
+      int const n = g_.results[at(all.result_first + k)];
+      check_hidden(n);
+      (void)now(n);
+    }
     for (std::size_t k = 0; k < inputs_.size(); k += 2)
       emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
     inputs_ = {};
@@ -256,15 +279,17 @@ private:
   list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
   list<int> overtaken_;     // ... and was that written into?
   list<int> sources_;       // pairs of a call and what its results may lie in
+  list<int> hidden_;        // of a base: was it written through `detach`?
+  purpose what_for_;
   list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
-constexpr graph functionalized(graph const& g) {
+constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
   if (is_symbolic(g))
-    return on_samples("functionalize", g, [](graph const& of, int) {
-      functionalizer f(of);
+    return on_samples("functionalize", g, [what_for](graph const& of, int) {
+      functionalizer f(of, what_for);
       return f.run();
     });
-  functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
   return f.run();
 }
 /// Makes known for tensors what a functionalized graph may call.
@@ -279,14 +304,20 @@ void functionalizer_operators() {
 
 /// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into
 /// its arguments is written by `copy_` at its end. Arguments are taken to be row-major and to share no memory.
-/// Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in
-/// the views of what is written.
+/// Functions of higher-order operators may not write into their operands (`value_error`). Where derivatives of the
+/// result will be taken, a value that was written through `detach` may not be read by its history (`value_error`).
+/// Linear in the nodes, and in the views of what is written.
+template <class G>
+  requires std::is_same_v<G, graph>
+constexpr graph functionalize(G const& g, purpose what_for) {
+  if (!has_mutation(g)) return g;
+  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
+  return detail::functionalized(g, what_for);
+}
 template <class G>
   requires std::is_same_v<G, graph>
 constexpr graph functionalize(G const& g) {
-  if (!has_mutation(g)) return g;
-  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
-  return detail::functionalized(g);
+  return functionalize(g, purpose::derivatives);
 }
 
 namespace detail {
