@@ -281,7 +281,7 @@ private:
   list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> hidden_;        // of a base: was it written through `detach`?
   purpose what_for_;
-  list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
+  list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
   if (is_symbolic(g))

@@ -11,7 +11,8 @@ namespace varve {
 /// by `interpret` under a transform, are those of the graph, unless it is for values alone.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
   if (has_mutation(g)) {
-    graph const pure = detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
+    graph const pure =
+        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
     graph const folded = fold(pure, what_for);
     return cse(folded);
   }

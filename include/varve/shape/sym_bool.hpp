@@ -4,7 +4,8 @@
 
 /// @file
 /// Conditions on sizes that are not decided where they are written (SY-14). `a == b` of two sizes asks at once: the
-/// answer is that of the hints, and a guard. Those made here are expressions: of 0 and 1, in operations that sizes have.
+/// answer is that of the hints, and a guard. Those made here are expressions: of 0 and 1, in operations that sizes
+/// have.
 namespace varve {
 
 /// The lesser and the greater of two sizes (`torch.sym_min`, `torch.sym_max`): asks nobody which that is.
