@@ -455,6 +455,8 @@ TEST_CASE("aot: what a compiled backward pass cannot do", "[aot][exception]") {
   auto const g = vv::autograd::grad({f(x)}, {x}, {}, {.create_graph = true});
   CHECK(g[0].requires_grad());
   CHECK_THROWS_WITH(vv::sum(g[0]).backward(), Catch::Contains("cannot be differentiated"));
+  CHECK_THROWS_WITH(vv::autograd::grad({vv::sum(g[0])}, {x}, {}, {}, vv::autograd::unused::zeros), // no zeros
+                    Catch::Contains("cannot be differentiated"));
   tensor const y = f(x);
   y.backward();
   CHECK_THROWS_AS(y.backward(), vv::autograd_error); // freed

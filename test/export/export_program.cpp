@@ -370,3 +370,16 @@ TEST_CASE("export: a write that left the derivative as it was is refused", "[exp
   CHECK(elements(p(x)[0]) == elements(x));
   CHECK(count.item<double>() == 1);
 }
+
+TEST_CASE("export: gradients that backward would collect are refused, those of grad are in the program", "[export]") {
+  tensor const x = vector_of({0.5, -1});
+  auto const recorded = [](tensor const& v) {
+    tensor const leaf = v.detach();
+    leaf.requires_grad_();
+    vv::sum(leaf * leaf).backward();
+    return leaf.grad().defined() ? leaf.grad() : tensor(vv::zeros_like(v));
+  };
+  CHECK_THROWS_WITH(vv::export_program(recorded)(x), Catch::Contains("use grad or vjp in it"));
+  auto const inside = vv::grad([](tensor const& v) { return vv::sum(v * v); });
+  CHECK(elements(vv::export_program(inside)(x)(x)[0]) == std::vector<double>{1, -2});
+}

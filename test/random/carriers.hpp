@@ -4,6 +4,8 @@
 /// The rows of what carries functions: higher-order operators, grad-mode regions, transforms within programs.
 #include "operators.hpp"
 
+#include <varve/hop/wrap.hpp>
+
 namespace random_programs {
 /// Σ of all floating elements, each with a weight of its own: what gradients are taken of.
 inline tensor contracted(values const& y) {
@@ -94,6 +96,10 @@ inline std::vector<row> const& carrier_rows() {
       {"checkpoint", carrier, "", true, "vv::checkpoint({f0}, {0...})",
        [](v x, st, bodies_t f) {
          return carried::spread(x, [&](auto const&... o) { return vv::checkpoint(carried::taken(f[0]), o...); });
+       }},
+      {"wrap", carrier, "", true, "vv::wrap({f0}, {0...})",
+       [](v x, st, bodies_t f) {
+         return carried::spread(x, [&](auto const&... o) { return vv::wrap(carried::taken(f[0]), o...); });
        }},
       {"no_grad", carrier, "", false, "[&] { vv::no_grad const off; return {f0}(values{{0...}}); }()",
        [](v x, st, bodies_t f) {

@@ -8,6 +8,9 @@
 /// A stack is a list of them, the outermost first; its meaning is the letters without I.
 #include "run.hpp"
 
+#include <varve/aot.hpp>
+#include <varve/export.hpp>
+#include <varve/export/program_text.hpp>
 #include <varve/fake.hpp>
 #include <varve/functional.hpp>
 
@@ -227,6 +230,16 @@ inline values below_functional_mode(function const& f, values const& v) {
     if (vv::mutations_of(in[k]).any()) vv::copy_(v[k], vv::from_functional_tensor(in[k]));
   return y;
 }
+/// The function as a program that is written and read again.
+inline values exported(function const& f, values const& v) {
+  if (vv::is_user_mode_active()) throw vv::value_error("varve: random programs: a mode would be at work twice");
+  vv::exported_program const p = vv::export_program(f)(v);
+  for (auto const& n : p.graph)
+    if (n.function >= 0) return p(v); // custom functions have no text
+  vv::exported_program read = vv::program_from_text(vv::to_text(p));
+  read.state = p.state;
+  return read(v);
+}
 } // namespace ways
 
 /// Every way. The first of a letter is what others are compared with.
@@ -247,6 +260,11 @@ inline std::vector<way> const& all_ways() {
          return c(v);
        },
        again | wraps | traces},
+      {'I', "compile ahead of time", "return vv::compile(f, vv::backends::aot_eager)(v);",
+       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::aot_eager)(v); }, wraps | traces},
+      {'I', "compile ahead of time, fused", "return vv::compile(f, vv::backends::fused)(v);",
+       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::fused)(v); }, wraps | traces},
+      {'I', "exported", "return exported(f, v);", exported, again | plain | traces},
       {'I', "interpret(make_fx)", "return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, again | wraps | lifts},
       {'I', "interpret(optimize(make_fx))", "return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v)));",

@@ -3,6 +3,7 @@
 #include <varve/aot/joint_graph.hpp>
 #include <varve/aot/share_elements.hpp>
 #include <varve/interpreter/become_view.hpp>
+#include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
 
 /// @file
@@ -19,6 +20,7 @@ struct compiled_backward {
   std::vector<int> places; // of each gradient among the edges
   int edges = 0;
   boxed_args written{}; // arguments that the backward pass writes into
+  grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr char const* name = "CompiledFunctionBackward";
 
@@ -49,7 +51,7 @@ struct compiled_backward {
     boxed_args const g = backward(in);
     for (std::size_t k = 0; k < places.size(); ++k) {
       tensor v = g[static_cast<int>(k)];
-      if (again) v = refusing(v);
+      if (again) v = refusing(v, out);
       r[places[k]] = v;
     }
     for (int k = 0; k < written.size(); ++k) write<tensor>(written[k], g[static_cast<int>(places.size()) + k]);
@@ -64,13 +66,13 @@ struct compiled_backward {
 private:
   /// A gradient that nobody may differentiate (AO-18).
   template <class T>
-  static T refusing(T const& g) {
+  T refusing(T const& g, boxed_args const& out) const {
     T const r = g.alias();
     auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
       throw autograd_error("varve: aot: the backward pass of a compiled function cannot be differentiated: its graph "
                            "has no second derivative; take it of the function itself (AO-18)");
     };
-    r.set_history(edge_to(record_function(refuse, {edge()}, 1, "Error")));
+    r.set_history(edge_to(record_function(refuse, leading_to(self, out), 1, "Error")));
     return r;
   }
   static tensor zeros_of(meta const& m) {
@@ -154,6 +156,7 @@ private:
     for (auto const& t : in) edges.push_back(t.requires_grad() ? edge(eager_history(t)) : edge());
     edge const n = edge_to(record_function(std::move(pull), std::move(edges), static_cast<int>(of.tangents.size()),
                                            compiled_backward::name));
+    static_cast<function_node<compiled_backward>*>(n.to())->pullback.self = n.to();
     for (std::size_t k = 0; k < of.tangents.size(); ++k)
       results[of.tangents[k]].set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
   }

@@ -52,11 +52,11 @@ struct custom_pull {
   }
   boxed_args saved() const { return unpacked().saved; }
   /// The history of a value that may not be differentiated.
-  edge refusal(char const* why) const {
+  edge refusal(char const* why, boxed_args const& cotangents = {}) const {
     auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
       throw autograd_error(text.c_str());
     };
-    return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
+    return edge_to(record_function(std::move(refuse), leading_to(self, cotangents), 1, "Error"));
   }
 
   boxed_args operator()(boxed_args const& out, bool const* wanted) const {
@@ -92,7 +92,7 @@ struct custom_pull {
                    return false;
                  }()) {
         r[k] = r[k].alias();
-        r[k].set_history(refusal(why_once));
+        r[k].set_history(refusal(why_once, g));
       }
     }
     return r;

@@ -4,6 +4,8 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/pass/optimize.hpp>
 
+#include <utility>
+
 namespace varve {
 
 /// A tensor of a module, by name: what a function that is exported captures.
@@ -302,8 +304,8 @@ public:
       if (s.is != module_state::kind::attribute) state.lifted.push_back(*s.at);
       state.handles.push_back(s.at);
     }
-    joint_graph g =
-        detail::trace_ahead_of_time<fakes>(f_, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
+    joint_graph g = detail::trace_ahead_of_time<fakes>(
+        exported{f_}, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
     require_no_attributes(g);
     require_own_memory(g);
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
@@ -316,6 +318,18 @@ public:
   }
 
 private:
+  /// The function, while which runs nobody may ask for what `backward` collects.
+  struct exported {
+    F const& f;
+    template <class... A>
+    auto operator()(A&&... a) const -> decltype(f(static_cast<A&&>(a)...)) {
+      struct scope {
+        bool before = std::exchange(detail::exports, true);
+        ~scope() { detail::exports = before; }
+      } const here;
+      return f(static_cast<A&&>(a)...);
+    }
+  };
   using in_kind = input_spec::kind;
   using out_kind = output_spec::kind;
   void require_no_attributes(joint_graph const& g) const {

@@ -19,6 +19,16 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
+/// What a gradient that may not be differentiated depends on: the operands of its node, and the cotangents. Who asks for
+/// a derivative by one of them meets the refusal, and no zero.
+inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cotangents) {
+  std::vector<edge> r;
+  for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
+  for (auto const& t : cotangents)
+    if (t.defined() && !t.is_wrapped() && t.requires_grad()) r.push_back(eager_history(t));
+  if (r.empty()) r.emplace_back();
+  return r;
+}
 /// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
 inline tensor const& fresh_at_level(tensor const& t) {
   for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped() && t.base().defined(); l = l->below)

@@ -73,5 +73,4 @@ template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
   return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
 }
-
 } // namespace varve::detail
