@@ -19,8 +19,8 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
-/// What a gradient that may not be differentiated depends on: the operands of its node, and the cotangents. Who asks for
-/// a derivative by one of them meets the refusal, and no zero.
+/// What a gradient that may not be differentiated depends on: the operands of its node, and the cotangents. Who asks
+/// for a derivative by one of them meets the refusal, and no zero.
 inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cotangents) {
   std::vector<edge> r;
   for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
