@@ -5,4 +5,5 @@
 #include <varve/autograd/backward.hpp>
 #include <varve/fake/fake_mode.hpp>
 #include <varve/fake/make_fx.hpp>
+#include <varve/fake/pre_dispatch.hpp>
 #include <varve/shape/sym_bool.hpp>

@@ -78,7 +78,7 @@ class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  region_operator_rules() : higher_order_operator(Tag::op_name, Tag::signature) {
+  explicit region_operator_rules(char const* name = Tag::op_name) : higher_order_operator(name, Tag::signature) {
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));

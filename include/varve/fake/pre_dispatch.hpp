@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/fake/make_fx.hpp>
+#include <varve/hop/wrap.hpp>
+
+/// @file
+/// Traces above composites (MX-6): `make_fx(f, tracing::pre_dispatch)`.
+namespace varve {
+
+namespace tracing {
+/// Traces keep composites, such as `softmax`, as calls.
+struct pre_dispatch_t {};
+inline constexpr pre_dispatch_t pre_dispatch{};
+} // namespace tracing
+
+namespace detail {
+/// A composite that stays a call: its name is a number among the operands until the trace is done.
+struct composite_call_t : plain_call {
+  static constexpr auto op_name = "composite", backward_name = "CompositeBackward";
+};
+/// Composites of this process by name: handles for graphs, and what runs them there. One that is called as a
+/// higher-order operator is `composite`.
+class known_composites {
+public:
+  index_t number_of(char const* name) {
+    std::lock_guard const on(lock_);
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (std::strcmp(all_[k].name, name) == 0) return static_cast<index_t>(k);
+    bool const taken = higher_order_operator::find(name);
+    if (!taken) new region_operator_rules<composite_call_t>(name); // outlives every graph
+    all_.push_back(hop_handle<composite_call_t>);
+    if (!taken) all_.back().name = name;
+    return static_cast<index_t>(all_.size()) - 1;
+  }
+  op_handle const* at(double number) {
+    std::lock_guard const on(lock_);
+    return &all_[static_cast<std::size_t>(number)];
+  }
+  static known_composites& here() {
+    static auto* const all = new known_composites;
+    return *all;
+  }
+
+private:
+  std::mutex lock_;
+  std::deque<op_handle> all_;
+};
+
+/// Traces on real values, with a mode above transforms and autograd that keeps composites.
+template <class Mode = tensor>
+class on_composites : public on_real_values {
+public:
+  explicit on_composites(options const& o) : on_real_values(o), on_(this_thread_state.pre_dispatch, keeps_) {}
+  template <class G>
+  static void finish(G& g) {
+    for (node& n : g.nodes)
+      if (n.op == &hop_handle<composite_call_t>)
+        n.op = known_composites::here().at(g.nodes[static_cast<std::size_t>(g.edges[n.first])].value);
+  }
+
+private:
+  static tensor process(layer&, boxed_op const& op, boxed_args const& x) {
+    if (op.table->handle || op.table->eval) return {}; // an operator goes on below
+    auto const run = [&op](boxed_args const& a) -> boxed_args { return boxed_args(op(a)); };
+    tensor const name = tensor::from_number(known_composites::here().number_of(op.table->name));
+    return region_operator<composite_call_t>()({boxed_function(run)}, joined(boxed_args(name), x),
+                                               attributes(dims{0}))[0];
+  }
+  static boxed_args process_hop(layer&, boxed_hop const& op, boxed_args const& x) { return op(x); }
+  static constexpr layer_kind kind{
+      .name = "pre_dispatch", .role = layer_role::mode, .process = &process, .process_hop = &process_hop};
+  layer keeps_{kind, nullptr};
+  pushed on_;
+};
+} // namespace detail
+
+/// `make_fx(f, tracing::pre_dispatch)(x...)`: as `make_fx(f)`, but composites that f calls on tensors, such as
+/// `softmax` or `matmul`, are one node each, of their name, with what they are made of as its subgraph; those that
+/// transforms of f call, or other composites, are in parts. Operators stay operators, and each is in the grad mode that
+/// it was called in. `inline_calls` puts the parts in their place. Errors: those of `make_fx`.
+template <class F>
+auto make_fx(F f, tracing::pre_dispatch_t) {
+  return make_fx_function<F, detail::on_composites<>>(static_cast<F&&>(f));
+}
+
+} // namespace varve
