@@ -6,4 +6,5 @@
 #include <varve/fake/fake_mode.hpp>
 #include <varve/fake/make_fx.hpp>
 #include <varve/fake/pre_dispatch.hpp>
+#include <varve/fake/tracing_context.hpp>
 #include <varve/shape/sym_bool.hpp>

@@ -99,3 +99,30 @@ TEST_CASE("fake tensors: numbers that only data tell", "[fake][shape]") { // FK-
   vv::fake_mode plain;
   CHECK_THROWS_AS(plain.item(plain.from_tensor(three)), vv::data_dependent_error);
 }
+
+TEST_CASE("a tracer's context: backends get inputs as they were at the start", "[fake][shape]") { // DT-12 to DT-14
+  vv::shape_environment e;
+  vv::tracing_context context(e);
+  tensor const x = vv::ones(dims{6, 4}), y = vv::ones(dims{3}), w = vv::ones(dims{6, 4});
+  x.requires_grad_();
+  tensor const a = context.input(x, {vv::dim_dynamic::dynamic, vv::dim_dynamic::fixed}), b = context.input(y);
+  CHECK(context.input(x, {vv::dim_dynamic::fixed, vv::dim_dynamic::fixed}).is(a)); // a tensor has one policy
+  extent const n = a.sizes()[0], m = b.sizes()[0];
+  CHECK((!n.is_number() && vv::known_equal(a.sizes()[1], 4) && !m.is_number() && context.inputs() == 2));
+  {
+    vv::fake_mode_guard const on(context.mode());
+    vv::no_grad const off;
+    a.set_data(vv::zeros(dims{5})); // what the program makes of its input
+    (void)vv::add_(b, 1.0);
+  }
+  CHECK(a.sizes() == dims{5});
+  CHECK(context.input(x).sizes() == dims{5}); // the tracer's notion is the new one
+  auto const backend = context.fresh_fake_mode();
+  REQUIRE(backend->inputs.size() == 2);
+  tensor const &c = backend->inputs[0], &d = backend->inputs[1];
+  CHECK((vv::known_equal(c.sizes()[0], n) && vv::known_equal(c.sizes()[1], 4) && vv::known_equal(d.sizes()[0], m)));
+  CHECK((c.requires_grad() && c.is_leaf() && !d.requires_grad() && d.version() == 0));
+  CHECK((backend->mode.owns(c) && !context.mode().owns(c) && backend->mode.environment() == &e));
+  CHECK(e.guards().empty()); // no new symbol, and nobody asked
+  CHECK_THROWS_WITH(context.input(vv::slice(w, 0, 0, 2)), ContainsText("is a view of another tensor"));
+}
