@@ -383,3 +383,16 @@ TEST_CASE("export: gradients that backward would collect are refused, those of g
   auto const inside = vv::grad([](tensor const& v) { return vv::sum(v * v); });
   CHECK(elements(vv::export_program(inside)(x)(x)[0]) == std::vector<double>{1, -2});
 }
+
+TEST_CASE("export: what is filled with a number is no plain number", "[export]") {
+  tensor const x = vv::full({}, 1.5, dtype::float32);
+  auto const f = [](tensor const& v) {
+    tensor const w = vv::zeros({}, dtype::float64);
+    vv::fill_(w, 0.25);
+    return w * v;
+  };
+  CHECK(f(x).dtype() == dtype::float64);
+  CHECK(vv::export_program(f)(x)(x)[0].dtype() == dtype::float64);
+  vv::graph const g = vv::optimize(vv::make_fx(vv::functionalize(f))(x));
+  CHECK(vv::interpret(g, vv::boxed_args(x))[0].dtype() == dtype::float64);
+}

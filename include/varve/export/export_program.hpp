@@ -278,10 +278,11 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
 /// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
 /// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
-/// (`transform_error`); exported in `no_grad` mode it is for values alone. Errors: `value_error` for examples and
-/// specifications that do not fit (EX-3, EX-5), for sizes that the program does not leave free, with what to write
-/// instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error` where C++ would decide by data
-/// (EX-8); those of `make_fx`.
+/// (`transform_error`); exported in `no_grad` mode it is for values alone. In f nothing is recorded for `backward`, and
+/// `requires_grad()` says so of what it computes; gradients inside are those of `grad` and `vjp`. Errors: `value_error`
+/// for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does not leave free, with
+/// what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error` where C++ would
+/// decide by data (EX-8); those of `make_fx`.
 template <class F>
 class export_program {
 public:

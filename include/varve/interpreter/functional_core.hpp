@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/functional_memory.hpp>
+#include <varve/op/create.hpp>
 #include <varve/op/in_place.hpp>
 
 /// @file
@@ -184,6 +185,8 @@ private:
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
     require_room(op.name(), in[0], copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
     check_in_place(op.name(), into, strides);
+    if (copies && x[1].is_number()) // what is written is no plain number, of which a trace would make a constant
+      return bind<full_t>(into.sizes(), dims{static_cast<index_t>(into.dtype())})(static_cast<T const&>(x[1]));
     T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
     bool fresh = !copies;
     if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;
