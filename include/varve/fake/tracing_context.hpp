@@ -19,8 +19,8 @@ public:
   /// The mode that the tracer runs the program under.
   fake_mode& mode() { return mode_; }
   shape_environment& environment() const { return *mode_.environment(); }
-  /// The next input as the tracer sees it: the same fake for the same tensor. Sizes become symbols by the policy, `duck`
-  /// where it is empty; the policy counts when a tensor is met first. Views of other tensors are refused
+  /// The next input as the tracer sees it: the same fake for the same tensor. Sizes become symbols by the policy,
+  /// `duck` where it is empty; the policy counts when a tensor is met first. Views of other tensors are refused
   /// (`value_error`): their sizes are not all.
   template <class T = tensor>
   tensor input(T const& t, std::vector<dim_dynamic> const& policy = {}) {
@@ -40,7 +40,8 @@ public:
     std::vector<tensor> inputs{};
     explicit fresh(fake_mode_options const& o) : mode(o) {}
   };
-  /// A fresh mode for a backend: its inputs have the symbols that the tracer's have, and the sizes of the start (DT-13).
+  /// A fresh mode for a backend: its inputs have the symbols that the tracer's have, and the sizes of the start
+  /// (DT-13).
   template <class T = tensor>
   std::unique_ptr<fresh> fresh_fake_mode() const {
     auto r = std::make_unique<fresh>(fake_mode_options{mode_.environment()});
