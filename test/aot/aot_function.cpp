@@ -726,3 +726,24 @@ TEST_CASE("aot: a captured tensor that is returned and used by nobody", "[aot]")
       CHECK(elements(y[0].detach()) == std::vector<double>{10, 12});
     }
 }
+
+TEST_CASE("aot: numbers that a loop draws and nobody uses are drawn", "[aot][random]") {
+  tensor const x = data({1, 2});
+  auto const f = [](tensor const& v) {
+    auto const draw = [](tensor const& u) { return u + vv::randn({}, dtype::float64); };
+    (void)vv::map(draw, v);
+    (void)vv::checkpoint(draw, v);
+    return vv::randn({3}, dtype::float64) + vv::sum(v);
+  };
+  auto const drawn = [&](auto const& g) {
+    vv::manual_seed(5);
+    return g(x);
+  };
+  for (bool const leaf : {false, true}) {
+    x.requires_grad_(leaf);
+    tensor const want = drawn(f);
+    CHECK(elements(drawn(vv::aot_function(f))) == elements(want));
+    CHECK(elements(drawn(vv::compile(f, vv::backends::fused))) == elements(want));
+    CHECK(elements(drawn(vv::compile(f))) == elements(want));
+  }
+}

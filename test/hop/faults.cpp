@@ -603,3 +603,20 @@ TEST_CASE("hooks of a gradient that is to come are not traced", "[hop][make_fx]"
   tensor const plain = x.detach();
   CHECK(elements(vv::interpret(vv::make_fx(inner)(plain), vv::boxed_args(plain))[0]) == elements(inner(plain)));
 }
+
+TEST_CASE("a condition has no tangent that a product with an infinite value would make none", "[hop][jvp]") {
+  tensor const xs = vv::full({1}, HUGE_VAL, dtype::float64), yes = vv::full({}, true);
+  auto const tangent = [&](tensor const& u) {
+    auto const chosen = [&](tensor const& v) {
+      return vv::checkpoint([&](tensor const&, tensor const& c) { return vv::where(c, v, u); }, v, yes);
+    };
+    return vv::jvp(chosen, std::tuple(u), std::tuple(u * 0.5)).second;
+  };
+  auto const total = [&](tensor const& a) {
+    return vv::sum(vv::map([&](tensor const& u) { return vv::maximum(tangent(u), 0.5); }, a));
+  };
+  CHECK(elements(vv::grad(total)(xs)) == doubles({0.5}));
+  CHECK(elements(vv::jvp([&](tensor const& a) { return vv::where(a > 0.0, a, 1.0); }, std::tuple(xs),
+                         std::tuple(vv::ones_like(xs)))
+                     .second) == doubles({1}));
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/kernel/math.hpp>
+#include <varve/op/full_like.hpp>
 #include <varve/rule/pointwise.hpp>
 
 namespace varve {
@@ -23,7 +24,7 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
-    return mul(r, 0);
+    return detail::constant_zeros(r);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c,
@@ -38,7 +39,7 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c,
                             auto const&...) {
-    return detail::unmatch(mul(g, 0), c);
+    return detail::unmatch(detail::constant_zeros(g), c);
   }
 };
 

@@ -12,7 +12,8 @@ constexpr bool draws(graph const& g, int r = 0, bool any = false);
 /// `any`: or from one, as what is drawn again from a state of the generator.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->draws_from_state && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
+  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: the first time it draws
+                     g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
     if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
   return false;
