@@ -37,7 +37,9 @@ bool same(tensor const& a, tensor const& b) { return a.sizes() == b.sizes() && a
 double inner(tensor const& a, tensor const& b) { return mpi::all_reduce(vv::sum(a * b)).item<double>(); }
 
 /// What one rank has: different on each.
-tensor mine(int r, dims const& s) { return vv::arange(vv::numel(s)).to(vv::dtype::float64).reshape(s) * 0.5 + (r + 1.0); }
+tensor mine(int r, dims const& s) {
+  return vv::arange(vv::numel(s)).to(vv::dtype::float64).reshape(s) * 0.5 + (r + 1.0);
+}
 
 /// <A x, y> over all ranks is <x, A' y>, by vjp; the tangent is A of the tangent; vmap is a loop.
 template <class F>
@@ -136,8 +138,7 @@ void refusals() {
   // another number of elements on each rank: an error on all, no waiting
   auto const d = message_of<mpi::error>([&] { return mpi::all_reduce(vv::ones({2 + mpi::world.rank()})); });
   CHECK(d.find("all ranks must make the same calls in the same order") != std::string::npos);
-  auto const o = message_of<mpi::error>(
-      [&] { return mpi::world.rank() ? mpi::broadcast(x, 0) : mpi::all_reduce(x); });
+  auto const o = message_of<mpi::error>([&] { return mpi::world.rank() ? mpi::broadcast(x, 0) : mpi::all_reduce(x); });
   CHECK(o.find("another rank calls something else") != std::string::npos);
 }
 } // namespace

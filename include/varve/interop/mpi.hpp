@@ -8,23 +8,22 @@
 #if !__has_include(<mpi.h>)
 #error "varve/interop/mpi.hpp needs <mpi.h>: apt install libopenmpi-dev (CMake: link MPI::MPI_CXX)"
 #endif
-#include <mpi.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <limits>
+#include <mpi.h>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 /// @file
 /// Operators between the processes ("ranks") of MPI: sums over ranks, broadcasts, gathers and messages, with rules for
-/// `jvp`, `vjp` and `vmap`, on static values and on tensors. All are linear, and derivatives are those of the program as
-/// a whole: the gradient that a rank gets is that of the sum of the losses of all ranks. (`shared` and `shared_sum` are
-/// for a loss that every rank has alike.) Every rank of a communicator must make the same calls in the same order, and
-/// differentiate, or map, the same ones. In graphs these calls have no place yet: where a function is traced (`trace`,
-/// `fuse`, `make_fx`, `compile`, bodies of loops on tensors) they are refused.
+/// `jvp`, `vjp` and `vmap`, on static values and on tensors. All are linear, and derivatives are those of the program
+/// as a whole: the gradient that a rank gets is that of the sum of the losses of all ranks. (`shared` and `shared_sum`
+/// are for a loss that every rank has alike.) Every rank of a communicator must make the same calls in the same order,
+/// and differentiate, or map, the same ones. In graphs these calls have no place yet: where a function is traced
+/// (`trace`, `fuse`, `make_fx`, `compile`, bodies of loops on tensors) they are refused.
 namespace varve::mpi {
 
 /// What MPI refuses, or ranks that do not make the same call.
@@ -97,8 +96,8 @@ concept ranks = requires(C const& c) {
 };
 
 /// Do the ranks compare, before each call, which call it is? On by default: calls that differ in operator, dtype or
-/// number of elements throw on every rank instead of waiting forever or reading foreign memory. It costs a small message
-/// to all.
+/// number of elements throw on every rank instead of waiting forever or reading foreign memory. It costs a small
+/// message to all.
 inline bool check_calls = true;
 
 namespace detail {
@@ -177,10 +176,14 @@ inline void require_untraced(char const* op) {
 }
 template <class Tag, class... F, value X>
 constexpr auto call(X const& x, F const&... facts) {
-  static_assert(!is_traced<X>, "varve: a call between processes has no place in a graph yet; call it outside of what "
-                               "trace or fuse takes");
-  require_untraced(Tag::op_name);
-  return bind<Tag>(facts...)(x);
+  if constexpr (is_traced<X>) {
+    static_assert(!is_traced<X>, "varve: a call between processes has no place in a graph yet; call it outside of what "
+                                 "trace or fuse takes");
+    return x;
+  } else {
+    require_untraced(Tag::op_name);
+    return bind<Tag>(facts...)(x);
+  }
 }
 
 /// What the operators have in common. Attributes: {communicator}, and what else each names.
@@ -241,8 +244,8 @@ inline constexpr struct shared_sum_t {
     return detail::call<shared_sum_t>(x, c.fact());
   }
 } shared_sum{};
-/// The value that one rank has, on all: `broadcast(x, 0)`; on static values `broadcast(x, ints<0>{})`. The shape is that
-/// of `x` on every rank. Transpose: `reduce`.
+/// The value that one rank has, on all: `broadcast(x, 0)`; on static values `broadcast(x, ints<0>{})`. The shape is
+/// that of `x` on every rank. Transpose: `reduce`.
 inline constexpr struct broadcast_t {
   static constexpr auto op_name = "mpi_broadcast";
   template <value X, class R, ranks C = world_t>
@@ -285,8 +288,8 @@ inline constexpr struct send_recv_t {
     return detail::call<send_recv_t>(x, c.fact(), varve::detail::as_fact(to), varve::detail::as_fact(from));
   }
 } send_recv{};
-/// Sends `x` to a rank, which calls `recv`. The result is a receipt: a zero of rank 0. For derivatives it must be part of
-/// what is differentiated (`loss + send(x, 1)`): the cotangent of `x` comes back through it.
+/// Sends `x` to a rank, which calls `recv`. The result is a receipt: a zero of rank 0. For derivatives it must be part
+/// of what is differentiated (`loss + send(x, 1)`): the cotangent of `x` comes back through it.
 inline constexpr struct send_t {
   static constexpr auto op_name = "mpi_send";
   template <value X, class R, ranks C = world_t>
@@ -295,7 +298,8 @@ inline constexpr struct send_t {
   }
 } send{};
 /// What a rank sends, in the shape and dtype of `like`, which is not read otherwise. For derivatives `like` must depend
-/// on what is differentiated (`recv(0 * w, 0)`): its cotangent is zero, and making it sends the result's cotangent back.
+/// on what is differentiated (`recv(0 * w, 0)`): its cotangent is zero, and making it sends the result's cotangent
+/// back.
 inline constexpr struct recv_t {
   static constexpr auto op_name = "mpi_recv";
   template <value X, class R, ranks C = world_t>
@@ -304,8 +308,8 @@ inline constexpr struct recv_t {
   }
 } recv{};
 
-/// MPI from here to the end of the scope. Where the scope is left by an exception, the other ranks, which may be waiting
-/// for this one, are ended too.
+/// MPI from here to the end of the scope. Where the scope is left by an exception, the other ranks, which may be
+/// waiting for this one, are ended too.
 class environment {
 public:
   environment(int& argc, char**& argv) : at_work_(std::uncaught_exceptions()) {
@@ -409,9 +413,9 @@ struct rules<mpi::broadcast_t> : mpi::detail::between_ranks<mpi::broadcast_t, 2>
     int const root = mpi::detail::root_in("broadcast", comm, at[1][0]);
     auto row = mpi::detail::packed(x);
     mpi::detail::require_same_call("broadcast", comm, mpi::detail::datatype<T>(), row.size(), root);
-    mpi::detail::require(MPI_Bcast(row.data(), mpi::detail::count("broadcast", row.size()), mpi::detail::datatype<T>(),
-                                   root, comm),
-                         "broadcast");
+    mpi::detail::require(
+        MPI_Bcast(row.data(), mpi::detail::count("broadcast", row.size()), mpi::detail::datatype<T>(), root, comm),
+        "broadcast");
     mpi::detail::unpack(out, row);
   }
   template <class Op>
@@ -515,9 +519,9 @@ struct rules<mpi::send_recv_t> : mpi::detail::between_ranks<mpi::send_recv_t, 3>
       int const n = mpi::detail::count("send_recv", from.size());
       MPI_Datatype const type = mpi::detail::datatype<T>();
       mpi::detail::require_same_call("send_recv", comm, type, from.size());
-      mpi::detail::require(MPI_Sendrecv(from.data(), n, type, to_rank, 0, to.data(), n, type, from_rank, 0, comm,
-                                        MPI_STATUS_IGNORE),
-                           "send_recv");
+      mpi::detail::require(
+          MPI_Sendrecv(from.data(), n, type, to_rank, 0, to.data(), n, type, from_rank, 0, comm, MPI_STATUS_IGNORE),
+          "send_recv");
     });
   }
   template <class Op>
