@@ -11,7 +11,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 
 # Namespaces that users write, beside varve itself.
-PUBLIC = ["autograd", "backends", "forward_ad", "masked", "mpi", "ops", "optim", "rule", "tracing", "windows", "kernel"]
+PUBLIC = ["autograd", "backends", "forward_ad", "masked", "mpi", "optim", "rule", "tracing", "windows", "kernel"]
 
 FOLDERS = {
     "": "Umbrella and indices", "aot": "Gradients ahead of time", "autograd": "Eager autograd", "call": "Calls by name",

@@ -19,6 +19,7 @@ import reference
 PAGES = [
     ("README.md", "index.html", "varve"),
     ("docs/tutorial.md", "tutorial.html", "Tutorial"),
+    ("docs/transforms.md", "transforms.html", "What there is"),
     ("docs/coming_from.md", "coming_from.html", "Coming from ..."),
     ("docs/modes_and_subclasses.md", "modes_and_subclasses.html", "Modes and subclasses"),
     ("docs/operators_of_your_own.md", "operators_of_your_own.html", "Operators of your own"),
@@ -187,7 +188,7 @@ def names_used(root):
             text = f.read()
         if place.endswith(".md"):
             text = "\n".join(re.findall(r"^```cpp\n(.*?)^```", text, flags=re.M | re.S))
-        for m in re.finditer(rf"\b(?:vv|varve)::((?:(?:{inner})::)?[a-z_]\w*)(?!\w*::\w*::)", text):
+        for m in re.finditer(rf"\b(?:vv|varve)::((?:(?:{inner})::)?[a-z_]\w*)", text):
             used.setdefault(m.group(1), place)
     return used
 
