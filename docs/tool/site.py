@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import messages
 import reference
 
 # (source, page, title); without a source: made here.
@@ -27,6 +28,7 @@ PAGES = [
     ("docs/errors.md", "errors.html", "Errors explained"),
     ("docs/tools.md", "tools.html", "Packages and tools"),
     ("docs/gallery.md", "gallery.html", "Gallery"),
+    (None, "messages.html", "All messages"),
     (None, "reference.html", "Reference"),
     (None, "headers.html", "Headers"),
     ("docs/operators.md", "operators.html", "Operators by name"),
@@ -172,6 +174,22 @@ def headers_page(root, names, said):
     return "<h1>Headers</h1>" + "\n".join(rows)
 
 
+def messages_page(root):
+    """Every message, by header."""
+    rows = ['<p>Every message of the headers, as far as it is one text; <code>...</code> stands where values follow. '
+            '<a href="errors.html">Errors explained</a> tells what leads to the usual ones.</p>']
+    count = 0
+    for header, texts in messages.by_header(root).items():
+        mine = sorted({t for t in texts if messages.is_message(t)})
+        if mine:
+            rows.append(f"<h2><code>varve/{header}</code></h2><ul>")
+            rows += [f"<li>{html.escape(t.replace(chr(92) + 'n', '').strip())}{' ...' if t.endswith(' ') else ''}</li>"
+                     for t in mine]
+            rows.append("</ul>")
+            count += len(mine)
+    return f"<h1>All {count} messages</h1>" + "\n".join(rows)
+
+
 def code_of(text):
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
@@ -221,6 +239,7 @@ def main(root, out):
             site.markdown(source, page, title)
     site.write("reference.html", "Reference", "<h1>Reference</h1>" + reference.index_page(names))
     site.write("headers.html", "Headers", with_anchors(headers_page(root, names, said)))
+    site.write("messages.html", "All messages", with_anchors(messages_page(root)))
     for page, (title, body) in reference.folder_pages(names).items():
         site.write(page, title, f"<h1>{html.escape(title)}</h1>\n{body}")
     site.files()
