@@ -2,11 +2,11 @@
 """The C++ of a page, as one program.
 
 blocks.py write <page.md> <out.cpp>     writes the program
-blocks.py check <page.md> <program>     runs it, and compares what each block prints with what the page shows
+blocks.py check <page.md> <program>...  runs it (behind a launcher, if one is given first), and compares what each block prints with what the page shows
 blocks.py fill <page.md> <program>      runs it, and writes what blocks print into the page
 
 A block ```cpp is the body of a function; ```cpp continued goes on in the block before it; ```cpp global stands outside of
-functions. A block ```output behind it is all that it prints; one without prints nothing. C++ that is only to be read
+functions, and ```cpp program is all that there is, with its main. A block ```output behind it is all that it prints; one without prints nothing. C++ that is only to be read
 (another library's) is marked ```c++.
 """
 import os
@@ -54,6 +54,9 @@ def program(page):
                 includes.append(line)
         b[2] = re.sub(r"^#include [^\n]*", "", b[2], flags=re.M)
     out = [f"#include {i}" for i in includes] + ["namespace vv = varve;"]
+    whole = [b for b in blocks if b[0] == "program"]
+    if whole:
+        return "\n".join(out + [f'#line {b[1]} "{name}"\n{b[2]}' for b in blocks if b[0] in ("program", "global")])
     mark = 'std::fflush(stdout), std::cout << std::flush, std::printf("\\x1f%d\\n", {});'
     groups = {id(g[0]): g for g in runs(blocks)}
     for b in blocks:
@@ -71,6 +74,12 @@ def program(page):
     return "\n".join(out) + "\n"
 
 
+def printed_by(stdout, page):
+    """{block: what it printed}"""
+    printed = {int(k): text for k, text in re.findall(r"\x1f(\d+)\n([^\x1f]*)", stdout)}
+    return printed or {k: stdout for k, b in enumerate(blocks_of(page)) if b[0] == "program"}
+
+
 def agree(a, b):
     """Equal, but for the last digits of numbers and the space at the ends."""
     number = re.compile(r"([-+]?\d+\.\d+(?:e[-+]?\d+)?)")
@@ -80,10 +89,10 @@ def agree(a, b):
         for k, (x, y) in enumerate(zip(a, b)))
 
 
-def fill(page, path):
+def fill(page, *path):
     """Puts what each block prints behind it. (Who writes the page reads whether it is right.)"""
-    ran = subprocess.run([path], capture_output=True, text=True, timeout=300)
-    printed = {int(k): text for k, text in re.findall(r"\x1f(\d+)\n([^\x1f]*)", ran.stdout)}
+    ran = subprocess.run(path, capture_output=True, text=True, timeout=300)
+    printed = printed_by(ran.stdout, page)
     with open(page, encoding="utf-8") as f:
         text = f.read()
 
@@ -93,16 +102,16 @@ def fill(page, path):
         out = printed.get(starts[text.count("\n", 0, m.start()) + 2], "").rstrip()
         return m.group(1) + ("```output\n" + out + "\n```\n" if out else "")
 
-    filled = re.sub(r"(^```cpp(?: (?:body|continued))?\n.*?^```\n)(?:```output\n.*?^```\n)?", one, text,
+    filled = re.sub(r"(^```cpp(?: (?:program|continued))?\n.*?^```\n)(?:```output\n.*?^```\n)?", one, text,
                     flags=re.M | re.S)
     with open(page, "w", encoding="utf-8") as f:
         f.write(filled)
     return ran.returncode
 
 
-def check(page, path):
-    ran = subprocess.run([path], capture_output=True, text=True, timeout=300)
-    printed = {int(k): text for k, text in re.findall(r"\x1f(\d+)\n([^\x1f]*)", ran.stdout)}
+def check(page, *path):
+    ran = subprocess.run(path, capture_output=True, text=True, timeout=300)
+    printed = printed_by(ran.stdout, page)
     bad = 0
     if ran.returncode:
         print(ran.stdout, ran.stderr, f"{page}: ended with {ran.returncode}", sep="\n")
@@ -121,4 +130,4 @@ if __name__ == "__main__":
         with open(sys.argv[3], "w", encoding="utf-8") as f:
             f.write(program(sys.argv[2]))
     else:
-        sys.exit({"check": check, "fill": fill}[sys.argv[1]](sys.argv[2], sys.argv[3]))
+        sys.exit({"check": check, "fill": fill}[sys.argv[1]](*sys.argv[2:]))
