@@ -189,6 +189,7 @@ constexpr auto call(X const& x, F const&... facts) {
 /// What the operators have in common. Attributes: {communicator}, and what else each names.
 template <class Tag, int Attributes>
 struct between_ranks : rule::linear {
+  static constexpr bool in_headers = true; // the compiled library is not linked to MPI
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr int least_attributes = Attributes;

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSL-1.0
+# What gdb shows of a program:  cmake -DGDB= -DPROGRAM= -DPRINTERS= -DFILE= -P check.cmake
+cmake_minimum_required(VERSION 3.22)
+file(STRINGS "${FILE}" wanted REGEX "^// shows: ")
+set(commands "")
+foreach(line IN LISTS wanted)
+  string(REGEX REPLACE "^// shows: ([a-z]+) = .*$" "\\1" variable "${line}")
+  list(APPEND commands -ex "printf \"%s = \", \"${variable}\"" -ex "output ${variable}" -ex "echo \\n")
+endforeach()
+execute_process(COMMAND "${GDB}" -nx -batch -iex "set debuginfod enabled off" -iex "source ${PRINTERS}"
+    -ex "break stop_here" -ex run -ex up ${commands} "${PROGRAM}" OUTPUT_VARIABLE output ERROR_VARIABLE error)
+if("${output}${error}" MATCHES "ptrace: Operation not permitted|Could not trace the inferior")
+  message(STATUS "varve: cannot run here: no tracing of processes")
+  return()
+endif()
+foreach(line IN LISTS wanted)
+  string(REPLACE "// shows: " "" line "${line}")
+  string(FIND "${output}" "${line}\n" at)
+  if(at EQUAL -1)
+    message("${output}${error}")
+    message(FATAL_ERROR " gdb does not show: ${line}")
+  endif()
+endforeach()
