@@ -44,7 +44,7 @@ WARNINGS = NO
 MACRO_EXPANSION = YES
 EXPAND_ONLY_PREDEF = YES
 PREDEFINED = VARVE_COMPILED=1 VARVE_DEFINES=0 VARVE_LIBRARY=inline VARVE_LIBRARY_MEMBER= VARVE_INLINE=inline \\
-  VARVE_COLD= VARVE_NOINLINE= VARVE_PART= VARVE_WHOLE= VARVE_VECTORIZED=
+  VARVE_COLD= VARVE_NOINLINE= VARVE_PART= VARVE_WHOLE= VARVE_VECTORIZED= "__attribute__(x)="
 HAVE_DOT = NO
 """
     with open(f"{out}/Doxyfile", "w", encoding="utf-8") as f:
@@ -131,6 +131,10 @@ def members_of(compound, into):
             into.append((declaration_of(m), comment_of(m), m.findtext("name")))
 
 
+tags = {}  # of operators that are told with their objects: {sin_t: header}
+operators = {}  # overloaded ones of namespace varve: {operator+: header}
+
+
 def read_names(xml):
     """{qualified name behind varve::: Name}"""
     names = {}
@@ -147,6 +151,8 @@ def read_names(xml):
         front = space + "::" if space else ""
         for m in root.iter("memberdef"):
             name = m.findtext("name")
+            if name.startswith("operator") and m.find("location") is not None and not space:
+                operators.setdefault(name.replace(" ", ""), header_of(m))
             if "<" in name or m.find("location") is None or name.startswith("operator"):
                 continue
             entry(front + name, header_of(m)).add(declaration_of(m), comment_of(m))
@@ -159,6 +165,8 @@ def read_names(xml):
         kind = c.get("kind")
         object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
         e = entry(object_name or name, header_of(c))
+        if object_name:
+            tags[name] = header_of(c)
         if kind == "concept":
             e.add(f"concept {name.split('::')[-1]};", comment_of(c))
         elif object_name:

@@ -52,6 +52,20 @@ places; include one of them"
 #endif
 #endif
 
+/// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
+#define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
+#define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+#if defined(__cpp_exceptions) && __cpp_exceptions
+#define VARVE_HAS_EXCEPTIONS() 1
+#else
+#define VARVE_HAS_EXCEPTIONS() 0
+#endif
+#if defined(__has_include) && __has_include(<boost/hana.hpp>)
+#define VARVE_HAS_HANA() 1
+#else
+#define VARVE_HAS_HANA() 0
+#endif
+
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see
 /// stale reads otherwise.
 #ifndef VARVE_RECYCLE_BLOCKS
