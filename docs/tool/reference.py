@@ -196,6 +196,10 @@ def read_names(xml):
 def said_elsewhere(n, compounds, xml):
     """What is known of a name without a comment of its own: its rules' comment, or what its family is."""
     tag = compounds.get(n.name + "_t")
+    declared = re.search(r"(?:varve::)?(\w+_t) \w+;$", n.declarations[0]) if n.declarations else None
+    if tag is None and declared and declared.group(1) in compounds:
+        said = comment_of(compounds[declared.group(1)])
+        return said or f"<p>The object of <code>{declared.group(1)}</code>.</p>"
     bases = " ".join(text_of(b) for b in tag.findall("basecompoundref")) if tag is not None else ""
     if "promoting_operator" in bases or "extreme_operator" in bases:
         return f"<p>Elementwise, as <code>torch.{n.name}</code>: shapes broadcast, dtypes promote.</p>"
@@ -210,6 +214,8 @@ def said_elsewhere(n, compounds, xml):
         return f"<p><code>{n.name[:-1]}</code> in place: writes into its first operand, and gives it.</p>"
     if tag is not None:
         return f"<p>As <code>torch.{n.name}</code>.</p>"
+    if n.name.startswith("kernel::"):
+        return "<p>Of numbers and of SIMD registers.</p>"
     return ""
 
 

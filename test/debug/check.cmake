@@ -15,7 +15,7 @@ if("${output}${error}" MATCHES "ptrace: Operation not permitted|Could not trace 
 endif()
 foreach(line IN LISTS wanted)
   string(REPLACE "// shows: " "" line "${line}")
-  string(FIND "${output}" "${line}\n" at)
+  string(FIND "${output}" "${line}" at)
   if(at EQUAL -1)
     message("${output}${error}")
     message(FATAL_ERROR " gdb does not show: ${line}")
