@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the printers of packaging/debug/varve_gdb.py are shown; each line `// shows: <variable> = <text, or its beginning>` is tested.
+// What the printers of packaging/debug/varve_gdb.py are shown. Each line `// shows: <variable> = <text, or how it
+// begins>` is tested.
 // shows: vector = tensor float64[3] [1, 2.5, -3]
 // shows: matrix = tensor float32[2, 2] [[1, 3], [2, 4]]
 // shows: counts = tensor int64[4] [0, 1, 2, 3]
@@ -7,7 +8,7 @@
 // shows: number = tensor float64[] 0.5
 // shows: none = tensor (undefined)
 // shows: empty = tensor float32[0, 3] []
-// shows: many = tensor int64[10, 9] [[0, 1, 2, 3, 4, 5, 6, 7, 8], [9, 10, 11, 12, 13, 14, 15, 16, 17], [18, 19, 20, 21, ...
+// shows: many = tensor int64[10, 9] [[0, 1, 2, 3, 4, 5, 6, 7, 8], [9, 10, 11, 12, 13, 14, 15, 16, 17], [18, 19, 20
 // shows: shape = [2, 3]
 // shows: fixed = double[2, 2] [[1, 2], [3, 4]]
 #include <varve/varve.hpp>
