@@ -102,6 +102,15 @@ void derivatives() {
   tensor const w = mine(0, {3});
   auto const loss = [&](tensor const& v) { return vv::sum(mpi::shared_sum(mpi::shared(v) * x)); };
   CHECK(same(vv::grad(loss)(w), vv::sum(mpi::all_reduce(x), 0)));
+  // second derivatives, functions that are run again, programs without writes
+  auto const half_square = [](tensor const& v) { return vv::sum(vv::square(mpi::all_reduce(v))) * 0.5; };
+  tensor const h = vv::hessian(half_square)(w);
+  CHECK(same(h, vv::eye(3, vv::dtype::float64) * double(n * n)));
+  auto const again = [](tensor const& v) {
+    return vv::sum(vv::checkpoint([](tensor const& u) { return mpi::all_reduce(u * u); }, v));
+  };
+  CHECK(same(vv::grad(again)(x), x * (2.0 * n)));
+  CHECK(same(vv::functionalize([](tensor const& v) { return mpi::all_reduce(v); })(x), mpi::all_reduce(x)));
   // eager autograd
   tensor leaf = w.clone();
   leaf.requires_grad_();
@@ -131,6 +140,12 @@ void refusals() {
   tensor const x = vv::ones({2});
   auto const m = message_of<vv::transform_error>([&] { return vv::make_fx(f)(x); });
   CHECK(m.find("mpi_all_reduce: a call between processes has no place in a graph yet") != std::string::npos);
+  CHECK(message_of<vv::transform_error>([&] { return vv::compile(f)(x); }) == m);
+  CHECK(message_of<vv::transform_error>([&] { return vv::linearize(f, x).first; }) == m);
+  CHECK(message_of<vv::transform_error>([&] {
+          auto const step = [](auto const& c, auto const& v) { return std::pair(c + mpi::all_reduce(v * v), c); };
+          return vv::grad([&](tensor const& v) { return vv::scan(step, 0.0 * vv::sum(v), v).first; })(x);
+        }) == m);
   CHECK(same(f(x), 2.0 * mpi::world.size() * x)); // and nothing is left behind
   CHECK(message_of<vv::index_error>([&] { return mpi::broadcast(x, 7); }) ==
         "varve: broadcast: index 7 is out of range for size " + std::to_string(mpi::world.size()));

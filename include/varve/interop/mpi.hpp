@@ -23,7 +23,8 @@
 /// as a whole: the gradient that a rank gets is that of the sum of the losses of all ranks. (`shared` and `shared_sum`
 /// are for a loss that every rank has alike.) Every rank of a communicator must make the same calls in the same order,
 /// and differentiate, or map, the same ones. In graphs these calls have no place yet: where a function is traced
-/// (`trace`, `fuse`, `make_fx`, `compile`, bodies of loops on tensors) they are refused.
+/// (`trace`, `fuse`, `make_fx`, `compile`, `linearize`, bodies of loops on tensors that are differentiated) they are
+/// refused.
 namespace varve::mpi {
 
 /// What MPI refuses, or ranks that do not make the same call.
