@@ -151,16 +151,22 @@ def read_names(xml):
         front = space + "::" if space else ""
         for m in root.iter("memberdef"):
             name = m.findtext("name")
-            if name.startswith("operator") and m.find("location") is not None and not space:
+            is_operator = re.match(r"operator\W", name)
+            if is_operator and m.find("location") is not None and not space:
                 operators.setdefault(name.replace(" ", ""), header_of(m))
-            if "<" in name or m.find("location") is None or name.startswith("operator"):
+            if "<" in name or m.find("location") is None or is_operator:
                 continue
             entry(front + name, header_of(m)).add(declaration_of(m), comment_of(m))
-        for c in list(root.iter("innerclass")) + list(root.iter("innerconcept")):
+        for c in root.iter("innerclass"):
             name = text_of(c).removeprefix("varve::")
             if "<" in name or "::" in name.removeprefix(front):
                 continue
             compounds[name] = ET.parse(f"{xml}/{c.get('refid')}.xml").getroot().find("compounddef")
+    for file in sorted(f for f in os.listdir(xml) if f.startswith("conceptvarve")):
+        c = ET.parse(f"{xml}/{file}").getroot().find("compounddef")
+        name = c.findtext("compoundname").removeprefix("varve::")
+        if name.rpartition("::")[0] in [""] + PUBLIC:
+            compounds[name] = c
     for name, c in compounds.items():
         kind = c.get("kind")
         object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
@@ -168,7 +174,7 @@ def read_names(xml):
         if object_name:
             tags[name] = header_of(c)
         if kind == "concept":
-            e.add(f"concept {name.split('::')[-1]};", comment_of(c))
+            e.add(text_of(c.find("initializer")) or f"concept {name.split('::')[-1]};", comment_of(c))
         elif object_name:
             e.comment = comment_of(c) if not e.comment else e.comment
             calls = []

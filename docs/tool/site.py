@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import declared
 import messages
 import reference
 
@@ -245,7 +246,7 @@ def main(root, out):
     site.files()
     links = site.check_links()
     without = [n.name for n in names.values() if not n.comment]
-    site.bad += missing_names(root, names)
+    site.bad += missing_names(root, names) + declared.missing(root, names)
     with open(out + "/names.json", "w", encoding="utf-8") as f:
         json.dump({n.name: f"{n.page}#{reference.anchor(n.name)}" for n in names.values()}, f, indent=0)
     for line in site.bad:

@@ -15,6 +15,7 @@ struct packed_value {
   virtual ~packed_value() = default;
   virtual tensor unpack() = 0;
 };
+/// What packs and unpacks saved tensors, while it is on.
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
   /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
