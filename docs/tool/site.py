@@ -94,8 +94,6 @@ class Site:
         file = os.path.normpath(os.path.join(os.path.dirname(source), path))
         part = "#" + part if part else ""
         up = "../" * self.page_of.get(source, "").count("/")
-        if path.endswith(".html"):  # a page that is made here
-            return up + os.path.normpath(path).removeprefix("docs/") + part
         if file in self.page_of:
             return up + self.page_of[file] + part
         full = f"{self.root}/{file}"
