@@ -243,6 +243,9 @@ def main(root, out):
         site.write(page, title, f"<h1>{html.escape(title)}</h1>\n{body}")
     site.files()
     links = site.check_links()
+    with open(f"{root}/README.md", encoding="utf-8") as f:
+        if len(f.readlines()) > 150:
+            site.bad.append("README.md: more than 150 lines; what is long belongs into docs/")
     without = [n.name for n in names.values() if not n.comment]
     site.bad += missing_names(root, names) + declared.missing(root, names)
     with open(out + "/names.json", "w", encoding="utf-8") as f:
