@@ -222,6 +222,29 @@ def missing_names(root, names):
     return missing
 
 
+WRITTEN = ["README.md", "docs/tutorial.md", "docs/transforms.md", "docs/coming_from.md", "docs/modes_and_subclasses.md",
+           "docs/operators_of_your_own.md", "docs/processes.md", "docs/gallery.md"]
+OTHERS = {"static_assert", "decltype", "find_package", "add_subdirectory", "with_parts", "setup_context"}
+
+
+def words_missing(root, names):
+    """Calls and templates that the prose names: `vmap(f)`, `spec<...>`. Tables of other libraries' names have those first."""
+    known = {n.split("::")[-1] for n in names} | set(reference.tags) | OTHERS | set(reference.PUBLIC)
+    known |= {m for n in names.values() for _, _, m in n.members}
+    bad = []
+    for place in WRITTEN:
+        with open(f"{root}/{place}", encoding="utf-8") as f:
+            text = re.sub(r"^```.*?^```", "", f.read(), flags=re.M | re.S)
+        for line in text.split("\n"):
+            if place.endswith("coming_from.md") and line.startswith("|"):
+                line = "|".join(line.split("|")[2:])
+            for code in re.findall(r"`([^`]+)`", line):
+                for word in re.findall(r"(?<![\w.:])((?:\w+::)*[a-z_]\w+)(?=[(<])", code):
+                    if not word.startswith("std::") and word.split("::")[-1] not in known:
+                        bad.append(f"{place}: {word} is no name of varve's")
+    return bad
+
+
 def main(root, out):
     start = time.time()
     root, out = os.path.abspath(root), os.path.abspath(out)
@@ -247,7 +270,7 @@ def main(root, out):
         if len(f.readlines()) > 150:
             site.bad.append("README.md: more than 150 lines; what is long belongs into docs/")
     without = [n.name for n in names.values() if not n.comment]
-    site.bad += missing_names(root, names) + declared.missing(root, names)
+    site.bad += missing_names(root, names) + declared.missing(root, names) + words_missing(root, names)
     with open(out + "/names.json", "w", encoding="utf-8") as f:
         json.dump({n.name: f"{n.page}#{reference.anchor(n.name)}" for n in names.values()}, f, indent=0)
     for line in site.bad:
