@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""module.py <repository> <folder of work> [check]: writes src/varve.cppm, or compares with it.
+"""module.py <repository> <folder of work>: writes src/varve.cppm. (docs/tool/site.py compares with it.)
 
 The module exports the public names that varve/varve.hpp declares. Who imports it does not parse the headers.
 """
@@ -23,10 +23,8 @@ def reached(root):
     return seen
 
 
-def text(root, work):
-    reference.run_doxygen(root, work)
-    headers = reached(root)
-    names, tags = reference.read_names(work + "/xml"), reference.tags
+def text(root, names):
+    headers, tags = reached(root), reference.tags
     spaces = {}
     for name in sorted({n.name for n in names.values() if n.header in headers} |
                        {t for t, header in tags.items() if header in headers}):
@@ -46,18 +44,11 @@ def text(root, work):
     return "\n".join(out) + "\n"
 
 
-def main(root, work, check=None):
-    made, path = text(root, work), f"{root}/src/varve.cppm"
-    if not check:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(made)
-        return 0
-    with open(path, encoding="utf-8") as f:
-        if f.read() == made:
-            return 0
-    print("src/varve.cppm is not that of the headers: python3 docs/tool/module.py . build/module")
-    return 1
+def main(root, work):
+    reference.run_doxygen(root, work)
+    with open(f"{root}/src/varve.cppm", "w", encoding="utf-8") as f:
+        f.write(text(root, reference.read_names(work + "/xml")))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

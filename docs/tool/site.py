@@ -15,6 +15,7 @@ import time
 
 import declared
 import messages
+import module
 import reference
 
 # (source, page, title); without a source: made here.
@@ -266,6 +267,9 @@ def main(root, out):
         site.write(page, title, f"<h1>{html.escape(title)}</h1>\n{body}")
     site.files()
     links = site.check_links()
+    with open(f"{root}/src/varve.cppm", encoding="utf-8") as f:
+        if f.read() != module.text(root, names):
+            site.bad.append("src/varve.cppm is not that of the headers: cmake --build <build> --target module_unit")
     with open(f"{root}/README.md", encoding="utf-8") as f:
         if len(f.readlines()) > 150:
             site.bad.append("README.md: more than 150 lines; what is long belongs into docs/")
