@@ -65,6 +65,9 @@ void values() {
   for (int k = 1; k < n; ++k) sum = sum + mine(k, {2, 3});
   CHECK(same(mpi::all_reduce(x), sum));
   CHECK(same(mpi::all_reduce(x.t()), sum.t())); // whatever the strides
+  tensor const columns = vv::zeros({3, 2}, vv::dtype::float64);
+  vv::out(columns.t())(mpi::broadcast, x, 1); // ... of results too
+  CHECK(same(columns.t(), mine(1, {2, 3})));
   CHECK(same(mpi::broadcast(x, 1), mine(1, {2, 3})));
   CHECK(same(mpi::reduce(x, 0), r == 0 ? sum : vv::zeros_like(x)));
   tensor const all = mpi::all_gather(x);

@@ -146,21 +146,42 @@ inline int root_in(char const* op, MPI_Comm comm, extent root) {
   return static_cast<int>(r);
 }
 
-/// Elements in a row, as MPI wants them. (Truth values are compiled and refused; a vector of them is no row.)
+/// Elements in a row, as MPI wants them: where they lie, if they lie so, else a copy. (Calls on truth values are
+/// compiled and refused; a vector of them is no row.)
 template <class T>
-using row = std::vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>;
-template <class T>
-row<T> packed(strided<T const> const& x) {
-  row<T> r;
-  r.reserve(static_cast<std::size_t>(numel(x.sizes)));
-  for_each_index(x.sizes, [&](dims const& i) { r.push_back(x.at(i)); });
-  return r;
-}
-template <class T>
-void unpack(strided<T> const& out, row<T> const& from) {
-  std::size_t k = 0;
-  for_each_index(out.sizes, [&](dims const& i) { out.at(i) = static_cast<T>(from[k++]); });
-}
+class row {
+  using element =
+      std::conditional_t<std::is_same_v<std::remove_const_t<T>, bool>, std::uint8_t, std::remove_const_t<T>>;
+
+public:
+  explicit row(strided<T> const& x) : of_(x), size_(static_cast<std::size_t>(numel(x.sizes))) {
+    in_place_ = layout{x.sizes, x.strides, 0, true}.contiguous() && sizeof(T) == sizeof(element);
+    if (in_place_) return;
+    copy_.reserve(size_);
+    for_each_index(x.sizes, [&](dims const& i) { copy_.push_back(static_cast<element>(x.at(i))); });
+  }
+  std::size_t size() const { return size_; }
+  auto* data() {
+    if constexpr (std::is_const_v<T>) return static_cast<void const*>(in_place_ ? pointer() : copy_.data());
+    else return static_cast<void*>(in_place_ ? pointer() : copy_.data());
+  }
+  /// Puts what was written to where it belongs.
+  void finish() {
+    if (in_place_) return;
+    std::size_t k = 0;
+    for_each_index(of_.sizes, [&](dims const& i) { of_.at(i) = static_cast<T>(copy_[k++]); });
+  }
+
+private:
+  auto* pointer() const {
+    if constexpr (std::is_const_v<T>) return static_cast<void const*>(of_.data);
+    else return static_cast<void*>(of_.data);
+  }
+  strided<T> of_;
+  std::size_t size_;
+  std::vector<element> copy_;
+  bool in_place_ = false;
+};
 
 /// Traced values, at whatever depth, and tensors while a function of theirs is traced: refused.
 template <class X>
@@ -351,18 +372,18 @@ int run(int argc, char** argv, F const& f) {
 }
 
 namespace detail {
-/// `f(pointer to the elements of x, pointer to those of the result)`, both in a row; x and result have their own sizes.
+/// `f(elements of x, those of the result)`, both in a row; x and result have their own sizes.
 template <class R, class T, class F>
 void on_rows(strided<R> const& out, strided<T const> const& x, F const& f) {
-  row<T> const from = packed(x);
-  row<R> to(static_cast<std::size_t>(numel(out.sizes)));
+  row<T const> from(x);
+  row<R> to(out);
   f(from, to);
-  unpack(out, to);
+  to.finish();
 }
 template <class R, class T>
 void sum_over_ranks(char const* op, dims const& comm_fact, strided<R> const& out, strided<T const> const& x) {
   MPI_Comm const comm = comm_of(comm_fact);
-  on_rows(out, x, [&](auto const& from, auto& to) {
+  on_rows(out, x, [&](auto& from, auto& to) {
     require_same_call(op, comm, datatype<T>(), from.size());
     require(MPI_Allreduce(from.data(), to.data(), count(op, from.size()), datatype<T>(), MPI_SUM, comm), op);
   });
@@ -387,7 +408,7 @@ template <>
 struct rules<mpi::shared_t> : mpi::detail::between_ranks<mpi::shared_t, 1> {
   template <class R, class T>
   static constexpr void compute(attributes const&, strided<R> out, strided<T const> x) {
-    mpi::detail::unpack(out, mpi::detail::packed(x));
+    varve::detail::assign(out, x);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, auto const&...) {
@@ -413,12 +434,13 @@ struct rules<mpi::broadcast_t> : mpi::detail::between_ranks<mpi::broadcast_t, 2>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     int const root = mpi::detail::root_in("broadcast", comm, at[1][0]);
-    auto row = mpi::detail::packed(x);
+    varve::detail::assign(out, x);
+    mpi::detail::row<R> row(out);
     mpi::detail::require_same_call("broadcast", comm, mpi::detail::datatype<T>(), row.size(), root);
     mpi::detail::require(
         MPI_Bcast(row.data(), mpi::detail::count("broadcast", row.size()), mpi::detail::datatype<T>(), root, comm),
         "broadcast");
-    mpi::detail::unpack(out, row);
+    row.finish();
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, auto const&...) {
@@ -432,7 +454,8 @@ struct rules<mpi::reduce_t> : mpi::detail::between_ranks<mpi::reduce_t, 2> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     int const root = mpi::detail::root_in("reduce", comm, at[1][0]);
-    mpi::detail::on_rows(out, x, [&](auto const& from, auto& to) { // zeros where MPI writes nothing
+    for_each_index(out.sizes, [&](dims const& i) { out.at(i) = R{}; }); // where MPI writes nothing
+    mpi::detail::on_rows(out, x, [&](auto& from, auto& to) {
       mpi::detail::require_same_call("reduce", comm, mpi::detail::datatype<T>(), from.size(), root);
       mpi::detail::require(MPI_Reduce(from.data(), to.data(), mpi::detail::count("reduce", from.size()),
                                       mpi::detail::datatype<T>(), MPI_SUM, root, comm),
@@ -458,7 +481,7 @@ struct rules<mpi::all_gather_t> : mpi::detail::between_ranks<mpi::all_gather_t, 
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     if (index_t const n = mpi::detail::size_of(comm); at[1][0] != n)
       refuse::lengths_differ("all_gather", at[1], dims{n});
-    mpi::detail::on_rows(out, x, [&](auto const& from, auto& to) {
+    mpi::detail::on_rows(out, x, [&](auto& from, auto& to) {
       int const n = mpi::detail::count("all_gather", from.size());
       MPI_Datatype const type = mpi::detail::datatype<T>();
       mpi::detail::require_same_call("all_gather", comm, type, from.size());
@@ -489,7 +512,7 @@ struct rules<mpi::reduce_scatter_t> : mpi::detail::between_ranks<mpi::reduce_sca
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     if (index_t const n = mpi::detail::size_of(comm); at[1][0] != n)
       refuse::lengths_differ("reduce_scatter", at[1], dims{n});
-    mpi::detail::on_rows(out, x, [&](auto const& from, auto& to) {
+    mpi::detail::on_rows(out, x, [&](auto& from, auto& to) {
       MPI_Datatype const type = mpi::detail::datatype<T>();
       mpi::detail::require_same_call("reduce_scatter", comm, type, from.size());
       mpi::detail::require(MPI_Reduce_scatter_block(from.data(), to.data(),
@@ -517,7 +540,7 @@ struct rules<mpi::send_recv_t> : mpi::detail::between_ranks<mpi::send_recv_t, 3>
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     int const to_rank = mpi::detail::root_in("send_recv", comm, at[1][0]),
               from_rank = mpi::detail::root_in("send_recv", comm, at[2][0]);
-    mpi::detail::on_rows(out, x, [&](auto const& from, auto& to) {
+    mpi::detail::on_rows(out, x, [&](auto& from, auto& to) {
       int const n = mpi::detail::count("send_recv", from.size());
       MPI_Datatype const type = mpi::detail::datatype<T>();
       mpi::detail::require_same_call("send_recv", comm, type, from.size());
@@ -544,7 +567,7 @@ struct rules<mpi::send_t> : mpi::detail::between_ranks<mpi::send_t, 2> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     int const to = mpi::detail::root_in("send", comm, at[1][0]);
-    auto const row = mpi::detail::packed(x);
+    mpi::detail::row<T const> row(x);
     mpi::detail::require(
         MPI_Send(row.data(), mpi::detail::count("send", row.size()), mpi::detail::datatype<T>(), to, 0, comm), "send");
     *out.data = R{};
@@ -565,7 +588,7 @@ struct rules<mpi::recv_t> : mpi::detail::between_ranks<mpi::recv_t, 2> {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     MPI_Comm const comm = mpi::detail::comm_of(at[0]);
     int const from = mpi::detail::root_in("recv", comm, at[1][0]);
-    mpi::detail::on_rows(out, x, [&](auto const&, auto& to) {
+    mpi::detail::on_rows(out, x, [&](auto&, auto& to) {
       MPI_Status status;
       int n = mpi::detail::count("recv", to.size()), came = 0;
       MPI_Datatype const type = mpi::detail::datatype<T>();
