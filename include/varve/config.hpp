@@ -20,6 +20,14 @@ places; include one of them"
 #include <varve-needs-another-compiler> // is nowhere: compilation ends here
 #endif
 
+/// A program's own switches, for all its units alike: a header of this name on the include path. CMake's target needs
+/// none.
+#if defined(__has_include)
+#if __has_include(<varve_user_config.hpp>)
+#include <varve_user_config.hpp>
+#endif
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1

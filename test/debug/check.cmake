@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSL-1.0
 # What gdb shows of a program:  cmake -DGDB= -DPROGRAM= -DPRINTERS= -DFILE= -P check.cmake
 cmake_minimum_required(VERSION 3.22)
-file(STRINGS "${FILE}" wanted REGEX "^// shows: ")
+file(STRINGS "${FILE}" wanted REGEX "^// shows( next)?: ")
 set(commands "")
 foreach(line IN LISTS wanted)
-  string(REGEX REPLACE "^// shows: ([a-z]+) = .*$" "\\1" variable "${line}")
+  if(line MATCHES "^// shows next")
+    list(APPEND commands -ex continue -ex up)
+  endif()
+  string(REGEX REPLACE "^// shows( next)?: ([a-z]+) = .*$" "\\2" variable "${line}")
   list(APPEND commands -ex "printf \"%s = \", \"${variable}\"" -ex "output ${variable}" -ex "echo \\n")
 endforeach()
 execute_process(COMMAND "${GDB}" -nx -batch -iex "set debuginfod enabled off" -iex "source ${PRINTERS}"
@@ -14,7 +17,7 @@ if("${output}${error}" MATCHES "ptrace: Operation not permitted|Could not trace 
   return()
 endif()
 foreach(line IN LISTS wanted)
-  string(REPLACE "// shows: " "" line "${line}")
+  string(REGEX REPLACE "^// shows( next)?: " "" line "${line}")
   string(FIND "${output}" "${line}" at)
   if(at EQUAL -1)
     message("${output}${error}")

@@ -11,6 +11,7 @@
 // shows: many = tensor int64[100] [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, ...]
 // shows: shape = [2, 3]
 // shows: fixed = double[2, 2] [[1, 2], [3, 4]]
+// shows next: v = tensor float64[3] seen through a transform: tensor float64[3] [1, 2.5, -3]
 #include <varve/varve.hpp>
 namespace vv = varve;
 
@@ -25,4 +26,8 @@ int main() {
   vv::dims shape{2, 3};
   vv::array<double, 2, 2> fixed{1, 2, 3, 4};
   stop_here(vector);
+  (void)vv::grad([](vv::tensor const& v) {
+    stop_here(v);
+    return vv::sum(v);
+  })(vector);
 }
