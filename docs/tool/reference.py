@@ -102,6 +102,7 @@ class Name:
 
     def __init__(self, name, header):
         self.name, self.header, self.comment, self.declarations, self.members = name, header, "", [], []
+        self.line = 0
 
     def add(self, declaration, comment):
         if declaration and declaration not in self.declarations:
@@ -156,7 +157,9 @@ def read_names(xml):
                 operators.setdefault(name.replace(" ", ""), header_of(m))
             if "<" in name or m.find("location") is None or is_operator:
                 continue
-            entry(front + name, header_of(m)).add(declaration_of(m), comment_of(m))
+            e = entry(front + name, header_of(m))
+            e.add(declaration_of(m), comment_of(m))
+            e.line = e.line or int(m.find("location").get("line"))
         for c in root.iter("innerclass"):
             name = text_of(c).removeprefix("varve::")
             if "<" in name or "::" in name.removeprefix(front):
@@ -196,6 +199,11 @@ def read_names(xml):
     for n in names.values():
         if not n.comment:
             n.comment = said_elsewhere(n, compounds, xml)
+    for n in names.values():  # one comment may serve several declarations, one below the other
+        above = [o for o in names.values() if o.header == n.header and 0 < o.line < n.line and o.comment]
+        if not n.comment and above:
+            o = max(above, key=lambda o: o.line)
+            n.comment = f'<p>See <a href="#{anchor(o.name)}"><code>{o.name}</code></a>, which stands above it.</p>'
     return names
 
 
