@@ -7,6 +7,7 @@
 
 #if !__has_include(<mpi.h>)
 #error "varve/interop/mpi.hpp needs <mpi.h>: apt install libopenmpi-dev (CMake: link MPI::MPI_CXX)"
+#include <varve-needs-mpi> // is nowhere: compilation ends here
 #endif
 #include <cstdint>
 #include <cstdio>
