@@ -2,12 +2,13 @@
 """The C++ of a page, as one program.
 
 blocks.py write <page.md> <out.cpp>     writes the program
-blocks.py check <page.md> <program>...  runs it (behind a launcher, if one is given first), and compares what each block prints with what the page shows
+blocks.py check <page.md> <program>...  runs it (behind a launcher, if one is given first), and compares what each
+                                        block prints with what the page shows
 blocks.py fill <page.md> <program>      runs it, and writes what blocks print into the page
 
-A block ```cpp is the body of a function; ```cpp continued goes on in the block before it; ```cpp global stands outside of
-functions, and ```cpp program is all that there is, with its main. A block ```output behind it is all that it prints; one without prints nothing. C++ that is only to be read
-(another library's) is marked ```c++.
+A block ```cpp is the body of a function; ```cpp continued goes on in the block before it; ```cpp global stands outside
+of functions, and ```cpp program is all that there is, with its main. A block ```output behind it is all that it prints;
+one without prints nothing. C++ that is only to be read (another library's) is marked ```c++.
 """
 import os
 import re

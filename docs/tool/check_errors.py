@@ -38,7 +38,7 @@ def main(root):
         print("docs/errors.md does not explain:", t)
     for line in bad:
         print("docs/errors.md:", line)
-    print(f"errors: {len(set(named))} messages named, {len(said) - len(without)} of {len(said)} of the headers explained")
+    print(f"errors: {len(set(named))} messages named, {len(said) - len(without)} of {len(said)} explained")
     return 1 if bad else 0
 
 

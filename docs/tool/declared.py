@@ -8,7 +8,8 @@ import reference
 KEYWORDS = {"decltype", "requires", "alignas", "operator", "if", "return", "static_assert", "noexcept", "bool"}
 CONDITIONAL = {"kernel::arch"}  # declared where xsimd is
 DECLARATIONS = [
-    r"(?:template <.*> )?(?:struct|class|concept|enum class) (?:VARVE_\w+ |\[\[\w+\]\] |alignas\(\w+\) )*([a-z]\w*)\b(?!<|::|;)",
+    r"(?:template <.*> )?(?:struct|class|concept|enum class) "
+    r"(?:VARVE_\w+ |\[\[\w+\]\] |alignas\(\w+\) )*([a-z]\w*)\b(?!<|::|;)",
     r"\} ([a-z]\w*)\{\};",
     r"using ([a-z]\w*) =",
     r"(?:\[\[nodiscard\]\] )?(?:(?:inline|constexpr|static|VARVE_\w+) )+[\w:<>&, *.]*?(?<!:)\b([a-z]\w*)\(",

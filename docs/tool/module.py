@@ -31,8 +31,10 @@ def text(root, names):
         space, _, last = name.rpartition("::")
         spaces.setdefault(space, []).append(last)
     operators = sorted(op for op, header in reference.operators.items() if header in headers)
-    out = ["// SPDX-License-Identifier: BSL-1.0", "// Made by docs/tool/module.py of the names that varve/varve.hpp declares.",
-           "// `import varve;` for compilers that can: clang 19. Macros (VARVE_VERSION, ...) are not part of a module.", "module;",
+    out = ["// SPDX-License-Identifier: BSL-1.0",
+           "// Made by docs/tool/module.py of the names that varve/varve.hpp declares.",
+           "// `import varve;` for compilers that can: clang 19. Macros (VARVE_VERSION, ...) are not part of a module.",
+           "module;",
            "#include <varve/varve.hpp>", "export module varve;"]
     for space, some in sorted(spaces.items()):
         full = "varve" + ("::" + space if space else "")

@@ -17,7 +17,8 @@ FOLDERS = {
     "": "Umbrella and indices", "aot": "Gradients ahead of time", "autograd": "Eager autograd", "call": "Calls by name",
     "compile": "compile", "composite": "Functions written in operators", "core": "Names that all share",
     "dispatch": "Dispatcher", "export": "Programs as text and files", "fake": "Programs on shapes alone",
-    "functional": "functionalize", "fuse": "fuse", "graph": "Graphs", "hop": "Branches and calls", "indexing": "Indices",
+    "functional": "functionalize", "fuse": "fuse", "graph": "Graphs", "hop": "Branches and calls",
+    "indexing": "Indices",
     "interop": "Neighbours", "interpreter": "Interpreters and modes", "io": "Files of numbers", "kernel": "Kernels",
     "linalg": "Linear algebra", "loop": "Loops", "masked": "Masked reductions", "mode": "Modes ready for use",
     "nn": "Neural networks", "op": "Operators", "optim": "Optimizers", "rule": "Families of rules",
@@ -136,66 +137,77 @@ tags = {}  # of operators that are told with their objects: {sin_t: header}
 operators = {}  # overloaded ones of namespace varve: {operator+: header}
 
 
-def read_names(xml):
-    """{qualified name behind varve::: Name}"""
-    names = {}
-
-    def entry(name, header):
-        return names.setdefault(name, Name(name, header))
-
-    compounds = {}
-    for space in [""] + PUBLIC:
-        path = f"{xml}/namespacevarve" + "".join("_1_1" + space.replace("_", "__") if space else "") + ".xml"
-        if not os.path.exists(path):
+def read_members(root, front, entry):
+    """Functions, variables, types of a namespace; overloaded operators of varve itself."""
+    for m in root.iter("memberdef"):
+        name = m.findtext("name")
+        is_operator = re.match(r"operator\W", name)
+        if is_operator and m.find("location") is not None and not front:
+            operators.setdefault(name.replace(" ", ""), header_of(m))
+        if "<" in name or m.find("location") is None or is_operator:
             continue
-        root = ET.parse(path).getroot()
+        e = entry(front + name, header_of(m))
+        e.add(declaration_of(m), comment_of(m))
+        e.line = e.line or int(m.find("location").get("line"))
+
+
+def compounds_of(xml, spaces):
+    """{name: element} of classes, structs and concepts."""
+    found = {}
+    for space, root in spaces.items():
         front = space + "::" if space else ""
-        for m in root.iter("memberdef"):
-            name = m.findtext("name")
-            is_operator = re.match(r"operator\W", name)
-            if is_operator and m.find("location") is not None and not space:
-                operators.setdefault(name.replace(" ", ""), header_of(m))
-            if "<" in name or m.find("location") is None or is_operator:
-                continue
-            e = entry(front + name, header_of(m))
-            e.add(declaration_of(m), comment_of(m))
-            e.line = e.line or int(m.find("location").get("line"))
         for c in root.iter("innerclass"):
             name = text_of(c).removeprefix("varve::")
-            if "<" in name or "::" in name.removeprefix(front):
-                continue
-            compounds[name] = ET.parse(f"{xml}/{c.get('refid')}.xml").getroot().find("compounddef")
+            if "<" not in name and "::" not in name.removeprefix(front):
+                found[name] = ET.parse(f"{xml}/{c.get('refid')}.xml").getroot().find("compounddef")
     for file in sorted(f for f in os.listdir(xml) if f.startswith("conceptvarve")):
         c = ET.parse(f"{xml}/{file}").getroot().find("compounddef")
         name = c.findtext("compoundname").removeprefix("varve::")
         if name.rpartition("::")[0] in [""] + PUBLIC:
-            compounds[name] = c
+            found[name] = c
+    return found
+
+
+def add_compound(name, c, names, entry):
+    """A type by its declaration and members; the tag of an operator by the calls of its object."""
+    kind, last = c.get("kind"), name.split("::")[-1]
+    object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
+    e = entry(object_name or name, header_of(c))
+    if object_name:
+        tags[name] = header_of(c)
+        e.comment = comment_of(c) if not e.comment else e.comment
+        calls = []
+        members_of(c, calls)
+        for d, t, n in calls:
+            if n in ("operator()", "body"):
+                short = object_name.split("::")[-1] + "("
+                e.add(re.sub(r"\b(operator\(\)|body)\(", short, d.replace("static ", "")), t)
+    elif kind == "concept":
+        e.add(text_of(c.find("initializer")) or f"concept {last};", comment_of(c))
+    else:
+        params = c.find("templateparamlist")
+        template = "" if params is None else "template <" + ", ".join(
+            " ".join(filter(None, [text_of(p.find("type")), text_of(p.find("declname"))])) for p in params) + "> "
+        bases = ", ".join(text_of(b) for b in c.findall("basecompoundref"))
+        e.add(f"{template}{kind} {last}" + (f" : {bases}" if bases else "") + ";", comment_of(c))
+        members_of(c, e.members)
+
+
+def read_names(xml):
+    """{qualified name behind varve::: Name}"""
+    names, spaces = {}, {}
+
+    def entry(name, header):
+        return names.setdefault(name, Name(name, header))
+
+    for space in [""] + PUBLIC:
+        path = f"{xml}/namespacevarve" + ("_1_1" + space.replace("_", "__") if space else "") + ".xml"
+        if os.path.exists(path):
+            spaces[space] = ET.parse(path).getroot()
+            read_members(spaces[space], space + "::" if space else "", entry)
+    compounds = compounds_of(xml, spaces)
     for name, c in compounds.items():
-        kind = c.get("kind")
-        object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
-        e = entry(object_name or name, header_of(c))
-        if object_name:
-            tags[name] = header_of(c)
-        if kind == "concept":
-            e.add(text_of(c.find("initializer")) or f"concept {name.split('::')[-1]};", comment_of(c))
-        elif object_name:
-            e.comment = comment_of(c) if not e.comment else e.comment
-            calls = []
-            members_of(c, calls)
-            called = [(d, t) for d, t, n in calls if n in ("operator()", "body")]
-            for d, t in called:
-                short = re.sub(r"\b(operator\(\)|body)\(", object_name.split("::")[-1] + "(", d.replace("static ", ""))
-                e.add(short, t)
-        else:
-            template = ""
-            params = c.find("templateparamlist")
-            if params is not None:
-                template = "template <" + ", ".join(
-                    " ".join(filter(None, [text_of(p.find("type")), text_of(p.find("declname"))])) for p in params) + "> "
-            bases = [text_of(b) for b in c.findall("basecompoundref")]
-            e.add(f"{template}{kind} {name.split('::')[-1]}" + (f" : {', '.join(bases)}" if bases else "") + ";",
-                  comment_of(c))
-            members_of(c, e.members)
+        add_compound(name, c, names, entry)
     for n in names.values():
         if not n.comment:
             n.comment = said_elsewhere(n, compounds, xml)
@@ -259,8 +271,8 @@ def folder_pages(names):
                 shown = [(d, t) for d, t, _ in n.members if t]
                 rest = [m for _, t, m in n.members if not t and not m.startswith("operator")]
                 if shown:
-                    body.append("<dl>" + "".join(f"<dt><code>{html.escape(d)}</code></dt><dd>{t}</dd>" for d, t in shown)
-                                + "</dl>")
+                    rows = (f"<dt><code>{html.escape(d)}</code></dt><dd>{t}</dd>" for d, t in shown)
+                    body.append("<dl>" + "".join(rows) + "</dl>")
                 if rest:
                     body.append("<p>Members: " + " ".join(f"<code>{html.escape(m)}</code>"
                                                           for m in sorted(set(rest))) + "</p>")

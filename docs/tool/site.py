@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """site.py <repository> <folder>: the documents as plain HTML, checked.
 
-Markdown goes through cmark-gfm; the reference and the list of headers are made of the headers' comments. Every link must
-lead somewhere, every name that documents and examples write as vv::name must be in the reference: else it fails.
+Markdown goes through cmark-gfm; the reference and the list of headers are made of the headers' comments. Every link
+must lead somewhere, every name that documents and examples write as vv::name must be in the reference: else it fails.
 """
 import html
 import json
@@ -229,7 +229,7 @@ OTHERS = {"static_assert", "decltype", "find_package", "add_subdirectory", "with
 
 
 def words_missing(root, names):
-    """Calls and templates that the prose names: `vmap(f)`, `spec<...>`. Tables of other libraries' names have those first."""
+    """Calls and templates that the prose names: `vmap(f)`, `spec<...>`. Tables of others' names have those first."""
     known = {n.split("::")[-1] for n in names} | set(reference.tags) | OTHERS | set(reference.PUBLIC)
     known |= {m for n in names.values() for _, _, m in n.members}
     bad = []

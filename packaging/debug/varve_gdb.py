@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """How gdb prints varve's values:  gdb -iex 'source <here>/varve_gdb.py' program, or such a line in ~/.gdbinit.
 
-tensor: dtype, shape and elements (at most `set print elements`, 20 of them if that is more); what a transform sees through
-it, and undefined ones, say so. dims, extent: numbers. array: its elements. Nothing is called in the program.
+tensor: dtype, shape and elements (at most `set print elements`, 20 of them if that is more); what a transform sees
+through it, and undefined ones, say so. dims, extent: numbers. array: its elements. Nothing is called in the program.
 """
 import re
 import struct
@@ -12,7 +12,8 @@ import gdb.printing
 
 MOST = 20
 # dtype: (bytes, struct's letter)
-FORMS = {"bool_": (1, "?"), "uint8": (1, "B"), "int8": (1, "b"), "int16": (2, "h"), "uint16": (2, "H"), "int32": (4, "i"),
+FORMS = {"bool_": (1, "?"), "uint8": (1, "B"), "int8": (1, "b"), "int16": (2, "h"), "uint16": (2, "H"), 
+         "int32": (4, "i"),
          "uint32": (4, "I"), "int64": (8, "q"), "uint64": (8, "Q"), "float16": (2, "e"), "bfloat16": (2, "bfloat"),
          "float32": (4, "f"), "float64": (8, "d"), "complex64": (8, "ff"), "complex128": (16, "dd")}
 
