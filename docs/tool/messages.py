@@ -19,8 +19,8 @@ def of_text(text):
         end = m.end()
     found.append(current)
     for body in re.findall(r"^namespace refuse \{\n(.*?)^\}", text, flags=re.M | re.S):
-        found += re.findall(r"\bvoid (\w+)\(", body)
-    return found + re.findall(r"\bvoid ([a-z]+(?:_[a-z]+){4,})\(", text)
+        found += [n + "()" for n in re.findall(r"\bvoid (\w+)\(", body)]
+    return found + [n + "()" for n in re.findall(r"\bvoid ([a-z]+(?:_[a-z]+){4,})\(", text)]
 
 
 def by_header(root):
@@ -39,5 +39,5 @@ def literals(root):
 
 
 def is_message(text):
-    """Said to users: sentences that begin as messages do, and names of four words and more."""
-    return bool(re.match(r"varve(: \w.{8}|/| needs| is )", text) or re.fullmatch(r"[a-z]+(_[a-z]+){2,}", text))
+    """Said to users: sentences that begin as messages do, and functions whose names are messages."""
+    return bool(re.match(r"varve(: \w.{8}|/.* | needs| is )", text)) or text.endswith("()")
