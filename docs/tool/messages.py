@@ -20,7 +20,7 @@ def of_text(text):
     found.append(current)
     for body in re.findall(r"^namespace refuse \{\n(.*?)^\}", text, flags=re.M | re.S):
         found += [n + "()" for n in re.findall(r"\bvoid (\w+)\(", body)]
-    return found + [n + "()" for n in re.findall(r"\bvoid ([a-z]+(?:_[a-z]+){4,})\(", text)]
+    return found + [n + "()" for n in re.findall(r"\b(?:void|int|tensor) ([a-z]+(?:_[a-z]+){4,})(?:\(| =)", text)]
 
 
 def by_header(root):
@@ -40,4 +40,5 @@ def literals(root):
 
 def is_message(text):
     """Said to users: sentences that begin as messages do, and functions whose names are messages."""
-    return bool(re.match(r"varve(: \w.{8}|/.* | needs| is )", text)) or text.endswith("()")
+    return bool(re.match(r"varve(: \w.{8}|/.* | needs| is )", text)
+                or re.fullmatch(r"[a-z]+(_[a-z]+)+\(\)", text))
