@@ -2,9 +2,10 @@
 #pragma once
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
-/// embeddings, sampling.
+/// embeddings, initial weights, sampling.
 #include <varve/nn/activation.hpp>
 #include <varve/nn/embedding.hpp>
+#include <varve/nn/init.hpp>
 #include <varve/nn/interpolate.hpp>
 #include <varve/nn/loss.hpp>
 #include <varve/nn/normalization.hpp>

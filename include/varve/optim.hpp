@@ -3,7 +3,11 @@
 /// @file
 /// What a training or fitting program needs around the transforms, on trees of parameters, in both worlds.
 #include <varve/optim/adam.hpp>
+#include <varve/optim/batches.hpp>
 #include <varve/optim/clip_grad_norm.hpp>
+#include <varve/optim/lbfgs.hpp>
+#include <varve/optim/least_squares.hpp>
+#include <varve/optim/progress.hpp>
 #include <varve/optim/rmsprop.hpp>
 #include <varve/optim/schedules.hpp>
 #include <varve/optim/sgd.hpp>
