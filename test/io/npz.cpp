@@ -23,12 +23,9 @@ bool same(tensor const& a, tensor const& b) {
   return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.to_vector() == b.to_vector();
 }
 vv::named_tensors samples() {
-  return {{"a", tensor({{1.5, -2.0}, {3.0, 4.0}})},
-          {"folder/b", tensor({1, 2, 3})},
-          {"flags", tensor({true, false})},
-          {"empty", vv::zeros({0, 3})},
-          {"number", tensor::from_number(2.5)},
-          {"large", vv::arange(20000, vv::dtype::float32)}};
+  return {{"a", tensor({{1.5, -2.0}, {3.0, 4.0}})}, {"folder/b", tensor({1, 2, 3})},
+          {"flags", tensor({true, false})},         {"empty", vv::zeros({0, 3})},
+          {"number", tensor::from_number(2.5)},     {"large", vv::arange(20000, vv::dtype::float32)}};
 }
 void check_same(vv::named_tensors const& x, vv::named_tensors const& y) {
   REQUIRE(x.size() == y.size());
@@ -72,7 +69,8 @@ TEST_CASE("npz: trees by the names of their leaves", "[io][npz]") {
   layer<array<double, 2>> const l{{1, 2}, {3, 4}};
   vv::save_npz("varve_test.npz", l);
   CHECK(vv::equal(vv::load_npz("varve_test.npz", layer<array<double, 2>>{}).bias, l.bias));
-  CHECK_THROWS_WITH(vv::load_npz("varve_test.npz", layer<array<float, 2>>{}), ContainsText("load_npz: 0 is float64[2]"));
+  CHECK_THROWS_WITH(vv::load_npz("varve_test.npz", layer<array<float, 2>>{}),
+                    ContainsText("load_npz: 0 is float64[2]"));
   CHECK_THROWS_WITH(vv::load_npz("varve_test.npz", std::map<std::string, tensor>{{"x", tensor({1})}}),
                     ContainsText("varve_test.npz has no x"));
 }
@@ -106,19 +104,27 @@ TEST_CASE("npz: bytes by chance are refused or read, and nothing is allocated be
   std::vector<std::string> const files{vv::to_npz({{"w", tensor({1.0, 2.0})}, {"b", tensor({3, 4})}}),
                                        vv::to_npz({{"only", vv::zeros({3, 5})}})};
   std::size_t refused = 0;
-  char const* const telling[] = {"PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "PK\x06\x07", "\xFF\xFF\xFF\xFF",
-                                 "\xFF\xFF\xFF\x7F", "(9999999999999999,", "(1152921504606846976, 8",
-                                 "(0, 1000000000000", "'shape': "};
+  char const* const telling[] = {
+      "PK\x01\x02",        "PK\x03\x04",       "PK\x05\x06",         "PK\x06\x07",
+      "\xFF\xFF\xFF\xFF",  "\xFF\xFF\xFF\x7F", "(9999999999999999,", "(1152921504606846976, 8",
+      "(0, 1000000000000", "'shape': "};
   for (int k = 0; k < 20000; ++k) {
     std::string bytes = files[random() % files.size()];
     for (unsigned n = random() % 3 + 1; n-- > 0;) {
       std::string_view const piece = telling[random() % std::size(telling)];
       std::size_t const at = random() % bytes.size();
       switch (random() % 5) {
-      case 0: bytes.resize(at + 1); break;
-      case 1: bytes.replace(at, piece.size(), piece); break;
-      case 2: bytes.insert(at, piece); break;
-      default: bytes[at] = static_cast<char>(random());
+      case 0:
+        bytes.resize(at + 1);
+        break;
+      case 1:
+        bytes.replace(at, piece.size(), piece);
+        break;
+      case 2:
+        bytes.insert(at, piece);
+        break;
+      default:
+        bytes[at] = static_cast<char>(random());
       }
     }
     greatest = 0;
@@ -184,8 +190,9 @@ assert f['flags'].dtype == np.bool_ and f['flags'].tolist() == [True, False]
 assert f['empty'].shape == (0, 3) and f['number'] == 2.5 and f['number'].shape == ()
 assert (f['large'] == np.arange(20000)).all()
 )";
-  CHECK(python("f = np.load('varve_to_numpy.npz')\n" + checks +
-               "x = np.load('varve_to_numpy.npy')\nassert x.dtype == np.float32 and (x == [[1, 2, 3], [4, 5, 6]]).all()"));
+  CHECK(python(
+      "f = np.load('varve_to_numpy.npz')\n" + checks +
+      "x = np.load('varve_to_numpy.npy')\nassert x.dtype == np.float32 and (x == [[1, 2, 3], [4, 5, 6]]).all()"));
   CHECK_FALSE(python("assert np.load('varve_to_numpy.npz')['a'][0, 0] == 7")); // it does fail
 #if defined(VARVE_TEST_ZLIB)
   vv::save_npz("varve_packed.npz", samples(), vv::zlib{});

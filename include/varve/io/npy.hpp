@@ -60,8 +60,8 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
   std::size_t length = 0;
   for (std::size_t k = wide; k-- > 0;) length = length << 8 | byte(8 + k);
   if (length > bytes.size() - from)
-    refuse_npy(place, "the header has " + std::to_string(length) + " bytes, and the file " +
-                       std::to_string(bytes.size()));
+    refuse_npy(place,
+               "the header has " + std::to_string(length) + " bytes, and the file " + std::to_string(bytes.size()));
   std::string_view const header = bytes.substr(from, length), data = bytes.substr(from + length);
   std::string_view const type = npy_field(place, header, "descr"), order = npy_field(place, header, "fortran_order");
   dims sizes = npy_shape(place, npy_field(place, header, "shape"));
@@ -76,7 +76,7 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
     for (extent n : sizes) fits = fits && !__builtin_mul_overflow(count, static_cast<std::size_t>(n.number()), &count);
     if (!fits || count != data.size())
       refuse_npy(place, "the shape " + to_string(sizes) + " wants other than the " + std::to_string(data.size()) +
-                         " bytes that follow");
+                            " bytes that follow");
     T const t = T::empty(sizes, known.type);
     if (count) std::memcpy(t.raw(), data.data(), count);
     if (known.type == dtype::bool_) // other bytes than 0 and 1 are no bool of C++
@@ -86,7 +86,8 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
     for (int k = sizes.n; k-- > 0;) axes.push_back(k);
     return contiguous(permute(t, axes));
   }
-  throw dtype_error(("varve: npy: " + place + "elements of type " + std::string(type.substr(0, 5)) + " are not read").c_str());
+  throw dtype_error(
+      ("varve: npy: " + place + "elements of type " + std::string(type.substr(0, 5)) + " are not read").c_str());
 }
 } // namespace detail
 

@@ -168,8 +168,7 @@ public:
   }
   std::string finish() && {
     std::size_t const at = out_.size();
-    if (at + directory_.size() >= 0xFFFFFFFF)
-      throw value_error("varve: zip: archives of 4 GB are not written");
+    if (at + directory_.size() >= 0xFFFFFFFF) throw value_error("varve: zip: archives of 4 GB are not written");
     out_ += directory_ + "PK\x05\x06";
     put(out_, 0, 4), put(out_, count_, 2), put(out_, count_, 2);
     put(out_, directory_.size(), 4), put(out_, at, 4), put(out_, 0, 2);

@@ -3,11 +3,10 @@
 #include <varve/core/error.hpp>
 
 #if __has_include(<zlib.h>)
-#include <zlib.h>
-
 #include <climits>
 #include <string>
 #include <string_view>
+#include <zlib.h>
 #endif
 
 /// @file

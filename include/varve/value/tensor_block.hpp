@@ -318,7 +318,11 @@ VARVE_LIBRARY void drop_storage(storage* s) {
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed && s->data) give_data(s->data, s->bytes);
-    delete s;
+    if (!s->releases) [[likely]]
+      return delete s;
+    auto* const r = static_cast<released_storage*>(s);
+    r->release(r->owner);
+    delete r;
   }
 }
 VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
@@ -395,6 +399,16 @@ VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims con
     else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
     else static_cast<double*>(r.raw())[k] = values[k].as_double;
   return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                                       void (*release)(void* owner), void* owner) {
+  tensor const r = from_blob(data, sizes, strides, type);
+  auto* const s = new released_storage;
+  s->data = data;
+  s->borrowed = s->releases = true;
+  s->release = release, s->owner = owner;
+  delete std::exchange(r.block_->store, s);
+  return r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);
