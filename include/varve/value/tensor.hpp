@@ -190,8 +190,7 @@ public:
   static tensor from_data(T const* data, dims const& sizes);
   /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
   static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
-  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread. Should this throw, nobody
-  /// was told.
+  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread; not if this throws.
   static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
                           void (*release)(void* owner), void* owner);
   /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
