@@ -3,6 +3,11 @@
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
 /// embeddings, initial weights, sampling.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/nn/activation.hpp>
 #include <varve/nn/embedding.hpp>
 #include <varve/nn/init.hpp>
@@ -11,3 +16,5 @@
 #include <varve/nn/normalization.hpp>
 #include <varve/nn/pooling.hpp>
 #include <varve/nn/sampling.hpp>
+
+#pragma GCC diagnostic pop

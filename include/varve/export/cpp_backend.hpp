@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/aot_function.hpp>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/export/native_library.hpp>
@@ -116,3 +121,5 @@ inline cpp_programs cpp_status() {
 }
 } // namespace backends
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/shape/environment.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -76,3 +81,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

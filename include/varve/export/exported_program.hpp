@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/share_elements.hpp>
 #include <varve/export/dynamic_shapes.hpp>
 #include <varve/graph/interpret.hpp>
@@ -192,3 +197,5 @@ void exported_program::check(std::vector<T> const& inputs) const {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

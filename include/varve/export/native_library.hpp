@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/error.hpp>
 
 #include <atomic>
@@ -227,3 +232,5 @@ inline void* native_function(std::filesystem::path const& library, char const* n
 }
 } // namespace detail
 } // namespace varve
+
+#pragma GCC diagnostic pop

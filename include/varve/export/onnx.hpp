@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/export/exported_program.hpp>
 #include <varve/export/safetensors.hpp>
 #include <varve/pass/inline_calls.hpp>
@@ -478,3 +483,5 @@ void save_onnx(std::string const& path, P const& program) {
 #endif
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/custom/kept_custom_call.hpp>
 #include <varve/export/exported_program.hpp>
 #include <varve/graph/verify.hpp>
@@ -404,3 +409,5 @@ inline std::string to_text(exported_program const& p) {
 inline exported_program program_from_text(std::string_view text) { return detail::program_reader<>(text).read(); }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

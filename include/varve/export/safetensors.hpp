@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/export/program_text.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
@@ -259,3 +264,5 @@ inline exported_program load(std::string const& path) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/op/all.hpp>
 
 #if __has_include(<dlpack/dlpack.h>)
@@ -133,3 +138,5 @@ DLManagedTensor* to_dlpack(T const& x) {
 #endif
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/message.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -134,3 +139,5 @@ inline void write_csv(std::string const& path, tensor const& data, std::vector<s
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/io/csv.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/detach.hpp>
@@ -129,3 +134,5 @@ void save_npy(std::string const& path, T const& x) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

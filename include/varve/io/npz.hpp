@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/io/npy.hpp>
 #include <varve/io/tree_file.hpp>
 #include <varve/io/zip.hpp>
@@ -53,3 +58,5 @@ void save_npz(std::string const& path, Tree const& tree, Codec const& codec = {}
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

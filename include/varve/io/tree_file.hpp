@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/tree_names.hpp>
 #include <varve/export/safetensors.hpp>
 #include <varve/op/to.hpp>
@@ -75,3 +80,5 @@ Tree load_tree(std::string const& path, Tree const& like) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

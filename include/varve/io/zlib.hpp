@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/error.hpp>
 
 #if __has_include(<zlib.h>)
@@ -63,3 +68,5 @@ private:
 #endif
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

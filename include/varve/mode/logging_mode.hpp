@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 
 namespace varve {
@@ -34,3 +39,5 @@ struct logging_mode : dispatch_mode<logging_mode<Sink>> {
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

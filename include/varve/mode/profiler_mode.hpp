@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 #include <varve/mode/flop_counter_mode.hpp>
 
@@ -218,3 +223,5 @@ inline profiler_span::~profiler_span() {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

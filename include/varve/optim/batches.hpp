@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/composite/index_select.hpp>
 #include <varve/core/tree.hpp>
 #include <varve/op/randn.hpp>
@@ -137,3 +142,5 @@ constexpr auto batches(ints<Size>, X const&... data) {
 }
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

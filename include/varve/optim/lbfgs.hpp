@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/optim/flat.hpp>
 #include <varve/transform/vjp.hpp>
 
@@ -126,3 +131,5 @@ private:
 };
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/config.hpp>
 
 #include <chrono>
@@ -126,3 +131,5 @@ progress_range<Range> progress_of(Range&& range, std::string title = "", std::FI
 }
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop
