@@ -67,6 +67,14 @@ places; include one of them"
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
+/// 1 where exceptions are on; 0 under `-fno-exceptions`, where what would be thrown goes to the program's error handler
+/// (`set_error_handler`), and then ends the program. All units of a program must agree.
+#if defined(__cpp_exceptions)
+#define VARVE_HAS_EXCEPTIONS 1
+#else
+#define VARVE_HAS_EXCEPTIONS 0
+#endif
+
 /// 1 in units of a program that links the compiled library (the target `varve::compiled` says so): what depends on no
 /// type of the program is declared there and defined in the library, which compiles in a third of the time. 0, the
 /// default, in a program that is headers only. All units of a program must agree; the linker refuses a mixture.

@@ -136,7 +136,9 @@ public:
 private:
   using strings = std::vector<std::string>;
 
-  [[noreturn]] static void refuse(std::string const& what) { throw value_error(("varve: onnx: " + what).c_str()); }
+  [[noreturn]] static void refuse(std::string const& what) {
+    refuse::with<value_error>(("varve: onnx: " + what).c_str());
+  }
   [[noreturn]] void refuse(int n, std::string const& what) const {
     refuse("%" + std::to_string(n) + ", " + g_.nodes[n].op->name + ": " + what);
   }

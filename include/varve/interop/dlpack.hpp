@@ -35,14 +35,14 @@ inline constexpr struct dlpack_type {
                     {dtype::complex64, kDLComplex, 64},
                     {dtype::complex128, kDLComplex, 128}};
 [[noreturn]] inline void refuse_dlpack(std::string const& what) {
-  throw value_error(("varve: from_dlpack: " + what).c_str());
+  refuse::with<value_error>(("varve: from_dlpack: " + what).c_str());
 }
 inline dtype dtype_of_dlpack(DLDataType t) {
   for (auto const& known : dlpack_types)
     if (t.lanes == 1 && t.code == known.code && t.bits == known.bits) return known.type;
-  throw dtype_error(("varve: from_dlpack: elements of type code " + std::to_string(t.code) + ", " +
-                     std::to_string(t.bits) + " bits and " + std::to_string(t.lanes) + " lanes are not known")
-                        .c_str());
+  refuse::with<dtype_error>(("varve: from_dlpack: elements of type code " + std::to_string(t.code) + ", " +
+                             std::to_string(t.bits) + " bits and " + std::to_string(t.lanes) + " lanes are not known")
+                                .c_str());
 }
 /// Sizes and strides of a foreign tensor, checked.
 inline layout layout_of_dlpack(DLTensor const& t, dtype type) {
@@ -113,7 +113,7 @@ T from_dlpack(DLManagedTensor* managed) {
 template <std::same_as<tensor> T>
 DLManagedTensor* to_dlpack(T const& x) {
   if (x.requires_grad())
-    throw autograd_error(
+    refuse::with<autograd_error>(
         "varve: to_dlpack: the tensor requires a gradient, which others do not see; export x.detach()");
   struct exported {
     DLManagedTensor managed{};

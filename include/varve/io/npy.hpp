@@ -25,7 +25,7 @@ inline constexpr npy_type npy_types[] = {{"|b1", dtype::bool_}, {"|u1", dtype::u
                                          {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64}};
 /// `place` names the part of a file that is read, as "w.npy: ", or is empty.
 [[noreturn]] inline void refuse_npy(std::string const& place, std::string const& what) {
-  throw value_error(("varve: npy: " + place + what).c_str());
+  refuse::with<value_error>(("varve: npy: " + place + what).c_str());
 }
 /// The text behind `'key':` in a header, without leading blanks.
 inline std::string_view npy_field(std::string const& place, std::string_view header, char const* key) {
@@ -91,7 +91,7 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
     for (int k = sizes.n; k-- > 0;) axes.push_back(k);
     return contiguous(permute(t, axes));
   }
-  throw dtype_error(
+  refuse::with<dtype_error>(
       ("varve: npy: " + place + "elements of type " + std::string(type.substr(0, 5)) + " are not read").c_str());
 }
 } // namespace detail
@@ -109,7 +109,7 @@ std::string to_npy(T const& x) {
   char const* type = nullptr;
   for (auto const& known : detail::npy_types)
     if (known.type == t.dtype()) type = known.name;
-  if (!type) throw dtype_error((std::string("varve: npy: ") + name(t.dtype()) + " is not written").c_str());
+  if (!type) refuse::with<dtype_error>((std::string("varve: npy: ") + name(t.dtype()) + " is not written").c_str());
   std::string header = std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': (";
   for (int k = 0; k < t.dim(); ++k) header += std::to_string(t.size(k)) + (k + 1 < t.dim() || k == 0 ? "," : "");
   header += "), }";

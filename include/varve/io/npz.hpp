@@ -22,10 +22,10 @@ named_tensors from_npz(std::string_view bytes, Codec const& codec = {}) {
   for (detail::zip_entry const& e : archive.entries()) {
     std::string name = e.name, buffer;
     if (name.size() < 4 || name.compare(name.size() - 4, 4, ".npy") != 0)
-      throw value_error(("varve: npz: " + name + " is no .npy file").c_str());
+      refuse::with<value_error>(("varve: npz: " + name + " is no .npy file").c_str());
     name.resize(name.size() - 4);
     for (auto const& known : r)
-      if (known.first == name) throw value_error(("varve: npz: two arrays have the name " + name).c_str());
+      if (known.first == name) refuse::with<value_error>(("varve: npz: two arrays have the name " + name).c_str());
     r.emplace_back(name, detail::npy_tensor<tensor>(archive.read(e, buffer, codec), e.name + ": "));
   }
   return r;
@@ -37,7 +37,7 @@ std::string to_npz(named_tensors const& tensors, Codec const& codec = {}) {
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     for (std::size_t j = 0; j < k; ++j)
       if (tensors[j].first == tensors[k].first)
-        throw value_error(("varve: npz: two arrays have the name " + tensors[k].first).c_str());
+        refuse::with<value_error>(("varve: npz: two arrays have the name " + tensors[k].first).c_str());
     archive.add(tensors[k].first + ".npy", to_npy<tensor>(tensors[k].second), codec);
   }
   return std::move(archive).finish();

@@ -24,10 +24,10 @@ tensor leaf_tensor(V const& v) {
 template <class V>
 V leaf_of(std::string const& reader, V const& like, tensor const& t, std::string const& name) {
   if (!(t.sizes() == to_dims(shape_of(like))) || t.dtype() != dtype_of(like))
-    throw shape_error(("varve: " + reader + ": " + name + " is " + varve::name(t.dtype()) + to_string(t.sizes()) +
-                       " in the file, and " + varve::name(dtype_of(like)) + to_string(to_dims(shape_of(like))) +
-                       " in the tree")
-                          .c_str());
+    refuse::with<shape_error>(("varve: " + reader + ": " + name + " is " + varve::name(t.dtype()) +
+                               to_string(t.sizes()) + " in the file, and " + varve::name(dtype_of(like)) +
+                               to_string(to_dims(shape_of(like))) + " in the tree")
+                                  .c_str());
   if constexpr (std::is_same_v<V, tensor>) return t;
   else if constexpr (number<V>) return t.template item<V>();
   else {
@@ -60,7 +60,7 @@ Tree tree_of_names(std::string const& reader, std::string const& path, named_ten
         if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
           for (auto const& [known, t] : all)
             if (known == name) return leaf_of(reader, v, t, name);
-          throw value_error(("varve: " + reader + ": the file " + path + " has no " + name).c_str());
+          refuse::with<value_error>(("varve: " + reader + ": the file " + path + " has no " + name).c_str());
         } else return v;
       },
       like);

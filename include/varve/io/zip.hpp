@@ -101,7 +101,9 @@ public:
   }
 
 private:
-  [[noreturn]] static void refuse(std::string const& what) { throw value_error(("varve: zip: " + what).c_str()); }
+  [[noreturn]] static void refuse(std::string const& what) {
+    refuse::with<value_error>(("varve: zip: " + what).c_str());
+  }
   bool has(std::uint64_t at, char const* four) const {
     return at <= bytes_.size() && bytes_.size() - at >= 4 && bytes_.compare(static_cast<std::size_t>(at), 4, four) == 0;
   }
@@ -156,7 +158,8 @@ public:
     bool const smaller = Codec::compresses && packed.size() < bytes.size();
     std::string const& data = smaller ? packed : bytes;
     if (bytes.size() >= 0xFFFFFFFF || out_.size() >= 0xFFFFFFFF || name.size() > 0xFFFF || count_ == 0xFFFE)
-      throw value_error(("varve: zip: " + name + ": archives of 4 GB, or of 65535 files, are not written").c_str());
+      refuse::with<value_error>(
+          ("varve: zip: " + name + ": archives of 4 GB, or of 65535 files, are not written").c_str());
     std::string head;
     put(head, smaller ? 20 : 10, 2), put(head, 0x0800, 2), put(head, smaller ? 8 : 0, 2); // names are UTF-8
     put(head, 0, 2), put(head, 0x21, 2);                                                  // the first of January 1980
@@ -173,7 +176,7 @@ public:
   }
   std::string finish() && {
     std::size_t const at = out_.size();
-    if (at + directory_.size() >= 0xFFFFFFFF) throw value_error("varve: zip: archives of 4 GB are not written");
+    if (at + directory_.size() >= 0xFFFFFFFF) refuse::with<value_error>("varve: zip: archives of 4 GB are not written");
     out_ += directory_ + "PK\x05\x06";
     put(out_, 0, 4), put(out_, count_, 2), put(out_, count_, 2);
     put(out_, directory_.size(), 4), put(out_, at, 4), put(out_, 0, 2);

@@ -37,7 +37,7 @@ struct zlib {
   std::string deflate(std::string_view bytes) const {
     z_stream s{};
     if (deflateInit2(&s, level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-      throw value_error("varve: zlib: this level is not known");
+      refuse::with<value_error>("varve: zlib: this level is not known");
     std::string r(bytes.size(), '\0');
     bool const ends = run(s, bytes, r.data(), r.size(), [&](z_stream* z) {
       return ::deflate(z, z->total_in + z->avail_in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);

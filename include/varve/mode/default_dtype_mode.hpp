@@ -25,7 +25,8 @@ class default_dtype_mode {
 public:
   explicit default_dtype_mode(dtype type) : saved_(this_thread_state.default_type) {
     if (!is_floating(type))
-      throw dtype_error((std::string("varve: the default dtype must be a floating one, not ") + name(type)).c_str());
+      refuse::with<dtype_error>(
+          (std::string("varve: the default dtype must be a floating one, not ") + name(type)).c_str());
     this_thread_state.default_type = type;
   }
   default_dtype_mode(default_dtype_mode const&) = delete;

@@ -82,7 +82,7 @@ public:
 
 private:
   VARVE_COLD void complain(std::string const& text) {
-    if (!options_.warn_only) throw nondeterministic_error(text.c_str());
+    if (!options_.warn_only) refuse::with<nondeterministic_error>(text.c_str());
     lock_([&] { warnings.push_back(text); });
   }
   static void fill(tensor const& y) {

@@ -26,15 +26,16 @@ struct logging_mode : dispatch_mode<logging_mode<Sink>> {
 
   constexpr auto process(auto const& op, auto const&... args) {
     call_record call = describe_call(op, args...);
-    try {
+    auto const logged = [&] {
       auto y = op(args...);
       describe_results(call, y);
       (*sink)(call);
       return y;
-    } catch (...) {
+    };
+    return detail::attempt<void>(logged, [&]() -> decltype(logged()) {
       if (!call.result_count) (*sink)(call); // else the sink itself threw
-      throw;
-    }
+      refuse::again();
+    });
   }
 };
 

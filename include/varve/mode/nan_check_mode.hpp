@@ -134,7 +134,7 @@ private:
           ++k;
         },
         args...);
-    throw non_finite_error(text.c_str());
+    refuse::with<non_finite_error>(text.c_str());
   }
 };
 

@@ -78,7 +78,7 @@ private:
     std::uint32_t version;
   };
   [[noreturn]] VARVE_COLD static void refuse(operator_schema const& s, std::string const& what) {
-    throw schema_error(("varve: " + to_string(s) + ": " + what).c_str());
+    refuse::with<schema_error>(("varve: " + to_string(s) + ": " + what).c_str());
   }
   static bool share(tensor const& a, tensor const& b) { return a.defined() && b.defined() && a.shares_storage(b); }
 

@@ -160,7 +160,7 @@ inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != dtype())
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
             .c_str());
   if (detail::watches_reads) [[unlikely]]
@@ -276,7 +276,7 @@ T tensor::item() const {
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
