@@ -45,6 +45,7 @@
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>
+#include <varve/interpreter/mode_headers.hpp>
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/interpreter/subclass.hpp>
 #include <varve/loop/associative_scan.hpp>
