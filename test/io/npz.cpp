@@ -36,6 +36,9 @@ void check_same(vv::named_tensors const& x, vv::named_tensors const& y) {
 }
 /// The greatest piece of memory that a function asked for by `new`, through which strings, vectors and tensors go.
 std::size_t greatest = 0;
+} // namespace
+#if VARVE_RECYCLE_BLOCKS // sanitizers have operators of their own
+namespace {
 void* allocate(std::size_t n, std::size_t alignment) {
   greatest = (std::max)(greatest, n);
   void* p = std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment + (n == 0 ? alignment : 0));
@@ -49,6 +52,7 @@ void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#endif
 
 TEST_CASE("npz: what is written is read", "[io][npz]") {
   std::string const bytes = vv::to_npz(samples());
