@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_record.hpp>
 
 #include <cstring>
@@ -77,7 +82,7 @@ public:
 
 private:
   VARVE_COLD void complain(std::string const& text) {
-    if (!options_.warn_only) throw nondeterministic_error(text.c_str());
+    if (!options_.warn_only) refuse::with<nondeterministic_error>(text.c_str());
     lock_([&] { warnings.push_back(text); });
   }
   static void fill(tensor const& y) {
@@ -94,3 +99,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

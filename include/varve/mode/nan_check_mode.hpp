@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 
 #include <bit>
@@ -129,8 +134,10 @@ private:
           ++k;
         },
         args...);
-    throw non_finite_error(text.c_str());
+    refuse::with<non_finite_error>(text.c_str());
   }
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

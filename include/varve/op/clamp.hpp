@@ -92,7 +92,9 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
     auto lower = [](auto const& v, auto const& hi) {
       return where(detail::is_replaced(v, hi, gt), detail::within_range_of(op_name, v, hi), v);
     };
-    if constexpr (is_none<Lo>) {
+    if constexpr (is_none<Lo> && is_none<Hi>) {
+      return x; // nothing more after the message
+    } else if constexpr (is_none<Lo>) {
       return lower(x, high);
     } else if constexpr (is_none<Hi>) {
       return raise(x, low);

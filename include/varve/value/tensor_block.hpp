@@ -160,7 +160,7 @@ inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != dtype())
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
             .c_str());
   if (detail::watches_reads) [[unlikely]]
@@ -276,7 +276,7 @@ T tensor::item() const {
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
@@ -318,7 +318,11 @@ VARVE_LIBRARY void drop_storage(storage* s) {
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed && s->data) give_data(s->data, s->bytes);
-    delete s;
+    if (!s->releases) [[likely]]
+      return delete s;
+    auto* const r = static_cast<released_storage*>(s);
+    r->release(r->owner);
+    delete r;
   }
 }
 VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
@@ -395,6 +399,16 @@ VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims con
     else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
     else static_cast<double*>(r.raw())[k] = values[k].as_double;
   return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                                       void (*release)(void* owner), void* owner) {
+  tensor const r = from_blob(data, sizes, strides, type);
+  auto* const s = new released_storage;
+  s->data = data;
+  s->borrowed = s->releases = true;
+  s->release = release, s->owner = owner;
+  delete std::exchange(r.block_->store, s);
+  return r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);
