@@ -2,8 +2,9 @@
 #pragma once
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
-/// embeddings, sampling.
+/// embeddings, sampling, dropout.
 #include <varve/nn/activation.hpp>
+#include <varve/nn/dropout.hpp>
 #include <varve/nn/embedding.hpp>
 #include <varve/nn/interpolate.hpp>
 #include <varve/nn/loss.hpp>
