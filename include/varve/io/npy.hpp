@@ -17,7 +17,8 @@ struct npy_type {
   dtype type;
 };
 inline constexpr npy_type npy_types[] = {{"|b1", dtype::bool_}, {"|u1", dtype::uint8},   {"<i4", dtype::int32},
-                                         {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64}};
+                                         {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64},
+                                         {"|i1", dtype::int8},  {"<i2", dtype::int16},   {"<f2", dtype::float16}};
 [[noreturn]] inline void refuse_npy(std::string const& what) { throw value_error(("varve: npy: " + what).c_str()); }
 /// The text behind `'key':` in a header, without leading blanks.
 inline std::string_view npy_field(std::string_view header, char const* key) {
@@ -48,7 +49,8 @@ inline dims npy_shape(std::string_view s) {
 } // namespace detail
 
 /// A tensor of the bytes of a `.npy` file. `value_error` with what is wrong with them; nothing is allocated beyond
-/// their size. Bool, uint8, int32, int64, float32 and float64 are read, others are `dtype_error`.
+/// their size. Bool, integers of 8 (signed or not), 16, 32 and 64 bits, float16, float32 and float64 are read, others are
+/// `dtype_error`.
 template <class T = tensor>
 T from_npy(std::string_view bytes) {
   auto const byte = [&](std::size_t k) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[k])); };

@@ -49,7 +49,8 @@ constexpr void require_floating(char const* op, dtype t) {
 }
 /// Refuses a dtype that does not hold every whole number in [low, high].
 constexpr void require_held(char const* op, dtype t, std::int64_t low, std::int64_t high) {
-  std::int64_t const real = INT64_C(1) << (t == dtype::float64 ? 53 : 24);
+  int const digits = t == dtype::float64 ? 53 : t == dtype::float16 ? 11 : t == dtype::bfloat16 ? 8 : 24;
+  std::int64_t const real = INT64_C(1) << digits;
   std::int64_t const least = is_floating(t) ? -real : t == dtype::bool_ ? 0 : least_of(t);
   std::int64_t const most = is_floating(t) ? real : t == dtype::bool_ ? 1 : greatest_of(t);
   if (low < least || high > most) refuse::argument_is_invalid(op, "the dtype does not hold all numbers of the range");
@@ -58,9 +59,10 @@ constexpr void require_held(char const* op, dtype t, std::int64_t low, std::int6
 template <class Tag>
 struct random_factory : factory {
   static constexpr op_kind kind = op_kind::random;
-  template <class R = rules<Tag>>
-  static tensor make_by(attributes const& at) {
+  template <class A, class R = rules<Tag>>
+  static tensor make_by(A const& at) {
     auto const type = static_cast<dtype>(at[1][0]);
+    if (is_compact(type)) return made_compact<R>(at);
     tensor r = fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, Tag::op_name, [&]<class T>() { g.offset += R::fill(at, r.sizes(), static_cast<T*>(r.raw()), g); });
@@ -80,9 +82,22 @@ struct rules<rand_t> : detail::random_factory<rand_t> {
     if constexpr (std::is_floating_point_v<T>) return kernel::fill_uniform(numel(sizes), to, g.seed, g.offset);
     else refuse::dtype_is_not_supported("rand", name(dtype_of_type<T>()));
   }
-  static tensor make(attributes const& at) {
-    detail::require_floating("rand", static_cast<dtype>(at[1][0]));
-    return make_by(at);
+  /// In steps of the half of epsilon, as others are: rounded to nearest, some would be 1.
+  template <class A>
+  static tensor make_coarse(A at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    at.fact[1] = detail::fact_of(dtype::float32);
+    tensor const fine = make_by(at);
+    float const steps = type == dtype::float16 ? 0x1p11f : 0x1p8f;
+    float* const x = fine.data<float>();
+    for (index_t k = 0; k < fine.numel(); ++k) x[k] = std::floor(x[k] * steps) / steps;
+    return detail::converted(fine, type);
+  }
+  template <class A>
+  static tensor make(A const& at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    detail::require_floating("rand", type);
+    return is_compact(type) ? make_coarse(at) : make_by(at);
   }
 };
 
@@ -107,7 +122,8 @@ struct rules<randint_t> : detail::random_factory<randint_t> {
   static std::uint64_t fill(attributes const& at, dims const& sizes, T* to, generator const& g) {
     return kernel::fill_integers(numel(sizes), to, joined(at[2], 0), joined(at[2], 2), g.seed, g.offset);
   }
-  static tensor make(attributes const& at) { return make_by(at); }
+  template <class A>
+  static tensor make(A const& at) { return make_by(at); }
 
 private:
   static constexpr std::int64_t joined(dims const& d, int k) {
@@ -135,7 +151,8 @@ struct rules<randperm_t> : detail::random_factory<randperm_t> {
       used += kernel::fill_permutation(n, to + begin, g.seed, g.offset + used);
     return used;
   }
-  static tensor make(attributes const& at) { return make_by(at); }
+  template <class A>
+  static tensor make(A const& at) { return make_by(at); }
 };
 
 /// A tensor of standard normal numbers, of a generator.

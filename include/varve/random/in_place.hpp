@@ -13,7 +13,7 @@ namespace varve {
 
 namespace detail {
 /// The dtype in which numbers for a tensor are drawn.
-constexpr dtype drawn_for(dtype t) { return is_floating(t) ? t : dtype::float64; }
+constexpr dtype drawn_for(dtype t) { return is_floating(t) ? computed_in(t) : dtype::float64; }
 /// Uniform numbers of the open interval (0, 1), for logarithms.
 template <class T>
 T open_uniform(dims const& sizes, dtype t) {
