@@ -43,9 +43,7 @@ TEST_CASE("compact: all halves become floats and back, and floats the nearest ha
     vv::bfloat16 f;
     f.bits = h.bits;
     int const e = static_cast<int>(b >> 10 & 31), m = static_cast<int>(b & 1023);
-    double const size = e == 31 ? (m ? NAN : INFINITY)
-                        : e     ? std::ldexp(1024 + m, e - 25)
-                                : std::ldexp(m, -24);
+    double const size = e == 31 ? (m ? NAN : INFINITY) : e ? std::ldexp(1024 + m, e - 25) : std::ldexp(m, -24);
     float const value = h, other = f;
     bool const right = std::isnan(size) ? std::isnan(value)
                                         : value == (b >> 15 ? -size : size) && std::signbit(value) == (b >> 15 != 0);
@@ -93,8 +91,8 @@ TEST_CASE("compact: made, converted, read, printed", "[op][compact]") {
   CHECK(static_cast<float>(h.data<vv::float16>()[1]) == 2);
   std::int8_t const small[] = {-128, 127};
   CHECK(difference(tensor::from_data(small, dims{2}), from({-128, 127}, {2}, dtype::int8)) == "");
-  CHECK(difference(vv::to(from({300, -129, 40000}, {3}, dtype::int64), dtype::int8), from({44, 127, 64}, {3}, dtype::int8)) ==
-        "");
+  CHECK(difference(vv::to(from({300, -129, 40000}, {3}, dtype::int64), dtype::int8),
+                   from({44, 127, 64}, {3}, dtype::int8)) == "");
 }
 TEST_CASE("compact: views, copies, writes and layouts", "[op][compact]") {
   for (dtype const t : compact)
@@ -108,7 +106,8 @@ TEST_CASE("compact: views, copies, writes and layouts", "[op][compact]") {
       vv::copy_(vv::select(x, 1, 0), from({7, 7, 7}, {3}));
       CHECK(elements(vv::transpose(x, 0, 1)) == doubles({7, 7, 7, 1, 6, 9, 2, 7, 10, 3, 8, 11}));
       CHECK(difference(vv::clone(x), vv::contiguous(x)) == "");
-      CHECK(difference(vv::cat(std::vector<tensor>{x, x}, 0), vv::reshape(vv::stack(std::vector<tensor>{x, x}, 0), dims{6, 4})) == "");
+      CHECK(difference(vv::cat(std::vector<tensor>{x, x}, 0),
+                       vv::reshape(vv::stack(std::vector<tensor>{x, x}, 0), dims{6, 4})) == "");
       CHECK(elements(vv::gather(x, 1, vv::full({3, 1}, 2))) == doubles({2, 7, 10}));
       CHECK(elements(vv::index_select(x, 0, vv::full({1}, 2))) == doubles({7, 9, 10, 11}));
       CHECK(elements(vv::flip(x, dims{1})) == doubles({3, 2, 1, 7, 8, 7, 6, 7, 11, 10, 9, 7}));
@@ -204,10 +203,13 @@ TEST_CASE("compact: derivatives, vmap and jvp have the dtype of their values", "
     auto const [y, d] = vv::jvp([](tensor const& v) { return vv::exp(v) * 2.0; }, std::tuple(x), std::tuple(x));
     CHECK((y.dtype() == t && d.dtype() == t));
     // through a conversion: in between in float32
-    tensor const h = vv::grad([&](tensor const& v) { return vv::sum(vv::exp(vv::to(v, t))); })(vv::to(x, dtype::float32));
+    tensor const h =
+        vv::grad([&](tensor const& v) { return vv::sum(vv::exp(vv::to(v, t))); })(vv::to(x, dtype::float32));
     CHECK(h.dtype() == dtype::float32);
     // parts of one value, whose gradients are added in place
-    auto const parts = [](tensor const& v) { return vv::sum(vv::slice(v, 0, 0, 2) * 2.0) + vv::sum(vv::slice(v, 0, 1, 3) * 3.0); };
+    auto const parts = [](tensor const& v) {
+      return vv::sum(vv::slice(v, 0, 0, 2) * 2.0) + vv::sum(vv::slice(v, 0, 1, 3) * 3.0);
+    };
     CHECK(elements(vv::grad(parts)(x)) == doubles({2, 5, 3}));
     tensor const again = vv::clone(x);
     again.requires_grad_();

@@ -91,9 +91,9 @@ outcome run(int category, dtype t, dtype wide) {
       for (std::size_t k = 0; k < a.size() && wrong.empty(); ++k)
         if (a[k].is<tensor>() && b[k].is<tensor>())
           wrong = of.op == "float" || too_great(b[k].as<tensor>(), t) ? ""
-                  : category == 2 ? far(a[k].as<tensor>(), b[k].as<tensor>(), t, 4)
-                                : difference(vv::to(a[k].as<tensor>(), vv::dtype::float64),
-                                             vv::to(b[k].as<tensor>(), vv::dtype::float64), 1e-6);
+                  : category == 2                                     ? far(a[k].as<tensor>(), b[k].as<tensor>(), t, 4)
+                                  : difference(vv::to(a[k].as<tensor>(), vv::dtype::float64),
+                                               vv::to(b[k].as<tensor>(), vv::dtype::float64), 1e-6);
       if (wrong.empty() && category == 2 && of.op != "float" && shared(narrow, a) != shared(right, b))
         wrong = "views of other operands";
       if (wrong.empty()) ++r.same;

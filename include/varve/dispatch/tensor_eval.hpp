@@ -7,9 +7,6 @@
 
 namespace varve {
 
-template <class Op, class... X>
-tensor evaluate_tensor(Op const& op, X const&... x);
-
 namespace detail {
 /// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
 inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
@@ -320,19 +317,17 @@ inline constexpr bool computes_elements = !(has_layout<R> && !requires { &R::mak
                                           R::kind != op_kind::pointwise && R::kind != op_kind::convert &&
                                           R::kind != op_kind::factory && R::kind != op_kind::mutation &&
                                           R::kind != op_kind::random;
+template <class Tag, int Facts>
+op_table const* registered_table();
 /// An operator on compact operands: it runs on what they are computed in, and its result has the dtype of theirs.
-template <class Op, class... X>
-VARVE_NOINLINE tensor compute_compact(Op const& op, X const&... x) {
-  using R = rules<typename Op::tag>;
-  attributes const at = op.boxed();
-  if constexpr (requires(meta const* in) { R::shape(at, in, 1); }) {
-    meta const in[] = {meta_of(x)..., meta{}};
-    dtype const type = R::shape(at.any_symbol() ? at.as_numbers() : at, in, sizeof...(X)).type;
-    tensor const y = evaluate_tensor(op, widened(x)...);
-    return y.dtype() == type ? y : converted(y, type);
-  } else {
-    return evaluate_tensor(op, widened(x)...);
-  }
+template <class Table>
+VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, tensor const* const* x) {
+  attributes const at = given.any_symbol() ? given.as_numbers() : given; // memory has numbers only
+  boxed_args in, wide;
+  for (int k = 0; k < op.arity; ++k) in.push_back(*x[k]), wide.push_back(widened(*x[k]));
+  dtype const type = op.meta(at, in).dtype();
+  tensor const y = op.eval(at, wide);
+  return y.dtype() == type ? y : converted(y, type);
 }
 } // namespace detail
 
@@ -343,8 +338,10 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;
   using R = rules<tag>;
   if constexpr (detail::computes_elements<R>)
-    if ((is_compact(x.dtype()) || ...)) [[unlikely]]
-      return detail::compute_compact(op, x...);
+    if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
+      tensor const* const in[] = {&x...};
+      return detail::compute_compact(*detail::registered_table<tag, Op::facts>(), op.boxed(), in);
+    }
   if constexpr (requires { R::make(op.boxed(), x...); }) {
     return R::make(op.boxed(), x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
