@@ -25,7 +25,8 @@ constexpr std::uint16_t half_bits(float x) {
 constexpr float from_half_bits(std::uint16_t h) {
   std::uint32_t const a = h & 0x7FFFu, sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
   std::uint32_t const normal = (a << 13) + (a >= 0x7C00u ? 224u << 23 : 112u << 23);
-  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(a)) * 0x1p-24f);
+  std::uint32_t const subnormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(a)) * 0x1p-24f);
   return std::bit_cast<float>((a < 0x400u ? subnormal : normal) | sign);
 }
 /// The upper half of a float, rounded.

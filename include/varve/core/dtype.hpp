@@ -31,8 +31,8 @@ constexpr char const* name(dtype t) {
   return names[static_cast<int>(t)];
 }
 namespace detail {
-inline constexpr std::uint8_t item_sizes[] = {
-    1, 1, 4, 8, 2, 2, 4, 8, 8, 16, 1, 2}; // here: in the function it would be copied at each call
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4,  8, 2, 2, 4,
+                                              8, 8, 16, 1, 2}; // here: in the function it would be copied at each call
 }
 /// Bytes of one element.
 constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
@@ -49,9 +49,7 @@ constexpr bool is_compact(dtype t) {
 }
 /// The dtype in which operators compute elements of another: float32 for float16 and bfloat16, int32 for int8 and
 /// int16, else that itself.
-constexpr dtype computed_in(dtype t) {
-  return !is_compact(t) ? t : is_floating(t) ? dtype::float32 : dtype::int32;
-}
+constexpr dtype computed_in(dtype t) { return !is_compact(t) ? t : is_floating(t) ? dtype::float32 : dtype::int32; }
 
 /// Dtype of a factory that names none (`torch.get_default_dtype`).
 inline constexpr dtype default_dtype = dtype::float32;

@@ -313,10 +313,10 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
 }
 /// Does an operator compute with the elements of its operands, so that compact ones are converted?
 template <class R>
-inline constexpr bool computes_elements = !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
-                                          R::kind != op_kind::pointwise && R::kind != op_kind::convert &&
-                                          R::kind != op_kind::factory && R::kind != op_kind::mutation &&
-                                          R::kind != op_kind::random;
+inline constexpr bool computes_elements =
+    !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
+    R::kind != op_kind::pointwise&& R::kind != op_kind::convert&& R::kind != op_kind::factory&& R::kind !=
+        op_kind::mutation&& R::kind != op_kind::random;
 template <class Tag, int Facts>
 op_table const* registered_table();
 /// An operator on compact operands: it runs on what they are computed in, and its result has the dtype of theirs.

@@ -49,8 +49,8 @@ inline dims npy_shape(std::string_view s) {
 } // namespace detail
 
 /// A tensor of the bytes of a `.npy` file. `value_error` with what is wrong with them; nothing is allocated beyond
-/// their size. Bool, integers of 8 (signed or not), 16, 32 and 64 bits, float16, float32 and float64 are read, others are
-/// `dtype_error`.
+/// their size. Bool, integers of 8 (signed or not), 16, 32 and 64 bits, and floats of 16, 32 and 64 are read, others
+/// are `dtype_error`.
 template <class T = tensor>
 T from_npy(std::string_view bytes) {
   auto const byte = [&](std::size_t k) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[k])); };

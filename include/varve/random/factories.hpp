@@ -123,7 +123,9 @@ struct rules<randint_t> : detail::random_factory<randint_t> {
     return kernel::fill_integers(numel(sizes), to, joined(at[2], 0), joined(at[2], 2), g.seed, g.offset);
   }
   template <class A>
-  static tensor make(A const& at) { return make_by(at); }
+  static tensor make(A const& at) {
+    return make_by(at);
+  }
 
 private:
   static constexpr std::int64_t joined(dims const& d, int k) {
@@ -152,7 +154,9 @@ struct rules<randperm_t> : detail::random_factory<randperm_t> {
     return used;
   }
   template <class A>
-  static tensor make(A const& at) { return make_by(at); }
+  static tensor make(A const& at) {
+    return make_by(at);
+  }
 };
 
 /// A tensor of standard normal numbers, of a generator.

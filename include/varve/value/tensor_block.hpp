@@ -160,9 +160,9 @@ inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (detail::stored_dtype<T>() != dtype())
-    throw dtype_error(
-        (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(detail::stored_dtype<T>()))
-            .c_str());
+    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " +
+                       name(detail::stored_dtype<T>()))
+                          .c_str());
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->memory(*this);
   return static_cast<T*>(raw());
