@@ -2,13 +2,14 @@
 #pragma once
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
-/// embeddings, initial weights, sampling.
+/// embeddings, initial weights, sampling, dropout.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/nn/activation.hpp>
+#include <varve/nn/dropout.hpp>
 #include <varve/nn/embedding.hpp>
 #include <varve/nn/init.hpp>
 #include <varve/nn/interpolate.hpp>

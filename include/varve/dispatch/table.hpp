@@ -51,7 +51,7 @@ attributes checked_attributes(attributes const& at, meta const* in, int count) {
 /// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
 VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
   dtype const into = beside.dtype();
-  if (category(v.dtype()) != 1 || category(into) != 1 || v.dtype() <= into) return;
+  if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
   if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
   bool const known = v.has_data() && !v.is_wrapped();
   if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))

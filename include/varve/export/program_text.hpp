@@ -362,7 +362,7 @@ private:
   }
   dtype read_type() {
     std::string_view const w = in_.word("a dtype");
-    for (int k = 0; k <= static_cast<int>(dtype::complex128); ++k)
+    for (int k = 0; k <= static_cast<int>(dtype::int16); ++k)
       if (w == name(static_cast<dtype>(k))) return static_cast<dtype>(k);
     in_.refuse("a dtype expected, found \"" + std::string(w.substr(0, 40)) + "\"");
   }

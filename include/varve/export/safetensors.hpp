@@ -26,8 +26,9 @@ struct safetensors_type {
   dtype type;
 };
 inline constexpr safetensors_type safetensors_types[] = {
-    {"BOOL", dtype::bool_},  {"U8", dtype::uint8},      {"I32", dtype::int32},   {"I64", dtype::int64},
-    {"F16", dtype::float16}, {"BF16", dtype::bfloat16}, {"F32", dtype::float32}, {"F64", dtype::float64}};
+    {"BOOL", dtype::bool_},  {"U8", dtype::uint8},   {"I8", dtype::int8},     {"I16", dtype::int16},
+    {"I32", dtype::int32},   {"I64", dtype::int64},  {"F16", dtype::float16}, {"BF16", dtype::bfloat16},
+    {"F32", dtype::float32}, {"F64", dtype::float64}};
 
 /// The header of such a file: the part of JSON that it may have.
 class safetensors_header {

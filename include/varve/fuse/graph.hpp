@@ -193,6 +193,8 @@ template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  for (auto const& n : g.nodes)
+    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat, purpose::values);

@@ -8,8 +8,8 @@ namespace varve::detail {
 inline bool has_nan(tensor const& t) {
   if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
   tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
-  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
-    if constexpr (std::is_floating_point_v<E>)
+  return on_stored_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+    if constexpr (!std::is_integral_v<E>)
       for (index_t k = 0; k < c.numel(); ++k)
         if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
     return false;

@@ -22,7 +22,8 @@ struct npy_type {
   dtype type;
 };
 inline constexpr npy_type npy_types[] = {{"|b1", dtype::bool_}, {"|u1", dtype::uint8},   {"<i4", dtype::int32},
-                                         {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64}};
+                                         {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64},
+                                         {"|i1", dtype::int8},  {"<i2", dtype::int16},   {"<f2", dtype::float16}};
 /// `place` names the part of a file that is read, as "w.npy: ", or is empty.
 [[noreturn]] inline void refuse_npy(std::string const& place, std::string const& what) {
   refuse::with<value_error>(("varve: npy: " + place + what).c_str());
@@ -97,7 +98,8 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
 } // namespace detail
 
 /// A tensor of the bytes of a `.npy` file. `value_error` with what is wrong with them; nothing is allocated beyond
-/// their size. Bool, uint8, int32, int64, float32 and float64 are read, others are `dtype_error`.
+/// their size. Bool, integers of 8 (signed or not), 16, 32 and 64 bits, and floats of 16, 32 and 64 are read, others
+/// are `dtype_error`.
 template <class T = tensor>
 T from_npy(std::string_view bytes) {
   return detail::npy_tensor<T>(bytes, "");

@@ -87,6 +87,10 @@ private:
   }
   static void fill(tensor const& y) {
     if (!y.defined() || y.is_wrapped() || !y.has_data()) return;
+    if (is_compact(y.dtype())) { // of floats NaN
+      std::memset(y.raw(), 0xFF, static_cast<std::size_t>(y.numel() * itemsize(y.dtype())));
+      return;
+    }
     on_dtype(y.dtype(), "empty", [&]<class T>() {
       using limits = std::numeric_limits<T>;
       T const v = limits::has_quiet_NaN ? limits::quiet_NaN() : (limits::max)();

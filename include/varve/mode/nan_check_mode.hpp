@@ -48,11 +48,12 @@ struct finiteness_question {
 inline non_finite find_in_tensor(tensor const& t, finiteness_question asked) {
   non_finite r;
   if (!t.defined() || !t.has_data() || !is_floating(t.dtype())) return r;
-  on_dtype(t.dtype(), "nan_check_mode", [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
+  on_stored_dtype(t.dtype(), "nan_check_mode", [&]<class T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      using E = std::conditional_t<std::is_floating_point_v<T>, T, float>;
       T const* const p = static_cast<T const*>(t.raw());
       index_t at = 0;
-      auto const look = [&](T e) {
+      auto const look = [&](E e) {
         if (r.at < 0)
           if (finiteness const f = asked(e); f != finiteness::finite) r = {f, at};
         ++at;

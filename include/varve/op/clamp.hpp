@@ -79,6 +79,7 @@ X limited(X const& x, Lo const& low, Hi const& high) {
 /// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The
 /// derivative passes inside and at the bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
