@@ -78,6 +78,7 @@ template struct library_operator<one_hot_t, 1>;
 template struct library_operator<local_scalar_t, 1>;
 template struct library_operator<scalar_tensor_t, 1>;
 template struct library_operator<nonzero_static_t, 2>;
+template struct library_operator<places_in_order_t, 1>;
 template struct library_operator<randn_t, 2>;
 template struct library_operator<scatter_add_t, 1>;
 template struct library_operator<slice_backward_t, 2>;

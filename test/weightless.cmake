@@ -27,7 +27,7 @@ if(found)
   message(FATAL_ERROR
       " a unit that only includes <varve/varve.hpp> names operators in ${n} lines of its assembly, the first of them\n ${first}")
 endif()
-operators_of(found "#include <varve/indexing.hpp>\n#include <varve/linalg.hpp>\n#include <varve/nn.hpp>\n#include <varve/sorting.hpp>
+operators_of(found "#include <varve/indexing.hpp>\n#include <varve/linalg.hpp>\n#include <varve/nn.hpp>\n#include <varve/optim.hpp>\n#include <varve/random.hpp>\n#include <varve/sorting.hpp>
 #include <varve/special.hpp>\n")
 if(found)
   list(GET found 0 first)

@@ -19,7 +19,7 @@ def reached(root):
             continue
         seen.add(header)
         with open(f"{root}/include/varve/{header}", encoding="utf-8") as f:
-            todo += re.findall(r"#include <varve/([^>]+)>", f.read())
+            todo += re.findall(r"^#include <varve/([^>]+)>", f.read(), flags=re.M)
     return seen
 
 
@@ -48,8 +48,9 @@ def text(root, names):
 
 def main(root, work):
     reference.run_doxygen(root, work)
+    made = text(root, reference.read_names(work + "/xml"))
     with open(f"{root}/src/varve.cppm", "w", encoding="utf-8") as f:
-        f.write(text(root, reference.read_names(work + "/xml")))
+        f.write(made)
 
 
 if __name__ == "__main__":

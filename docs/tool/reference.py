@@ -45,7 +45,7 @@ WARNINGS = NO
 MACRO_EXPANSION = YES
 EXPAND_ONLY_PREDEF = YES
 PREDEFINED = VARVE_COMPILED=1 VARVE_DEFINES=0 VARVE_LIBRARY=inline VARVE_LIBRARY_MEMBER= VARVE_INLINE=inline \\
-  VARVE_COLD= VARVE_NOINLINE= VARVE_PART= VARVE_WHOLE= VARVE_VECTORIZED= "__attribute__(x)="
+  VARVE_COLD= VARVE_NOINLINE= VARVE_PART= VARVE_WHOLE= VARVE_VECTORIZED= "__attribute__(x)=" "__has_include(x)=1"
 HAVE_DOT = NO
 """
     with open(f"{out}/Doxyfile", "w", encoding="utf-8") as f:
@@ -173,6 +173,7 @@ def add_compound(name, c, names, entry):
     kind, last = c.get("kind"), name.split("::")[-1]
     object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
     e = entry(object_name or name, header_of(c))
+    e.line = e.line or int(c.find("location").get("line"))
     if object_name:
         tags[name] = header_of(c)
         e.comment = comment_of(c) if not e.comment else e.comment
@@ -240,6 +241,8 @@ def said_elsewhere(n, compounds, xml):
         return f"<p><code>{n.name[:-1]}</code> in place: writes into its first operand, and gives it.</p>"
     if tag is not None:
         return f"<p>As <code>torch.{n.name}</code>.</p>"
+    if n.name.endswith("_hpp"):
+        return "<p>Stands for a name that is in a header of its own, so that the compiler's message names it.</p>"
     if n.name.startswith("kernel::"):
         return "<p>Of numbers and of SIMD registers.</p>"
     return ""

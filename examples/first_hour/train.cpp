@@ -21,14 +21,13 @@ int main() {
   tensor const x = table.at(vv::ellipsis, vv::slice(0, 64)) / 16.0;
   tensor const labels = table.at(vv::ellipsis, 64).to(vv::dtype::int64);
   vv::manual_seed(1);
-  network m{vv::randn({64, 32}) * 0.1, vv::zeros({32}), vv::randn({32, 10}) * 0.1, vv::zeros({10})};
+  network m{vv::kaiming_normal({64, 32}, vv::fan::out), vv::zeros({32}), vv::xavier_normal({32, 10}), vv::zeros({10})};
   vv::optim::adam const opt{.lr = 1e-2};
   auto state = opt.init(m);
-  for (int epoch = 0; epoch < 5; ++epoch)
-    for (vv::index_t k = 0; k + 64 <= x.size(0); k += 64) {
-      auto const batch = vv::slice(k, k + 64);
-      opt.step(m, vv::grad(loss)(m, x[batch], labels[batch]), state);
-    }
+  auto const batches = vv::optim::batches(64, x, labels).shuffled();
+  for (int epoch = 1; epoch <= 5; ++epoch)
+    for (auto const& [in, label] : vv::optim::progress_of(batches, "epoch " + std::to_string(epoch)))
+      opt.step(m, vv::grad(loss)(m, in, label), state);
   vv::save_tree("network.safetensors", m);
   network const again = vv::load_tree("network.safetensors", m);
   auto const accuracy = [&](network const& n) {

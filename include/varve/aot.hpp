@@ -3,5 +3,12 @@
 /// @file
 /// Functions compiled ahead of time with their gradients: `aot_function`, `compile(f, backend)`; joint graphs:
 /// `aot_export_joint`. The umbrella leaves them out.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/aot_function.hpp>
 #include <varve/aot/export_joint.hpp>
+
+#pragma GCC diagnostic pop

@@ -2,5 +2,12 @@
 #pragma once
 /// @file
 /// What reads and writes by index beyond the operators of the umbrella.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/indexing/advanced.hpp>
 #include <varve/indexing/scatter.hpp>
+
+#pragma GCC diagnostic pop

@@ -2,11 +2,20 @@
 #pragma once
 /// @file
 /// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
-/// embeddings, sampling.
+/// embeddings, initial weights, sampling, dropout.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/nn/activation.hpp>
+#include <varve/nn/dropout.hpp>
 #include <varve/nn/embedding.hpp>
+#include <varve/nn/init.hpp>
 #include <varve/nn/interpolate.hpp>
 #include <varve/nn/loss.hpp>
 #include <varve/nn/normalization.hpp>
 #include <varve/nn/pooling.hpp>
 #include <varve/nn/sampling.hpp>
+
+#pragma GCC diagnostic pop

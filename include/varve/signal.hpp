@@ -2,4 +2,11 @@
 #pragma once
 /// @file
 /// What `torch.signal` has: windows.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/signal/windows.hpp>
+
+#pragma GCC diagnostic pop

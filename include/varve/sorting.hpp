@@ -2,6 +2,13 @@
 #pragma once
 /// @file
 /// Scans, sorts and what is made of them: running sums and products, selections, medians, quantiles, distinct elements.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/sorting/scans.hpp>
 #include <varve/sorting/sort.hpp>
 #include <varve/sorting/unique.hpp>
+
+#pragma GCC diagnostic pop

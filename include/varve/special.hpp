@@ -2,6 +2,11 @@
 #pragma once
 /// @file
 /// Elementwise functions beyond those of the umbrella: of whole numbers, roundings, angles, special functions.
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/special/angles.hpp>
 #include <varve/special/bessel.hpp>
 #include <varve/special/error_functions.hpp>
@@ -9,3 +14,5 @@
 #include <varve/special/integers.hpp>
 #include <varve/special/polynomials.hpp>
 #include <varve/special/rounding.hpp>
+
+#pragma GCC diagnostic pop

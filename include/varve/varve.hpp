@@ -4,6 +4,12 @@
 /// Everything but what is optional: folders such as `mode/`, `export/`, `nn/`, `interop/` have headers of their own.
 #include <varve/config.hpp> // first: it says what compiler is needed
 
+// A user's warnings are about the user's code: names of operators are those of parameters too, and sizes are signed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/autograd/allow_mutation.hpp>
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
@@ -39,6 +45,7 @@
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>
+#include <varve/interpreter/mode_headers.hpp>
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/interpreter/subclass.hpp>
 #include <varve/loop/associative_scan.hpp>
@@ -63,3 +70,5 @@
 #include <varve/transform/with.hpp>
 #include <varve/value/print.hpp>
 #include <varve/value/tensor_ref.hpp>
+
+#pragma GCC diagnostic pop

@@ -14263,7 +14263,7 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
-    return mul(r, 0);
+    return detail::constant_zeros(r);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c,
@@ -14278,7 +14278,7 @@ struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c,
                             auto const&...) {
-    return detail::unmatch(mul(g, 0), c);
+    return detail::unmatch(detail::constant_zeros(g), c);
   }
 };
 
@@ -16029,7 +16029,6 @@ template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
   return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
 }
-
 } // namespace varve::detail
 
 // ---- varve/interpreter/eager.hpp
@@ -16048,6 +16047,16 @@ inline edge const& eager_history(tensor const& t) {
   if (base.defined() && base.history() && !t.is_wrapped() && t.is_overtaken()) [[unlikely]]
     find_history(t);
   return t.history();
+}
+/// What a gradient that may not be differentiated depends on: the operands of its node, and the cotangents. Who asks
+/// for a derivative by one of them meets the refusal, and no zero.
+inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cotangents) {
+  std::vector<edge> r;
+  for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
+  for (auto const& t : cotangents)
+    if (t.defined() && !t.is_wrapped() && t.requires_grad()) r.push_back(eager_history(t));
+  if (r.empty()) r.emplace_back();
+  return r;
 }
 /// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
 inline tensor const& fresh_at_level(tensor const& t) {
@@ -16902,6 +16911,8 @@ inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.tr
 } // namespace detail
 
 namespace detail {
+/// Is a function of this thread exported?
+inline constinit thread_local bool exports = false;
 /// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
 template <class On>
 void require_grad(tensor const& t, bool on);
@@ -17045,6 +17056,9 @@ void detail::require_grad(tensor const& t, bool on) {
   if (inside_transform())
     throw transform_error(
         "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  if (on && exports)
+    refuse_autograd("requires_grad_", "the function is exported, where nothing is recorded for backward, and its "
+                                      "gradients would be zeros; use grad or vjp in it");
   autograd_kernels.store(&eager_autograd<On>, std::memory_order_release);
   accumulate_grad::add_to.store(&add_to_gradient<dependent<tensor, On>>, std::memory_order_release);
   if (!t.is_leaf()) {
@@ -22021,7 +22035,8 @@ constexpr bool draws(graph const& g, int r = 0, bool any = false);
 /// `any`: or from one, as what is drawn again from a state of the generator.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->draws_from_state && !any && g.nodes[g.edges[n.first]].op->kind != op_kind::random;
+  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: the first time it draws
+                     g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
     if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
   return false;
@@ -23028,6 +23043,9 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   if (me.before) me.before->read(*me.before, x, y);
   auto const detached = [&] {
     int const from = of.node_of(x);
+    if (y.is(x) && of.builder.written(from).op == &placeholder_handle) // who calls the program would find it attached
+      refuse::argument_is_invalid("detach_", "a function that is traced detaches its argument in place, of which the "
+                                             "program would know nothing; use detach");
     return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
   };
   if (!of.is_mode()) {
@@ -24396,9 +24414,9 @@ namespace detail {
 /// copy.
 class functionalizer {
 public:
-  constexpr explicit functionalizer(graph const& g)
+  constexpr functionalizer(graph const& g, purpose what_for)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for) {}
 
   constexpr graph run() {
     int r = -1;
@@ -24476,7 +24494,10 @@ private:
 
   constexpr int each(int n, bool inner) {
     node const& nd = old(n);
-    for (int k = 0; k < nd.count; ++k) (void)now(operand(nd, k));
+    for (int k = 0; k < nd.count; ++k) {
+      if (!is(nd, handle<detach_t>)) check_hidden(operand(nd, k));
+      (void)now(operand(nd, k));
+    }
     if (nd.op->kind == op_kind::mutation) {
       int const x = operand(nd, 0);
       write(nd, x, inner);
@@ -24546,6 +24567,20 @@ private:
                                   "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
                                   "that was written into since; let it return a copy, clone(x)");
   }
+  /// Does a node show its memory without its history?
+  constexpr bool is_detached(int n) const {
+    for (; shows_[at(n)] >= 0; n = shows_[at(n)])
+      if (is(old(n), handle<detach_t>)) return true;
+    return is(old(n), handle<detach_t>);
+  }
+  /// What is written through `detach` has no derivative, but the value keeps that of before.
+  constexpr void check_hidden(int n) const {
+    if (hidden_[at(base(n))] && !is_detached(n))
+      refuse::argument_is_invalid("functionalize",
+                                  "a value that has a derivative is read after it was written through detach, which "
+                                  "left its derivative as it was; read a detached value, or take the graph of the "
+                                  "gradient");
+  }
   constexpr void write(node const& nd, int x, bool inner) {
     int const b = base(x);
     if (returned_[at(b)])
@@ -24575,6 +24610,8 @@ private:
             *this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out},
             [&] { return now(shows_[at(v)]); }, cur);
     overtake(b);
+    bool const differs = (old(b).count > 0 || old(b).op->kind == op_kind::placeholder) && is_floating(old(b).out.type);
+    if (what_for_ == purpose::derivatives && differs && is_detached(x)) hidden_[at(b)] = 1;
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -24615,7 +24652,11 @@ private:
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
-    for (int k = 0; k < all.result_count; ++k) (void)now(g_.results[at(all.result_first + k)]);
+    for (int k = 0; k < all.result_count; ++k) {
+      int const n = g_.results[at(all.result_first + k)];
+      check_hidden(n);
+      (void)now(n);
+    }
     for (std::size_t k = 0; k < inputs_.size(); k += 2)
       emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
     inputs_ = {};
@@ -24628,15 +24669,17 @@ private:
   list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
   list<int> overtaken_;     // ... and was that written into?
   list<int> sources_;       // pairs of a call and what its results may lie in
-  list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
+  list<int> hidden_;        // of a base: was it written through `detach`?
+  purpose what_for_;
+  list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
-constexpr graph functionalized(graph const& g) {
+constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
   if (is_symbolic(g))
-    return on_samples("functionalize", g, [](graph const& of, int) {
-      functionalizer f(of);
+    return on_samples("functionalize", g, [what_for](graph const& of, int) {
+      functionalizer f(of, what_for);
       return f.run();
     });
-  functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
   return f.run();
 }
 /// Makes known for tensors what a functionalized graph may call.
@@ -24651,14 +24694,20 @@ void functionalizer_operators() {
 
 /// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into
 /// its arguments is written by `copy_` at its end. Arguments are taken to be row-major and to share no memory.
-/// Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in
-/// the views of what is written.
+/// Functions of higher-order operators may not write into their operands (`value_error`). Where derivatives of the
+/// result will be taken, a value that was written through `detach` may not be read by its history (`value_error`).
+/// Linear in the nodes, and in the views of what is written.
+template <class G>
+  requires std::is_same_v<G, graph>
+constexpr graph functionalize(G const& g, purpose what_for) {
+  if (!has_mutation(g)) return g;
+  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
+  return detail::functionalized(g, what_for);
+}
 template <class G>
   requires std::is_same_v<G, graph>
 constexpr graph functionalize(G const& g) {
-  if (!has_mutation(g)) return g;
-  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
-  return detail::functionalized(g);
+  return functionalize(g, purpose::derivatives);
 }
 
 namespace detail {
@@ -25336,7 +25385,7 @@ class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  region_operator_rules() : higher_order_operator(Tag::op_name, Tag::signature) {
+  explicit region_operator_rules(char const* name = Tag::op_name) : higher_order_operator(name, Tag::signature) {
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
@@ -25920,11 +25969,11 @@ struct custom_pull {
   }
   boxed_args saved() const { return unpacked().saved; }
   /// The history of a value that may not be differentiated.
-  edge refusal(char const* why) const {
+  edge refusal(char const* why, boxed_args const& cotangents = {}) const {
     auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
       throw autograd_error(text.c_str());
     };
-    return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
+    return edge_to(record_function(std::move(refuse), leading_to(self, cotangents), 1, "Error"));
   }
 
   boxed_args operator()(boxed_args const& out, bool const* wanted) const {
@@ -25960,7 +26009,7 @@ struct custom_pull {
                    return false;
                  }()) {
         r[k] = r[k].alias();
-        r[k].set_history(refusal(why_once));
+        r[k].set_history(refusal(why_once, g));
       }
     }
     return r;
@@ -34093,7 +34142,8 @@ namespace varve {
 /// by `interpret` under a transform, are those of the graph, unless it is for values alone.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
   if (has_mutation(g)) {
-    graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
+    graph const pure =
+        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
     graph const folded = fold(pure, what_for);
     return cse(folded);
   }
@@ -38295,7 +38345,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   G const values = values_only(g);
   G const flat = inline_calls(values);
-  G const pure = functionalize(flat);
+  G const pure = functionalize(flat, purpose::values);
   G const typed = as_traced<>(pure);
   return optimize(typed, purpose::values);
 }
@@ -38332,7 +38382,7 @@ struct fused_program {
     G const g = make_fx_function<F const&>(f).with_captures(captured, returned, x...);
     list<int> written;
     G const values = values_only(g);
-    G const pure = functionalize(values);
+    G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, written);
     return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
   }
@@ -42643,6 +42693,8 @@ private:
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
     require_room(op.name(), in[0], copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
     check_in_place(op.name(), into, strides);
+    if (copies && x[1].is_number()) // what is written is no plain number, of which a trace would make a constant
+      return bind<full_t>(into.sizes(), dims{static_cast<index_t>(into.dtype())})(static_cast<T const&>(x[1]));
     T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
     bool fresh = !copies;
     if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;

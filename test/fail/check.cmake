@@ -50,6 +50,8 @@ function(wanting result message)
 
   # quoted source does not count: g++ 14 repeats it at every step
   string(REGEX REPLACE "\n +[0-9]* *\\|[^\n]*" "" lines "${message}")
+  # ... and clang before 19 shows it without a margin: a line, and one of a caret below it
+  string(REGEX REPLACE "\n[^\n]*\n *[~^][~^ ]*" "" lines "${lines}")
   string(REGEX REPLACE "(In file included|                ) from [^\n]*\n" "" lines "${lines}")
   string(REGEX REPLACE "[^\n]" "" lines "${lines}")
   string(LENGTH "${lines}" lines)

@@ -29,8 +29,8 @@ inline double element(tensor const& t, index_t position) {
     offset += position % t.sizes()[k] * t.strides()[k];
     position /= t.sizes()[k];
   }
-  return varve::on_dtype(t.dtype(), "test",
-                         [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[offset]); });
+  return varve::detail::on_stored_dtype(
+      t.dtype(), "test", [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[offset]); });
 }
 inline void set(tensor const& t, index_t position, double v) {
   index_t offset = 0;
@@ -38,7 +38,8 @@ inline void set(tensor const& t, index_t position, double v) {
     offset += position % t.sizes()[k] * t.strides()[k];
     position /= t.sizes()[k];
   }
-  varve::on_dtype(t.dtype(), "test", [&]<class T>() { static_cast<T*>(t.raw())[offset] = static_cast<T>(v); });
+  varve::detail::on_stored_dtype(t.dtype(), "test",
+                                 [&]<class T>() { static_cast<T*>(t.raw())[offset] = static_cast<T>(v); });
 }
 inline std::vector<double> elements(tensor const& t) {
   std::vector<double> r;

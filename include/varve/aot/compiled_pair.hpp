@@ -26,8 +26,9 @@ struct compiled_backward {
 
   boxed_args operator()(boxed_args const& out, bool const*) const {
     if (inside_transform())
-      throw transform_error("varve: aot: the backward pass of a compiled function was called under a transform, which "
-                            "would not see into it; call grad or vmap around the function (AO-20)");
+      refuse::with<transform_error>(
+          "varve: aot: the backward pass of a compiled function was called under a transform, which "
+          "would not see into it; call grad or vmap around the function (AO-20)");
     boxed_args in = saved;
     for (int k = 0; k < saved.size(); ++k)
       if (saved[k].writes() != versions[static_cast<std::size_t>(k)])
@@ -44,7 +45,7 @@ struct compiled_backward {
     if (!any) return r;
     bool const again = is_grad_enabled() && (recorded || saved.size() > 0);
     if (is_grad_enabled() && written.size() > 0)
-      throw autograd_error(
+      refuse::with<autograd_error>(
           "varve: aot: the backward pass of a compiled function writes into an argument, and was asked "
           "for with create_graph, which would record it; run the function itself (AO-19)");
     no_grad const off;
@@ -69,8 +70,9 @@ private:
   T refusing(T const& g, boxed_args const& out) const {
     T const r = g.alias();
     auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-      throw autograd_error("varve: aot: the backward pass of a compiled function cannot be differentiated: its graph "
-                           "has no second derivative; take it of the function itself (AO-18)");
+      refuse::with<autograd_error>(
+          "varve: aot: the backward pass of a compiled function cannot be differentiated: its graph "
+          "has no second derivative; take it of the function itself (AO-18)");
     };
     r.set_history(edge_to(record_function(refuse, leading_to(self, out), 1, "Error")));
     return r;

@@ -43,7 +43,9 @@ G with_unit_tangent(G const& g) {
   return r;
 }
 inline void require_exportable(joint_graph const& g, boxed_args const& in, int loss) {
-  auto const refuse = [](std::string const& what) { throw autograd_error(("varve: aot_export: " + what).c_str()); };
+  auto const refuse = [](std::string const& what) {
+    refuse::with<autograd_error>(("varve: aot_export: " + what).c_str());
+  };
   for (int k = 0; k < in.size(); ++k) {
     aot_input const& i = g.inputs[static_cast<std::size_t>(k)];
     auto const which = "argument " + std::to_string(k);
@@ -93,7 +95,7 @@ public:
     G const joint = optimize(with_all_outputs(g), purpose::values);
     r.joint = loss_ < 0 ? joint : detail::with_unit_tangent(joint);
     if (loss_ >= 0 && g.tangents.size() != 1)
-      throw autograd_error("varve: aot_export: an argument that is written has a gradient (AE-2)");
+      refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient (AE-2)");
     return r;
   }
 
@@ -102,8 +104,9 @@ private:
   static graph with_all_outputs(joint_graph const& g) {
     for (aot_output const& o : g.outputs)
       if (o.what != aot_output::kind::value)
-        throw autograd_error("varve: aot_export: a result is undefined, an argument, or a view of an argument or of "
-                             "another result; clone it");
+        refuse::with<autograd_error>(
+            "varve: aot_export: a result is undefined, an argument, or a view of an argument or of "
+            "another result; clone it");
     return g.joint;
   }
   F f_;

@@ -135,8 +135,9 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     for (std::size_t k = 0; k < captures.size(); ++k)
       if (to.captured[static_cast<int>(k)].is(captured)) return captures[k];
     if (captured.requires_grad() && !captured.is_leaf())
-      throw autograd_error("varve: aot: the function captures a tensor that was computed from others with a gradient; "
-                           "pass it as an argument");
+      refuse::with<autograd_error>(
+          "varve: aot: the function captures a tensor that was computed from others with a gradient; "
+          "pass it as an argument");
     T const v = tracer.captured_value(captured);
     T const r = mode.to_functional_tensor(v.requires_grad() ? T(v.alias()) : v);
     bool writable = false;
@@ -153,13 +154,14 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     for (std::size_t k = 0; k < given.size(); ++k) {
       aot_input& in = to.inputs[k];
       if (in.requires_grad ? !given[k].requires_grad() : given[k].requires_grad() && given[k].is_leaf())
-        throw autograd_error("varve: aot: the function changes whether an argument requires a gradient "
-                             "(requires_grad_), which the program would not; do so before the call");
+        refuse::with<autograd_error>("varve: aot: the function changes whether an argument requires a gradient "
+                                     "(requires_grad_), which the program would not; do so before the call");
       in.is_written = memories[k]->generation > 0;
       if (memory_of(given[k]) != memories[k]) {
         if (in.is_written || (in.requires_grad && !(eager_history(given[k]) == histories[k])))
-          throw autograd_error("varve: aot: an argument was given other memory (set_), and is written into too, which "
-                               "cannot be replayed; write into a clone");
+          refuse::with<autograd_error>(
+              "varve: aot: an argument was given other memory (set_), and is written into too, which "
+              "cannot be replayed; write into a clone");
         continue;
       }
       in.reshaped = functional_object<T>::of(given[k]).at;
@@ -209,8 +211,9 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     auto const g = autograd::grad<T>(roots, wanted, tangents, {}, autograd::unused::undefined);
     for (T const& t : tangents)
       if (mutations_of(t).any())
-        throw autograd_error("varve: aot: the backward of a custom function writes into the gradient that it is given; "
-                             "clone it there (AO-19)");
+        refuse::with<autograd_error>(
+            "varve: aot: the backward of a custom function writes into the gradient that it is given; "
+            "clone it there (AO-19)");
     for (std::size_t k = 0; k < g.size(); ++k)
       if (g[k].defined()) {
         to.differentiated.push_back(of[k]);
@@ -244,7 +247,7 @@ private:
     for (T const& t : leaves) known = known || (t.defined() && eager_history(t).to() == &leaf);
     for (int k = 0; k < to.captured.size(); ++k) known = known || eager_history(to.captured[k]).to() == &leaf;
     if (known)
-      throw autograd_error(
+      refuse::with<autograd_error>(
           "varve: aot: the function adds to the gradient of an argument or of a tensor that it captures "
           "(backward), which the program would not; return the gradient (autograd::grad), or call "
           "backward outside");
@@ -289,8 +292,9 @@ private:
     view_step const* s = all.get();
     for (; s && s != own.get(); s = s->before.get()) steps.push_back(s);
     if (!s)
-      throw autograd_error("varve: aot: a result is a view of an argument as it was before its shape was changed in "
-                           "place; make the view after that, or clone it");
+      refuse::with<autograd_error>(
+          "varve: aot: a result is a view of an argument as it was before its shape was changed in "
+          "place; make the view after that, or clone it");
     view_chain r;
     for (std::size_t k = steps.size(); k-- > 0;) {
       view_step step = *steps[k];
@@ -319,11 +323,13 @@ private:
         return r;
       }
     if (t.requires_grad() && t.is_leaf())
-      throw autograd_error("varve: aot: a result was made a leaf in the function (requires_grad_), which that of a "
-                           "program would not be; do so after the call");
+      refuse::with<autograd_error>(
+          "varve: aot: a result was made a leaf in the function (requires_grad_), which that of a "
+          "program would not be; do so after the call");
     if (edge const h = eager_history(t); h && h.to()->extra && h.to()->extra->retained_at(h.nr()))
-      throw autograd_error("varve: aot: the function asks for the gradient of a result to be kept (retain_grad), which "
-                           "the program would not; do so after the call");
+      refuse::with<autograd_error>(
+          "varve: aot: the function asks for the gradient of a result to be kept (retain_grad), which "
+          "the program would not; do so after the call");
     T base = t;
     bool shared = false;
     for (int j = 0; m && j < y.size(); ++j) shared = shared || (j != k && memory_of(y[j]) == m);
@@ -332,8 +338,9 @@ private:
       if (memory == m) return r.what = kind::view_of_value, r.from = at, r;
     if (r.views) base = t.base(); // the tensor of which autograd knows it to be a view
     if (!base.defined() || memory_of(base) != m || functional_object<T>::of(base).at)
-      throw autograd_error("varve: aot: two results show one memory, which none of them shows as a whole with its "
-                           "gradient; clone one of them");
+      refuse::with<autograd_error>(
+          "varve: aot: two results show one memory, which none of them shows as a whole with its "
+          "gradient; clone one of them");
     r.what = kind::view_of_value, r.from = result(base);
     bases_.push_back({m, r.from});
     return r;

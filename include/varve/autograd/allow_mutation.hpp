@@ -94,8 +94,9 @@ private:
     std::shared_ptr<detail::kept_versions<T>> kept;
     tensor operator()(value const& v) const {
       if (!kept->open)
-        throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the "
-                             "graph was recorded");
+        refuse::with<autograd_error>(
+            "varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the "
+            "graph was recorded");
       return v->at;
     }
   };
@@ -104,7 +105,7 @@ private:
     return c;
   }
   detail::copying_mode<T>& prepared() {
-    if (current()) throw autograd_error("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
+    if (current()) refuse::with<autograd_error>("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
     return mode_;
   }
   detail::copying_mode<T> mode_;

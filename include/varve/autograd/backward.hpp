@@ -16,13 +16,15 @@ level_seen_again graph_level_of(Targets const& outputs) {
   if (!inside_transform()) return r;
   for (auto const& y : outputs) {
     if (!y.value.defined())
-      throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, "
-                            "which do not tell their level");
+      refuse::with<transform_error>(
+          "varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, "
+          "which do not tell their level");
     if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value))
-      throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+      refuse::with<transform_error>("varve: autograd::grad: an output is a value of a transform that has ended");
     if (&y != &outputs[0] && y.value.layer() != r.layer)
-      throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their "
-                            "gradients one after the other");
+      refuse::with<transform_error>(
+          "varve: autograd::grad: the outputs are values of different transforms; ask for their "
+          "gradients one after the other");
     r = {y.value.layer(), y.value.level()};
   }
   return r;
@@ -33,16 +35,18 @@ template <class Run, class Targets, class Gradients>
 void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
   using T = typename Gradients::value_type;
   if (!gradients.empty() && gradients.size() != roots.size())
-    throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+    refuse::with<value_error>(
+        (std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     auto const& root = roots[k];
     T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
     if (!root.at && y.defined() && y.requires_grad())
-      throw transform_error((std::string("varve: ") + who +
-                             ": an output was recorded below the transform through which it is seen, mapped or with a "
-                             "tangent; use grad or vjp, or ask outside of the transform")
-                                .c_str());
+      refuse::with<transform_error>(
+          (std::string("varve: ") + who +
+           ": an output was recorded below the transform through which it is seen, mapped or with a "
+           "tangent; use grad or vjp, or ask outside of the transform")
+              .c_str());
     if (!root.at)
       refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is "
                            "made of, outside of no_grad");
@@ -57,16 +61,16 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
         refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(),
                                     g.sizes(), y.sizes());
       if (g.dtype() != y.dtype())
-        throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) +
-                           " was given for a value of " + name(y.dtype()))
-                              .c_str());
+        refuse::with<dtype_error>((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) +
+                                   " was given for a value of " + name(y.dtype()))
+                                      .c_str());
     }
     run.seed(root.at, static_cast<T&&>(g));
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
   if (inside_transform())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
 }
 template <class T, class Targets, class Options, class Unused>
@@ -210,13 +214,15 @@ template <class T, class Targets, class Options, class Unused>
 std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
                                     Options o, Unused allow) {
   if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0)
-    throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+    refuse::with<value_error>(
+        "varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
   extent const n = grad_outputs[0].sizes()[0];
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
     if (!g.defined() || g.dim() == 0 || g.sizes()[0] != n)
-      throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
+      refuse::with<value_error>(
+          "varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
   level_seen_again const level = graph_level_of(outputs);
@@ -272,7 +278,7 @@ VARVE_LIBRARY void tensor::set_grad(tensor const& g) const {
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
   if (g.defined() && g.dtype() != dtype())
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype()))
             .c_str());
   leaf->set(g);

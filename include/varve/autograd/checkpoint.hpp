@@ -113,7 +113,7 @@ struct checkpoint_region {
   std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
-  bool stops_early = checkpoint_stops_early;
+  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS; // it stops by one
   std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
@@ -137,23 +137,24 @@ private:
   void recompute() {
     auto keep = [this](tensor const& t) -> std::size_t {
       std::size_t const k = values.size();
-      if (k == places.size() && stops_early) throw enough{};
+      if (k == places.size() && stops_early) refuse::with<enough>();
       if (k == places.size())
-        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " +
-                              std::to_string(k) + " of the forward pass; the function must do the same each time")
-                                 .c_str());
+        refuse::with<autograd_error>(("varve: checkpoint: the recomputation is trying to save more values than the " +
+                                      std::to_string(k) +
+                                      " of the forward pass; the function must do the same each time")
+                                         .c_str());
       if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
-        throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
-                              name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
-                              to_string(places[k].sizes) +
-                              " in the forward pass; the function must do the same each time")
-                                 .c_str());
+        refuse::with<autograd_error>(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
+                                      name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
+                                      to_string(places[k].sizes) +
+                                      " in the forward pass; the function must do the same each time")
+                                         .c_str());
       values.push_back(t.alias());
       versions.push_back(t.writes());
-      if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
+      if (values.size() == places.size() && stops_early) refuse::with<enough>(); // CK-2
       return k;
     };
-    try {
+    auto const again = [&] {
       generator_guard const same(random);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
@@ -164,12 +165,13 @@ private:
       } const after;
       if (level) set_top(this_thread_state.transforms, &level->stands_for);
       run_again();
-    } catch (enough const&) {}
+    };
+    detail::attempt<enough>(again, [](enough const&) {});
     if (values.size() != places.size())
-      throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " +
-                            std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
-                            " in the forward pass")
-                               .c_str());
+      refuse::with<autograd_error>(("varve: checkpoint: a different number of values was saved in the recomputation: " +
+                                    std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
+                                    " in the forward pass")
+                                       .c_str());
   }
 };
 /// A call with its arguments, whose versions tell whether they are as they were.

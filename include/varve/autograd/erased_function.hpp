@@ -91,9 +91,9 @@ public:
       rest->saved_ = rest->constants_ = rest->dirty_ = boxed_args();
       c.rest = std::move(rest);
     } else if constexpr (!has_context<arity>) {
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                             " is differentiated and must override setup_context(ctx, inputs, output)")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                     " is differentiated and must override setup_context(ctx, inputs, output)")
+                                        .c_str());
     } else {
       blank_context ctx;
       ctx.needs_input_grad = asked;
@@ -118,9 +118,9 @@ public:
     auto const call = [&](auto const&... v) {
       if constexpr (requires { D::backward(filled, v...); }) return D::backward(filled, v...);
       else
-        return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() +
-                                   " has no backward(ctx, g...) for its results; grad needs it")
-                                      .c_str()),
+        return refuse::with<missing_rule>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                           " has no backward(ctx, g...) for its results; grad needs it")
+                                              .c_str()),
                tensor();
     };
     auto const r = [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -136,10 +136,10 @@ public:
       (check(K, std::get<K>(r)), ...);
     }(std::make_index_sequence<given>{});
     if (given < arity || too_many)
-      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                            ": backward returned an incorrect number of gradients: expected " + std::to_string(arity) +
-                            ", got " + std::to_string(given))
-                               .c_str());
+      refuse::with<autograd_error>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                    ": backward returned an incorrect number of gradients: expected " +
+                                    std::to_string(arity) + ", got " + std::to_string(given))
+                                       .c_str());
     boxed_args t; // of the gradients of all arguments those of the tensors
     if constexpr (given >= arity)
       [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -153,9 +153,9 @@ public:
     int k = 0;
     boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " +
-                             std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " +
+                                     std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results")
+                                        .c_str());
     return r;
   }
   boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
@@ -174,7 +174,7 @@ public:
     } else if constexpr (generates_vmap<D>) {
       return {};
     } else {
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: ") + name_of_type<D>.c_str() +
            " has no vmap support; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap")
               .c_str());
@@ -188,7 +188,7 @@ private:
     if constexpr (requires { D::jvp(filled, std::get<K>(t)...); })
       return boxed_results(D::jvp(filled, std::get<K>(t)...));
     else
-      throw missing_rule(
+      refuse::with<missing_rule>(
           (std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
   }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
@@ -252,10 +252,11 @@ private:
       bool found = false;
       for (auto const& v : y) found = found || v.is(t);
       if (!found)
-        throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                              ": every operand marked dirty must be returned by forward; under vmap such a function "
-                              "needs a vmap of its own")
-                                 .c_str());
+        refuse::with<autograd_error>(
+            (std::string("varve: ") + name_of_type<D>.c_str() +
+             ": every operand marked dirty must be returned by forward; under vmap such a function "
+             "needs a vmap of its own")
+                .c_str());
     }
   }
   /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag
@@ -275,7 +276,7 @@ private:
           },
           mapped);
       if (given.size() != all.size())
-        throw transform_error(
+        refuse::with<transform_error>(
             (std::string("varve: ") + name_of_type<D>.c_str() + ": vmap returned " + std::to_string(all.size()) +
              " results and " + std::to_string(given.size()) +
              " flags of which are mapped, which is an incompatible structure; return one flag, or one for each result")

@@ -36,7 +36,7 @@ public:
 private:
   static layer_stack& prepared() {
     if (current())
-      throw transform_error(
+      refuse::with<transform_error>(
           "varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
     return this_thread_state.transforms;
   }
@@ -49,7 +49,7 @@ using dual_level = dual_level_scope<>;
 namespace detail {
 inline layer& level_of(char const* who) {
   if (!dual_level::current())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + who + ": no dual_level is there; dual tensors live in the scope of one").c_str());
   return *dual_level::current();
 }
@@ -61,16 +61,17 @@ template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
   if (!is_floating(primal.dtype()))
-    throw value_error(
+    refuse::with<value_error>(
         (std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
   if (!is_floating(tangent.dtype()))
-    throw value_error(
+    refuse::with<value_error>(
         (std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
   if (!(primal.sizes() == tangent.sizes()))
     refuse::shapes_do_not_match("make_dual (primal and tangent)", primal.sizes(), tangent.sizes());
-  if (primal.dtype() != tangent.dtype()) throw value_error("varve: make_dual: primal and tangent must be of one dtype");
+  if (primal.dtype() != tangent.dtype())
+    refuse::with<value_error>("varve: make_dual: primal and tangent must be of one dtype");
   if (primal.is_wrapped() && primal.layer() == l.id)
-    throw value_error("varve: make_dual: the primal is dual already; unpack_dual it first");
+    refuse::with<value_error>("varve: make_dual: the primal is dual already; unpack_dual it first");
   return tensor::wrap(primal, l.id, l.level, tangent, {}, primal.sizes());
 }
 /// What a dual tensor is made of. `tangent` is undefined where there is none.

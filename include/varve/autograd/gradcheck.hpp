@@ -26,7 +26,7 @@ std::vector<tensor> outputs_of(Y const& y) {
   return r;
 }
 inline bool fail_gradcheck(gradcheck_options const& o, std::string const& text) {
-  if (o.raise_exception) throw gradcheck_error(("varve: gradcheck: " + text).c_str());
+  if (o.raise_exception) refuse::with<gradcheck_error>(("varve: gradcheck: " + text).c_str());
   return false;
 }
 } // namespace detail
@@ -41,10 +41,11 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     if (!x.requires_grad()) continue;
     any = true;
     if (x.dtype() != dtype::float64)
-      throw dtype_error("varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
-    if (!x.is_contiguous()) throw value_error("varve: gradcheck: inputs must be contiguous; clone them first");
+      refuse::with<dtype_error>(
+          "varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
+    if (!x.is_contiguous()) refuse::with<value_error>("varve: gradcheck: inputs must be contiguous; clone them first");
   }
-  if (!any) throw value_error("varve: gradcheck: at least one input must require grad");
+  if (!any) refuse::with<value_error>("varve: gradcheck: at least one input must require grad");
   auto const call = [&] { return detail::outputs_of(f(inputs)); };
   std::vector<T> const y = call();
   for (std::size_t i = 0; i < y.size(); ++i) {

@@ -50,16 +50,16 @@ struct hook_list {
 inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
   if (!now.defined() || now.is(was)) return;
   if (!was.defined())
-    throw autograd_error(
+    refuse::with<autograd_error>(
         (std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced")
             .c_str());
   if (!(now.sizes() == was.sizes()))
     refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(),
                                 was.sizes());
   if (now.dtype() != was.dtype())
-    throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) +
-                       " was replaced by one of " + name(now.dtype()))
-                          .c_str());
+    refuse::with<dtype_error>((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) +
+                               " was replaced by one of " + name(now.dtype()))
+                                  .c_str());
 }
 /// ... of a node, which is named.
 inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
@@ -67,9 +67,9 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
   n.type->name(n, text);
   std::string const who = std::string(kind) + " of " + text;
   if (was.size() != now.size())
-    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) +
-                          " to " + std::to_string(now.size()))
-                             .c_str());
+    refuse::with<autograd_error>(("varve: " + who + ": the number of gradients was changed from " +
+                                  std::to_string(was.size()) + " to " + std::to_string(now.size()))
+                                     .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
 /// Leaves of which a program is made on this thread: they are met again when it runs.

@@ -98,11 +98,11 @@ inline constexpr autograd_hooks eager_autograd{
     &copy_by_operator<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) {
-  throw autograd_error((std::string("varve: ") + what + ": " + why).c_str());
+  refuse::with<autograd_error>((std::string("varve: ") + what + ": " + why).c_str());
 }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
   if (t.is_wrapped())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + what +
          " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
             .c_str());
@@ -209,7 +209,7 @@ inline tensor tensor::data() const {
   if (!defined()) detail::refuse_undefined("data");
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped())
-    throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+    refuse::with<transform_error>("varve: data was read inside of a transform, of a value seen through it; use detach");
   // What stands for other memory, as a functional tensor does, says so itself in a graph.
   bool const says_so = detail::watches_renames && object() && detail::watches_renames->detach;
   tensor r = says_so ? detail::watches_renames->detach(*this) : alias();
@@ -222,12 +222,12 @@ inline void tensor::set_data(tensor const& y) const {
   if (detail::is_left_over(*this) || detail::is_left_over(y))
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
-    throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+    refuse::with<transform_error>("varve: set_data was called inside of a transform, with a value seen through it");
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
-    throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+    refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
   bool const other_type = y.dtype() != dtype();
@@ -256,7 +256,7 @@ void detail::require_grad(tensor const& t, bool on) {
   if (is_left_over(t)) return require_grad<On>(outside(t), on);
   refuse_inside_transform("requires_grad_", t);
   if (inside_transform())
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   if (on && exports)
     refuse_autograd("requires_grad_", "the function is exported, where nothing is recorded for backward, and its "
@@ -271,7 +271,7 @@ void detail::require_grad(tensor const& t, bool on) {
   }
   if (on == t.history().operator bool()) return;
   if (on && !is_floating(t.dtype()))
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
   if (on && t.is_inference() && !this_thread_inference)
     refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first, or ask for it there");

@@ -13,8 +13,9 @@ public:
   saved_tensors_hooks(Pack pack, Unpack unpack) : saved_tensors_hooks(std::move(pack), std::move(unpack), false) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
       if (l->kind->records)
-        throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
-                              "support them (TR-25)");
+        refuse::with<transform_error>(
+            "varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
+            "support them (TR-25)");
   }
   /// What `checkpoint` asks for: of the one level of `grad` that is at work, or of eager nodes.
   saved_tensors_hooks(Pack pack, Unpack unpack, bool of_level) : pack_(std::move(pack)), unpack_(std::move(unpack)) {

@@ -43,7 +43,7 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
   tensor process(boxed_op const& op, X const& x) {
     if (!may_be_kept(op) || !policy(op.name())) return op(x);
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
-      throw autograd_error(
+      refuse::with<autograd_error>(
           (std::string("varve: selective_checkpoint: ") + op.name() +
            " was not called at this place in the forward pass; the function must do the same each time")
               .c_str());

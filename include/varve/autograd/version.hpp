@@ -31,7 +31,7 @@ private:
 /// Sets a version counter by hand; a negative number is `value_error`.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {
   if (version < 0)
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is")
             .c_str());
   (void)t.version();

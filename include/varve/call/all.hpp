@@ -10,6 +10,7 @@
 #include <varve/call/nn.hpp>
 #include <varve/call/pointwise.hpp>
 #include <varve/call/pool.hpp>
+#include <varve/call/random.hpp>
 #include <varve/call/reduction.hpp>
 #include <varve/call/sampling.hpp>
 #include <varve/call/scatter.hpp>

@@ -201,10 +201,10 @@ private:
       code += *code != 0;
     }
     if (!fits || *code)
-      throw dispatch_error(("varve: the function of the row \"" + std::string(o.row->schema) +
-                            "\" does not take what the schema says; its parameters have the codes \"" +
-                            o.row->parameters + "\"")
-                               .c_str());
+      refuse::with<dispatch_error>(("varve: the function of the row \"" + std::string(o.row->schema) +
+                                    "\" does not take what the schema says; its parameters have the codes \"" +
+                                    o.row->parameters + "\"")
+                                       .c_str());
   }
   void of_library(std::string const& name, call_overloads& found) {
     op_table const* const t = ops::find(name.c_str());
@@ -381,11 +381,11 @@ T call_table_of_library(call_overload const& o, std::vector<argument> const& val
     else if (a.is<bool>()) at.fact[at.count++] = dims{a.as<bool>()};
     else if (a.is<dtype>()) at.fact[at.count++] = dims{static_cast<index_t>(a.as<dtype>())};
     else
-      throw value_error(("varve: " + to_string(o.schema) +
-                         ": the attributes of an operator of a library are whole "
-                         "numbers, so that '" +
-                         o.schema.arguments[k].name + "' cannot be " + a.kind())
-                            .c_str());
+      refuse::with<value_error>(("varve: " + to_string(o.schema) +
+                                 ": the attributes of an operator of a library are whole "
+                                 "numbers, so that '" +
+                                 o.schema.arguments[k].name + "' cannot be " + a.kind())
+                                    .c_str());
   }
   attributes const checked = o.table->checked ? o.table->checked(at, args) : at;
   return boxed_op{o.table, &checked}(args);
@@ -439,10 +439,11 @@ template <class T>
 std::vector<T> call_by_name(std::string_view name, std::span<T const> x, std::span<named_argument const> named) {
   call_overloads const all = overloads_of_name<T>(name);
   if (all.empty())
-    throw dispatch_error(("varve: there is no operator " + std::string(name) +
-                          " to call by name; include the header of its family (varve/call/all.hpp has all), or link "
-                          "the compiled library")
-                             .c_str());
+    refuse::with<dispatch_error>(
+        ("varve: there is no operator " + std::string(name) +
+         " to call by name; include the header of its family (varve/call/all.hpp has all), or link "
+         "the compiled library")
+            .c_str());
   std::string why;
   for (bool const lenient : {false, true})
     for (call_overload const* o : all) {
@@ -450,7 +451,7 @@ std::vector<T> call_by_name(std::string_view name, std::span<T const> x, std::sp
       if (in.why.empty()) return run_overload<T>(*o, in);
       if (lenient) why += "\n  " + to_string(o->schema) + " " + in.why;
     }
-  throw value_error(("varve: " + std::string(name) + " cannot be called with these arguments:" + why).c_str());
+  refuse::with<value_error>(("varve: " + std::string(name) + " cannot be called with these arguments:" + why).c_str());
 }
 } // namespace varve::detail
 #endif

@@ -28,7 +28,8 @@ namespace detail {
 template <class T>
 T const& held(argument const& a, char const* kind) {
   if (!a.is<T>())
-    throw value_error(("varve: a call by name: an argument wants " + std::string(kind) + ", not " + a.kind()).c_str());
+    refuse::with<value_error>(
+        ("varve: a call by name: an argument wants " + std::string(kind) + ", not " + a.kind()).c_str());
   return a.as<T>();
 }
 /// How an argument is handed to a parameter of type `T`: `code` says which types of schemas it serves.

@@ -3,6 +3,7 @@
 #include <varve/composite/arithmetic.hpp>
 #include <varve/composite/diagonals.hpp>
 #include <varve/composite/index_select.hpp>
+#include <varve/composite/logical.hpp>
 #include <varve/composite/narrow.hpp>
 #include <varve/composite/products.hpp>
 #include <varve/composite/statistics.hpp>
@@ -242,16 +243,96 @@ inline constexpr struct copysign_t : composite_operator<copysign_t> {
   }
 } copysign{};
 
-/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them
-/// (`torch.searchsorted`). Compares all pairs.
+/// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
+struct places_in_order_t {
+  static constexpr auto op_name = "searchsorted";
+};
+template <>
+struct rules<places_in_order_t> {
+  static constexpr auto schema = "(Tensor sorted_sequence, Tensor self, bool right) -> Tensor";
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr int arity = 2;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const*) { return at; }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    dims const &s = in[0].sizes, &v = in[1].sizes;
+    if (s.n == 0) refuse::argument_is_invalid("searchsorted", "the boundaries have at least one dimension");
+    if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
+      refuse::shapes_do_not_match("searchsorted", s, v);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("searchsorted of two dtypes:", name(in[1].type));
+    return {dtype::int64, v};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> sorted, strided<T const> x) {
+    bool const right = at[0][0] != 0;
+    index_t const n = sorted.sizes[sorted.sizes.n - 1], step = sorted.strides[sorted.sizes.n - 1];
+    strided<T const> first{sorted.data, x.sizes, x.sizes}; // where the row of an element begins
+    for (int k = 0; k < x.sizes.n; ++k)
+      first.strides[k] = sorted.sizes.n > 1 && k + 1 < sorted.sizes.n ? sorted.strides[k] : extent(0);
+    for_each_row(
+        out.sizes,
+        [=](index_t count, auto to, auto v, auto row) {
+          for (index_t k = 0; k < count; ++k) to[k] = place(&row[k], n, step, v[k], right);
+        },
+        out, x, first);
+  }
+  /// Rows of their own for every lane are rows of a matrix.
+  template <class Op, class N, class S, class V>
+  static constexpr auto batch(Op const& op, N const& n, S const& sorted, V const& x) {
+    auto const all = materialize(x, n), rows = materialize(sorted, n);
+    auto const flat = on_dims(
+        [](dims const& s, dims const& v) {
+          extent each = 1;
+          for (int k = 1; k < v.n; ++k) each *= v[k];
+          return s.n == 2 ? dims{v[0], each} : v;
+        },
+        shape_of(rows), shape_of(all));
+    return reshape(op(rows, reshape(all, flat)), shape_of(all));
+  }
+
+private:
+  /// By halves; NaN is put at the end.
+  template <class T>
+  static constexpr index_t place(T const* row, index_t n, index_t step, T v, bool right) {
+    index_t first = 0;
+    for (index_t last = n; first < last;) {
+      index_t const middle = first + (last - first) / 2;
+      T const m = row[middle * step];
+      bool const before = right ? m <= v : m < v; // boundaries that are NaN are behind all others
+      if (before || v != v) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
+};
+
+/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them; NaN
+/// at the end (`torch.searchsorted`). O(log n) for each tensor element; static values compare all pairs, which fuses.
+/// Boundaries of one dimension are for all elements; others have the rank of the elements, and rows of their own.
+/// Operands of two dtypes are compared in that of both.
 inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
   static constexpr auto op_name = "searchsorted";
   template <value S, value V, class R = ints<0>>
   static constexpr auto body(S const& sorted, V const& values, R const& right = {}) {
+    if constexpr (detail::is_dynamic_operand<S> && detail::is_dynamic_operand<V>) {
+      auto const type = dims{static_cast<index_t>(promote_types(dtype_of(sorted), dtype_of(values)))};
+      return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(to(sorted, type), to(values, type));
+    } else if constexpr (detail::is_dynamic_operand<S> && number<V>) {
+      // a whole number may be beyond the dtype of whole boundaries
+      dtype const own = dtype_of(sorted);
+      S const s = to(sorted, is_floating(own) ? own : std::is_floating_point_v<V> ? default_dtype : dtype::int64);
+      return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(s, S(detail::constant_like(s, dims{}, values)));
+    } else return by_pairs(sorted, values, detail::as_fact(right));
+  }
+
+private:
+  template <value S, value V, class R>
+  static constexpr auto by_pairs(S const& sorted, V const& values, R const& right) {
     auto const rows = [](dims const& s, dims const& v) {
-      if (s.n == 0) refuse::argument_is_invalid(op_name, "the boundaries have at least one dimension");
-      if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
-        refuse::shapes_do_not_match(op_name, s, v);
+      meta const in[] = {{dtype::int64, s}, {dtype::int64, v}};
+      (void)rules<places_in_order_t>::shape({}, in, 2);
       dims r = s;
       if (s.n == 1) return r;
       return r.insert(s.n - 1, 1);
@@ -262,8 +343,8 @@ inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
     };
     auto const a = reshape(sorted, on_dims(rows, shape_of(sorted), shape_of(values)));
     auto const b = reshape(values, on_dims(columns, shape_of(values)));
-    auto const before = choose(same_fact(detail::as_fact(right), ints<1>{}), le, lt, a, b);
-    return sum(before, axis<-1>);
+    auto const before = choose(same_fact(right, ints<1>{}), le, lt, a, b);
+    return sum(logical_or(before, ne(b, b)), axis<-1>);
   }
 } searchsorted{};
 

@@ -46,6 +46,7 @@ inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{
 /// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
 /// value (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diagonal";
   template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
@@ -79,6 +80,7 @@ inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter
 /// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
 /// (`torch.diag_embed`).
 inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diag_embed";
   template <value X, class O = ints<0>, class A = ints<-2>, class B = ints<-1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
@@ -101,6 +103,7 @@ inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
 
 /// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
 inline constexpr struct diag_t : composite_operator<diag_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diag";
   template <value X, class O = ints<0>>
   static constexpr auto body(X const& x, O const& offset = {}) {
@@ -144,6 +147,7 @@ constexpr auto triangle(X const& x, F const& keep) {
 
 /// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
 inline constexpr struct tril_t : composite_operator<tril_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "tril";
   template <value X>
   static constexpr auto body(X const& x, index_t offset = 0) {
@@ -152,6 +156,7 @@ inline constexpr struct tril_t : composite_operator<tril_t> {
 } tril{};
 /// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
 inline constexpr struct triu_t : composite_operator<triu_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "triu";
   template <value X>
   static constexpr auto body(X const& x, index_t offset = 0) {

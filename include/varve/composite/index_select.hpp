@@ -37,6 +37,7 @@ constexpr auto index_of_slices(X const& x, I const& index, A const& axis) {
 
 /// The slices of an axis that a vector of indices names, as often as it does (`torch.index_select`).
 inline constexpr struct index_select_t : composite_operator<index_select_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index_select";
   template <value X, class A, value I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
@@ -47,6 +48,7 @@ inline constexpr struct index_select_t : composite_operator<index_select_t> {
 
 /// The elements, all in a row, at indices, which may count from the end; the shape is that of the index (`torch.take`).
 inline constexpr struct take_t : composite_operator<take_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take";
   template <value X, value I>
   static constexpr auto body(X const& x, I const& index) {
@@ -59,6 +61,7 @@ inline constexpr struct take_t : composite_operator<take_t> {
 
 /// `gather` whose operands broadcast but for the axis (`torch.take_along_dim`).
 inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take_along_dim";
   template <value X, value I, class A>
   static constexpr auto body(X const& x, I const& index, A const& axis) {
@@ -98,6 +101,7 @@ constexpr auto flipped(X const& x, A const& axes) {
 } // namespace detail
 /// The order of elements reversed along axes: a copy (`torch.flip`).
 inline constexpr struct flip_t : composite_operator<flip_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "flip";
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axes) {
@@ -117,6 +121,7 @@ inline constexpr struct flip_t : composite_operator<flip_t> {
 
 /// A plane of two axes turned by quarters, from the first axis to the second (`torch.rot90`).
 inline constexpr struct rot90_t : composite_operator<rot90_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "rot90";
   template <value X, class N = ints<1>, class A = ints<0, 1>>
   static constexpr auto body(X const& x, N const& quarters = {}, A const& axes = {}) {
@@ -142,6 +147,7 @@ inline constexpr struct rot90_t : composite_operator<rot90_t> {
 
 /// Each slice of an axis so many times in a row (`torch.repeat_interleave` by one number).
 inline constexpr struct repeat_interleave_t : composite_operator<repeat_interleave_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat_interleave";
   template <value X, class N, class A>
   static constexpr auto body(X const& x, N const& repeats, A const& axis) {

@@ -71,12 +71,16 @@ private:
       return on_dims([](dims const& s, dims const& at) { return dims{s.n > 0 && s[wrap_axis(at[0], s.n)] == 0}; },
                      shape_of(v), a);
     };
-    auto const product = [&](auto const& v) { return reshape(detail::product_along(v, a), shape); };
+    auto const itself = [](auto const& v) { return mul(v, 1); }; // in memory of its own
+    auto const product = [&](auto const& v) {
+      auto const one_factor = same_fact(on_dims(detail::size_of_axis, shape_of(v), a), ints<1>{});
+      return reshape(choose(one_factor, itself, [&](auto const& u) { return detail::product_along(u, a); }, v), shape);
+    };
     auto const one = [&](auto const& v) {
       return add(new_full(detach(v), shape, 1), detail::reshape_to(mul(sum(v), 0), ints<>{}));
     };
     auto const of_axis = [&](auto const& v) { return choose(same_fact(nothing(v), ints<1>{}), one, product, v); };
-    return choose(same_fact(number, ints<1>{}), detail::identity, of_axis, x);
+    return choose(same_fact(number, ints<1>{}), itself, of_axis, x);
   }
 } prod{};
 

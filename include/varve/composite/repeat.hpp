@@ -10,6 +10,7 @@ namespace varve {
 /// A value repeated along its axes, new ones in front included (`torch.Tensor.repeat`): a copy. There are as many
 /// repeats as the result has dimensions; `value_error` for fewer than the value has, or negative ones.
 inline constexpr struct repeat_t : composite_operator<repeat_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& repeats) {
@@ -62,6 +63,7 @@ private:
 /// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
 /// along all elements in a row.
 inline constexpr struct roll_t : composite_operator<roll_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "roll";
   template <value X, class S, class A = ints<>>
   static constexpr auto body(X const& x, S const& shifts, A const& axes = {}) {

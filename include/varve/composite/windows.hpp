@@ -15,6 +15,7 @@ namespace varve {
 /// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view of a row-major value
 /// (`torch.Tensor.unfold`).
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "unfold";
   template <value X, class A, class N, class S>
   static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {
@@ -81,6 +82,7 @@ constexpr auto with_margins(X const& x, P const& pad, N const& v) {
 /// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
 /// negative ones cut (`torch.nn.functional.pad`). At most four axes.
 inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "constant_pad_nd";
   template <value X, class P, number V = int>
   static constexpr auto body(X const& x, P const& margins, V const& value = 0) {
@@ -125,6 +127,7 @@ inline constexpr auto order_behind = [](dims const& s) {
 } // namespace detail
 /// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
 inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_shuffle";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& factor) {
@@ -139,6 +142,7 @@ inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
 } pixel_shuffle{};
 /// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
 inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_unshuffle";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& factor) {

@@ -294,7 +294,7 @@ constexpr auto on_dims(F f, A const&... a) {
     if constexpr (!evaluates<result>) {
       static_assert(never<F, A...>, "varve: these attributes or operands do not fit these shapes; the refusal named "
                                     "below says which");
-      static_assert((result::compute(), true)); // the compiler tells why, and goes on
+      static_assert((F{}(A::to_dims()...), true)); // the compiler tells why, and goes on
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {

@@ -7,8 +7,8 @@
 
 namespace varve {
 
-/// Element types, ordered by promotion within their category; names and order of PyTorch. The 16-bit and complex types
-/// have a place but no kernels yet.
+/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; complex
+/// ones have a place but no kernels yet. Their numbers stand in files of programs.
 enum class dtype : std::uint8_t {
   bool_,
   uint8,
@@ -19,25 +19,37 @@ enum class dtype : std::uint8_t {
   float32,
   float64,
   complex64,
-  complex128
+  complex128,
+  int8,
+  int16
 };
 
 /// PyTorch's name of a dtype.
 constexpr char const* name(dtype t) {
-  constexpr char const* names[] = {"bool",     "uint8",   "int32",   "int64",     "float16",
-                                   "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr char const* names[] = {"bool",    "uint8",   "int32",     "int64",      "float16", "bfloat16",
+                                   "float32", "float64", "complex64", "complex128", "int8",    "int16"};
   return names[static_cast<int>(t)];
 }
 namespace detail {
-inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2,
-                                              2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4,  8, 2, 2, 4,
+                                              8, 8, 16, 1, 2}; // here: in the function it would be copied at each call
 }
 /// Bytes of one element.
 constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
 /// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its
 /// category is higher.
-constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
+constexpr int category(dtype t) {
+  return t == dtype::bool_ ? 0 : t <= dtype::int64 || t >= dtype::int8 ? 1 : t <= dtype::float64 ? 2 : 3;
+}
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
+
+/// Is it stored in fewer bytes than it is computed in?
+constexpr bool is_compact(dtype t) {
+  return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::int8 || t == dtype::int16;
+}
+/// The dtype in which operators compute elements of another: float32 for float16 and bfloat16, int32 for int8 and
+/// int16, else that itself.
+constexpr dtype computed_in(dtype t) { return !is_compact(t) ? t : is_floating(t) ? dtype::float32 : dtype::int32; }
 
 /// Dtype of a factory that names none (`torch.get_default_dtype`).
 inline constexpr dtype default_dtype = dtype::float32;
@@ -49,7 +61,9 @@ constexpr dtype promote_types(dtype a, dtype b) {
     return dtype::float32;
   if ((a == dtype::complex64 && b == dtype::float64) || (a == dtype::float64 && b == dtype::complex64))
     return dtype::complex128;
-  return a > b ? a : b;
+  if ((a == dtype::uint8 && b == dtype::int8) || (a == dtype::int8 && b == dtype::uint8)) return dtype::int16;
+  constexpr std::uint8_t rank[] = {0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3}; // uint8, int8, int16, int32, ...
+  return rank[static_cast<int>(a)] > rank[static_cast<int>(b)] ? a : b;
 }
 
 /// dtype of a C++ element type. Integers of other widths than 8, 32 and 64 bits are refused.
@@ -71,10 +85,10 @@ constexpr dtype dtype_of_type() {
 namespace detail {
 /// Refuses an attribute that is no dtype with kernels.
 constexpr void require_dtype(char const* op, dims const& type) {
-  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::complex128);
+  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::int16);
   if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
   auto const t = static_cast<dtype>(type[0]);
-  if (category(t) == 3 || t == dtype::float16 || t == dtype::bfloat16) refuse::dtype_is_not_supported(op, name(t));
+  if (category(t) == 3) refuse::dtype_is_not_supported(op, name(t));
 }
 template <dtype D>
 struct dtype_element;

@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <type_traits>
 
 namespace varve {
 
@@ -77,6 +80,63 @@ struct size_error : error {
 struct value_error : error {
   using error::error;
 };
+
+/// What a program without exceptions (`-fno-exceptions`) does with an error: it may leave by `std::exit` or `longjmp`,
+/// and must not return; should it do so, the program is aborted.
+using error_handler = void (*)(std::exception const& e);
+namespace detail {
+inline void print_error(std::exception const& e) { std::fprintf(stderr, "%s\n", e.what()); }
+inline constinit error_handler handler_of_errors = &print_error;
+} // namespace detail
+/// Sets it for all threads, and gives the one before: by default the text is printed, and the program aborted. A
+/// program with exceptions catches them and does not need it.
+inline error_handler set_error_handler(error_handler h) {
+  error_handler const before = detail::handler_of_errors;
+  detail::handler_of_errors = h ? h : &detail::print_error;
+  return before;
+}
+
+namespace refuse {
+/// Throws an `E` of these arguments, or without exceptions tells the error handler and ends the program. Inlined:
+/// callers are cold themselves.
+template <class E, class... A>
+[[noreturn]] VARVE_INLINE void with(A const&... a) {
+#if VARVE_HAS_EXCEPTIONS
+  throw E(a...);
+#else
+  if constexpr (std::is_base_of_v<std::exception, E>) detail::handler_of_errors(E(a...));
+  std::abort();
+#endif
+}
+/// Throws again what is being handled.
+[[noreturn]] VARVE_INLINE void again() {
+#if VARVE_HAS_EXCEPTIONS
+  throw;
+#else
+  std::abort(); // nothing is ever handled
+#endif
+}
+} // namespace refuse
+
+namespace detail {
+/// `body()`, and where it throws an `E`, `otherwise(e)`; of `E` void `otherwise()` of whatever it throws.
+template <class E, class F, class G>
+constexpr auto attempt(F const& body, [[maybe_unused]] G const& otherwise) {
+#if VARVE_HAS_EXCEPTIONS
+  if constexpr (std::is_void_v<E>) {
+    try {
+      return body();
+    } catch (...) { return otherwise(); }
+  } else {
+    try {
+      return body();
+    } catch (E const& e) { return otherwise(e); }
+  }
+#else
+  return body();
+#endif
+}
+} // namespace detail
 
 /// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run
 /// time they throw.

@@ -64,34 +64,34 @@ VARVE_COLD VARVE_LIBRARY std::string to_string(dims const& d) {
 
 namespace refuse {
 VARVE_COLD VARVE_LIBRARY void shapes_do_not_broadcast(dims const& a, dims const& b) {
-  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
+  refuse::with<shape_error>(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
 }
 VARVE_COLD VARVE_LIBRARY void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
-  throw shape_error(
+  refuse::with<shape_error>(
       ("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
 }
 VARVE_COLD VARVE_LIBRARY void dtype_does_not_fit(char const* op, char const* result, char const* into) {
-  throw dtype_error(
+  refuse::with<dtype_error>(
       ("varve: " + std::string(op) + ": a result of dtype " + result + " cannot be written into " + into).c_str());
 }
 VARVE_COLD VARVE_LIBRARY void rank_exceeds_eight_dimensions(int rank) {
-  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
-                    " dimensions a value may have")
-                       .c_str());
+  refuse::with<rank_error>(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
+                            " dimensions a value may have")
+                               .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void axis_out_of_range(std::int64_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
-  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) +
-                     ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
-                        .c_str());
+  refuse::with<index_error>(("varve: axis " + std::to_string(axis) + " is out of range for rank " +
+                             std::to_string(rank) + ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
-  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
-                     std::to_string(size))
-                        .c_str());
+  refuse::with<index_error>(("varve: " + std::string(op) + ": index " + std::to_string(index) +
+                             " is out of range for size " + std::to_string(size))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
-  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+  refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
 VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
   argument_is_invalid(op,
@@ -99,35 +99,35 @@ VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_tr
                       "not tell whether it is inside; use end, or a size that is a number");
 }
 VARVE_COLD VARVE_LIBRARY void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
-  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +
-                         "; reduce its result, for example by sum")
-                            .c_str());
+  refuse::with<transform_error>(("varve: grad: the function must return a scalar (rank 0), not shape " +
+                                 to_string(sizes) + "; reduce its result, for example by sum")
+                                    .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void lengths_differ(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) +
-                     " and " + to_string(b))
-                        .c_str());
+  refuse::with<shape_error>(("varve: " + std::string(op) +
+                             ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
-  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
-                          " steps that bound it; give it a greater bound")
-                             .c_str());
+  refuse::with<step_limit_error>(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
+                                  " steps that bound it; give it a greater bound")
+                                     .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void trees_differ_in_size(std::size_t a, std::size_t b) {
-  throw shape_error(
+  refuse::with<shape_error>(
       ("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b))
           .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void mapped_sizes_differ(dims const& a, dims const& b) {
-  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) +
-                         " and " + to_string(b))
-                            .c_str());
+  refuse::with<transform_error>(("varve: vmap: the mapped dimensions of the arguments have different sizes: " +
+                                 to_string(a) + " and " + to_string(b))
+                                    .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
-  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+  refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
 VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
-  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+  refuse::with<dtype_error>(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
 }
 } // namespace refuse
 

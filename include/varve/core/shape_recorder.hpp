@@ -61,17 +61,20 @@ inline constinit recorder_list recorders;
 VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
   extent const e = a.is_number() ? b : a;
   if (a.is_name() || b.is_name())
-    throw size_error("varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
-                     "more); trace or fuse the function, where names become sizes");
+    refuse::with<size_error>(
+        "varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
+        "more); trace or fuse the function, where names become sizes");
   if (e.environment() == 0)
-    throw size_error("varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
-                     "of 2^62 and more was); give the graph operands, which tell what its sizes are");
+    refuse::with<size_error>(
+        "varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
+        "of 2^62 and more was); give the graph operands, which tell what its sizes are");
   if (a.is_entry() && b.is_entry() && a.environment() != b.environment())
-    throw size_error("varve: symbolic sizes of two environments meet; trace with one of them");
+    refuse::with<size_error>("varve: symbolic sizes of two environments meet; trace with one of them");
   shape_recorder* const r = shape_recorder::find(e.environment());
   if (!r)
-    throw size_error("varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
-                     "was traced in it");
+    refuse::with<size_error>(
+        "varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
+        "was traced in it");
   return *r;
 }
 
@@ -116,20 +119,20 @@ VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
 } // namespace detail
 
 VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
-  if (!decide(is, a, b)) throw value_error("varve: check: the relation does not hold");
+  if (!decide(is, a, b)) refuse::with<value_error>("varve: check: the relation does not hold");
 }
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
   if (detail::holds(is, a.number(), b.number())) return;
   using enum relation;
   char const* const sign = is == equal ? " == " : is == unequal ? " != " : is == less ? " < " : " <= ";
-  throw value_error(
+  refuse::with<value_error>(
       ("varve: check: " + std::to_string(a.number()) + sign + std::to_string(b.number()) + " does not hold").c_str());
 }
 VARVE_LIBRARY void check_is_size(extent a) {
   if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
   if (a.number() < 0)
-    throw value_error(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
+    refuse::with<value_error>(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
 }
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {

@@ -49,10 +49,11 @@ struct boxed_custom_call {
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
     for (int i = 0; i < x.size(); ++i)
       if ((c.dirty_operands >> i & 1) && !mine(x[i]))
-        throw transform_error((std::string("varve: ") + self->kind->name + ": " + f->name() +
-                               ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
-                               "argument, or return a new value")
-                                  .c_str());
+        refuse::with<transform_error>(
+            (std::string("varve: ") + self->kind->name + ": " + f->name() +
+             ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
+             "argument, or return a new value")
+                .c_str());
     for (int k = 0; k < y.size(); ++k)
       if (c.constant_results >> k & 1) closed[k] = y[k];
     for (int k = 0; k < y.size(); ++k)

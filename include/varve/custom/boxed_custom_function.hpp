@@ -37,9 +37,10 @@ struct boxed_custom_function {
 /// Refuses such a function where a transform other than a trace is innermost.
 inline void require_no_transform(char const* name) {
   if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
-    throw transform_error((std::string("varve: ") + name +
-                           " is used under a transform and must override setup_context; its forward takes no ctx then")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: ") + name +
+         " is used under a transform and must override setup_context; its forward takes no ctx then")
+            .c_str());
 }
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
@@ -53,10 +54,10 @@ void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
     if (!g[k].defined()) continue;
     meta const& m = c.operands[static_cast<std::size_t>(k)];
     if (!is_expandable(m.sizes, g[k].sizes()))
-      throw autograd_error((std::string("varve: ") + name + "Backward: a gradient of shape " + to_string(g[k].sizes()) +
-                            " was returned for argument " + std::to_string(k) + "; expected shape " +
-                            to_string(m.sizes))
-                               .c_str());
+      refuse::with<autograd_error>((std::string("varve: ") + name + "Backward: a gradient of shape " +
+                                    to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) +
+                                    "; expected shape " + to_string(m.sizes))
+                                       .c_str());
     g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
 }

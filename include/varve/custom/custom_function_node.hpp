@@ -54,7 +54,7 @@ struct custom_pull {
   /// The history of a value that may not be differentiated.
   edge refusal(char const* why, boxed_args const& cotangents = {}) const {
     auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
-      throw autograd_error(text.c_str());
+      refuse::with<autograd_error>(text.c_str());
     };
     return edge_to(record_function(std::move(refuse), leading_to(self, cotangents), 1, "Error"));
   }
@@ -109,7 +109,7 @@ struct custom_pull {
             continue;
           if (l->kind->role == layer_role::grad && l == top) return l;
           if (l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp)
-            throw autograd_error(("varve: " + label + " " + why_once).c_str());
+            refuse::with<autograd_error>(("varve: " + label + " " + why_once).c_str());
         }
     return nullptr;
   }
@@ -136,7 +136,7 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
     for (int i = 0; i < x.size(); ++i)
       for (auto const& t : c.saved)
         if (y[k].is(x[i]) && t.is(y[k]) && !(c.dirty_operands >> i & 1))
-          throw autograd_error(
+          refuse::with<autograd_error>(
               (std::string("varve: ") + f.name() +
                ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
                   .c_str());

@@ -38,9 +38,9 @@ struct kept_custom_call {
     boxed_args y;
     for (int r = 0; r < all.size(); ++r) {
       if (all[r].defined() != returned[static_cast<std::size_t>(r)])
-        throw value_error((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
-                           " is a tensor in one call and none in another; it was not when it was traced")
-                              .c_str());
+        refuse::with<value_error>((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
+                                   " is a tensor in one call and none in another; it was not when it was traced")
+                                      .c_str());
       if (all[r].defined()) y.push_back(all[r]);
     }
     return y;

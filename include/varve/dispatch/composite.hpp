@@ -30,6 +30,53 @@ template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
   if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
 }
+/// Does a composite give a view of its operand, or elements as they are? Others compute halves (float16, bfloat16) in
+/// float32 as a whole: their sums do not overflow, and results are rounded once.
+template <class Tag>
+inline constexpr bool keeps_elements = requires { requires Tag::keeps_elements; };
+/// The dtype of the result of a call, where that is a half; else bool: there are none, or they meet other floats.
+VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
+  dtype type = dtype::bool_;
+  int best = -1; // operands with dimensions decide before others, those before plain numbers
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined() || !is_floating(x[k]->dtype())) continue;
+    int const rank = promotion_class(meta_of(*x[k]));
+    if (rank == best) type = promote_types(type, x[k]->dtype());
+    else if (rank > best) best = rank, type = x[k]->dtype();
+  }
+  return is_compact(type) ? type : dtype::bool_;
+}
+template <class A>
+constexpr auto in_float(A const& a) {
+  if constexpr (is_dynamic_operand<A>) {
+    if (a.defined() && is_compact(a.dtype()) && is_floating(a.dtype())) return dependent<to_t, A>{}(a, dtype::float32);
+  }
+  return a;
+}
+/// `f(a...)`, of halves what it is in float32, rounded.
+template <class F, class... A>
+constexpr auto halves_in_float(F const& f, A const&... a) {
+  using result = decltype(f(a...));
+  if constexpr (std::is_same_v<result, tensor> && (is_dynamic_operand<A> || ...)) {
+    tensor const* x[sizeof...(A)]{};
+    int n = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+    };
+    (take(a), ...);
+    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]] {
+      result const y = f(in_float(a)...);
+      return y.dtype() == dtype::float32 ? dependent<to_t, result>{}(y, type) : y;
+    }
+  }
+  return f(a...);
+}
+/// What a composite computes.
+template <class Tag, class... A>
+constexpr auto composed(A const&... a) {
+  if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+}
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
 /// below them its body runs.
 template <class Tag, class... A>
@@ -69,7 +116,7 @@ private:
       };
       std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
           at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+      return static_cast<tensor>(composed<Tag>(std::get<K>(in)...));
     }(std::index_sequence_for<A...>{});
   }
   static constexpr dispatch_table make_table() {
@@ -107,7 +154,7 @@ struct composite_operator {
         if (detail::public_calls_are_watched()) [[unlikely]]
           return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
       if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
-      else return Tag::body(a...);
+      else return detail::composed<Tag>(a...);
     }
   }
 };

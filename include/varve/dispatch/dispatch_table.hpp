@@ -141,13 +141,14 @@ VARVE_COLD VARVE_LIBRARY tensor no_kernel(void*, boxed_op const& op, dispatch_ke
   std::string const op_name = "varve: operator " + std::string(op.name());
   dispatch_key const k = (keys & t.stops).highest();
   if (k == dispatch_key::autograd_other && t.kernels.composite_implicit && t.kernels.has_backend_kernel())
-    throw dispatch_error(
+    refuse::with<dispatch_error>(
         (op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" +
          kernels_of(t.kernels) + "); register one for autograd_other")
             .c_str());
-  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) +
-                      "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) + ", kernel)")
-                         .c_str());
+  refuse::with<missing_rule>((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) +
+                              "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) +
+                              ", kernel)")
+                                 .c_str());
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]

@@ -181,9 +181,9 @@ private:
   void add(asker const& whom, F f) {
     if (rule* const r = new rule_of<F>(whom, std::move(f)); !publish(r)) {
       r->destroy(r);
-      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name +
-                            " already; a call can follow one only")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: the higher-order operator ") + name_ + " has a rule for " +
+                                    whom.name + " already; a call can follow one only")
+                                       .c_str());
     }
   }
   bool publish(rule* r) {
@@ -199,9 +199,9 @@ private:
     return r;
   }
   [[noreturn]] VARVE_COLD void refuse(char const* what, char const* who, std::string const& remedy) const {
-    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " +
-                        what + " " + who + "; " + remedy)
-                           .c_str());
+    refuse::with<missing_rule>((std::string("varve: no rule registered for the higher-order operator ") + name_ +
+                                " and the " + what + " " + who + "; " + remedy)
+                                   .c_str());
   }
   template <class = void>
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
@@ -221,11 +221,11 @@ private:
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_eager_gradient(char const* op, char const* mode) {
-  throw autograd_error((std::string("varve: ") + op +
-                        ": an operand requires a gradient of eager autograd, which under " + mode +
-                        " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
-                        "program, or detach the operand")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + op + ": an operand requires a gradient of eager autograd, which under " + mode +
+       " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
+       "program, or detach the operand")
+          .c_str());
 }
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
 /// (`hop/recorded_hop.hpp`).
@@ -339,9 +339,9 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       bool recorded = false;
       for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
       if (recorded && written_)
-        throw autograd_error((std::string("varve: ") + name_ +
-                              " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
-                                 .c_str());
+        refuse::with<autograd_error>((std::string("varve: ") + name_ +
+                                      " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
+                                         .c_str());
       rule* r = recorded ? rule_for(k) : nullptr;
       if (recorded && !r) r = rule_for(dispatch_key::autograd);
       if (r) return (*r)(nullptr, op, x);

@@ -18,11 +18,15 @@ namespace detail {
 /// The range of an integer dtype.
 constexpr std::int64_t least_of(dtype t) {
   return t == dtype::uint8   ? 0
+         : t == dtype::int8  ? -128
+         : t == dtype::int16 ? -32768
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::min)()
                              : (std::numeric_limits<std::int64_t>::min)();
 }
 constexpr std::int64_t greatest_of(dtype t) {
   return t == dtype::uint8   ? 255
+         : t == dtype::int8  ? 127
+         : t == dtype::int16 ? 32767
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
                              : (std::numeric_limits<std::int64_t>::max)();
 }
@@ -115,7 +119,8 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
     auto const range = on_dims( // of rank 0 beside a value with dimensions
         [](dims const& t, dims const& s, dims const& u, dims const& r) {
           auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
-          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
+          bool const exceeds =
+              s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
           return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
         },
         type_fact(n), shape_of(n), type_fact(v), shape_of(v));

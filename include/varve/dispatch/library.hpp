@@ -53,10 +53,11 @@ constexpr bool changed_by_calls() {
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
-  throw dispatch_error((std::string("varve: ") + op.name() +
-                        ": a kernel registered for it returned an undefined tensor; return a tensor, or call the "
-                        "operator again with lower keys (redispatch)")
-                           .c_str());
+  refuse::with<dispatch_error>(
+      (std::string("varve: ") + op.name() +
+       ": a kernel registered for it returned an undefined tensor; return a tensor, or call the "
+       "operator again with lower keys (redispatch)")
+          .c_str());
 }
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
@@ -98,10 +99,11 @@ public:
     operator_schema const s = operator_schema::parse(schema);
     std::string const full = qualified(s.name);
     if (s.operands() > 8 || s.attributes() > attributes::capacity)
-      throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
+      refuse::with<value_error>(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
     op_table const* const t = all<T>().define(this, full, s);
     if (!t)
-      throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
+      refuse::with<dispatch_error>(
+          ("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
     return t;
   }
   /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op
@@ -116,11 +118,11 @@ public:
       using P = detail::unboxed_parameters<F>;
       operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
       if (P::tensors != t->arity || P::facts > s.attributes())
-        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) +
-                              " tensors and at most " + std::to_string(s.attributes()) +
-                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " +
-                              std::to_string(P::facts) + " attributes")
-                                 .c_str());
+        refuse::with<dispatch_error>(
+            ("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) +
+             " tensors and at most " + std::to_string(s.attributes()) + " attributes as dims, but it takes " +
+             std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
+                .c_str());
     }
     all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
@@ -166,9 +168,9 @@ private:
   op_table const* known(std::string_view op) const {
     op_table const* t = ops::find(qualified(op).c_str());
     if (!t)
-      throw dispatch_error(("varve: there is no operator " + qualified(op) +
-                            "; define it first, or call it once so that the program contains it")
-                               .c_str());
+      refuse::with<dispatch_error>(("varve: there is no operator " + qualified(op) +
+                                    "; define it first, or call it once so that the program contains it")
+                                       .c_str());
     return t;
   }
   template <class F>
@@ -190,17 +192,17 @@ template <class... X>
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
   if (!t)
-    throw dispatch_error((std::string("varve: there is no operator ") + name +
-                          "; define it in a library, or call it once so that the program contains it")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: there is no operator ") + name +
+                                  "; define it in a library, or call it once so that the program contains it")
+                                     .c_str());
   boxed_args args;
   attributes at;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
       if (at.count == attributes::capacity)
-        throw dispatch_error((std::string("varve: ") + name + t->schema +
-                              " was called with more than three attributes; an operator has three at most")
-                                 .c_str());
+        refuse::with<dispatch_error>((std::string("varve: ") + name + t->schema +
+                                      " was called with more than three attributes; an operator has three at most")
+                                         .c_str());
       at.fact[at.count++] = v;
     } else {
       args.push_back(detail::as_tensor(v));
@@ -208,9 +210,9 @@ tensor ops::call(char const* name, X const&... x) {
   };
   (take(x), ...);
   if (args.size() != t->arity)
-    throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " +
-                          std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: ") + name + t->schema + " was called with " +
+                                  std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
+                                     .c_str());
   attributes const checked = t->checked ? t->checked(at, args) : at;
   return boxed_op{t, &checked}(args);
 }

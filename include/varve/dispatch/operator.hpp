@@ -176,13 +176,28 @@ constexpr decltype(auto) taken_for_number(X const& x) {
   else return (x);
 }
 } // namespace detail
+namespace detail {
+template <class Op, class... X>
+struct static_shape; // of a result, where the operands are plain: `static_eval.hpp`
+}
 /// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
 /// `where`.
 template <class Tag>
 struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
-    return bound<Tag>{}(detail::front<X...>(x)...);
+    if constexpr (((number<X> || is_array<X>) && ...) && (is_array<X> || ...)) {
+      // Asked here, where messages are shorter than below the door of all calls.
+      using asked = detail::static_shape<bound<Tag>, std::remove_cvref_t<decltype(detail::front<X...>(x))>...>;
+      if constexpr (!evaluates<asked>) {
+        static_assert(never<Tag, X...>, "varve: these operands do not fit this operator: the operator and its operands "
+                                        "are named above, the refusal below");
+        static_assert((asked::compute(), true)); // the compiler tells why, and goes on
+        return nth<0>(x...);
+      } else return bound<Tag>{}(detail::front<X...>(x)...);
+    } else {
+      return bound<Tag>{}(detail::front<X...>(x)...);
+    }
   }
   template <class X, class... Y>
     requires detail::range_of_numbers<X>

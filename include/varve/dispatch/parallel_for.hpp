@@ -26,10 +26,11 @@ void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
   if (parts <= 1 || state.records()) return f(begin, end);
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(parts));
   auto const run = [&](index_t k) {
-    try {
+    auto const part = [&] {
       restored const here(state);
       f(begin + n * k / parts, begin + n * (k + 1) / parts);
-    } catch (...) { thrown[static_cast<std::size_t>(k)] = std::current_exception(); }
+    };
+    detail::attempt<void>(part, [&] { thrown[static_cast<std::size_t>(k)] = std::current_exception(); });
   };
   {
     std::vector<std::jthread> others; // joined at the end, also when starting one fails

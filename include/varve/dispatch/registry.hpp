@@ -169,16 +169,17 @@ void registry<T>::add(op_table const* op, registration_record r, function_owner 
   for (auto const& o : e.records) {
     rules += o.rule.call != nullptr;
     if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
-      throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") +
-                            " registered for " + (r.rule.call ? r.rule.kind : name(r.key)) +
-                            " already; the library that registered it must end first")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: operator ") + op->name + " has a " +
+                                    (r.rule.call ? "rule" : "kernel") + " registered for " +
+                                    (r.rule.call ? r.rule.kind : name(r.key)) +
+                                    " already; the library that registered it must end first")
+                                       .c_str());
   }
   if (r.rule.call && rules == dispatch_table::most_rules)
-    throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
-                          " kinds of transform, and no room for " + r.rule.kind +
-                          "; process it by a kernel for dispatch_key::transform")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: operator ") + op->name + " has rules for " +
+                                  std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
+                                  "; process it by a kernel for dispatch_key::transform")
+                                     .c_str());
   keep(r, f);
   e.records.push_back(r);
   rebuild(e);
@@ -188,9 +189,9 @@ void registry<T>::add_fallback(registration_record r, function_owner f) {
   spin_lock::held const on(lock_of_tables);
   for (auto const& f : fallbacks_)
     if (f.key == r.key)
-      throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
-                            " is registered already; the library that registered it must end first")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: a fallback for ") + name(r.key) +
+                                    " is registered already; the library that registered it must end first")
+                                       .c_str());
   keep(r, f);
   fallbacks_.push_back(r);
   rebuild_all();

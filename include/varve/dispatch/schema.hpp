@@ -97,7 +97,7 @@ private:
            more.find(c) != more.npos;
   }
   [[noreturn]] void fail(char const* expected) const {
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1))
             .c_str());
   }

@@ -37,12 +37,13 @@ public:
     std::string const k = kind_of(v);
     if (count_++ == 0) kind_ = k;
     else if (k != kind_)
-      throw value_error(("varve: example_of: a list of " + kind_ + " and " + k +
-                         " has no kind of its own; give each value a name and a place by itself")
-                            .c_str());
+      refuse::with<value_error>(("varve: example_of: a list of " + kind_ + " and " + k +
+                                 " has no kind of its own; give each value a name and a place by itself")
+                                    .c_str());
   }
   std::string text() const {
-    if (count_ == 0) throw value_error("varve: example_of: of an empty list it is not known what it would hold");
+    if (count_ == 0)
+      refuse::with<value_error>("varve: example_of: of an empty list it is not known what it would hold");
     return kind_ + "[" + std::to_string(count_) + "]";
   }
 
@@ -83,9 +84,9 @@ S schema_of_call(char const* name, hop_signature const& of, attributes const& at
     left -= n;
   }
   if (left != 0)
-    throw value_error((std::string("varve: schema_of: a call of ") + name + " with " + std::to_string(operands) +
-                       " operands does not fit its signature " + of.text)
-                          .c_str());
+    refuse::with<value_error>((std::string("varve: schema_of: a call of ") + name + " with " +
+                               std::to_string(operands) + " operands does not fit its signature " + of.text)
+                                  .c_str());
   if (s.results.size() == 1 && s.results[0].type == "Tensor[]")
     s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
   return s;

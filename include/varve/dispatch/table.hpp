@@ -18,9 +18,10 @@ auto rebound(attributes const& at) {
   else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
 }
 [[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
-  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter +
-                      "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl")
-                         .c_str());
+  refuse::with<missing_rule>(
+      (std::string("varve: operator ") + op + " has no rule for " + interpreter +
+       "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl")
+          .c_str());
 }
 
 template <class R>
@@ -40,16 +41,17 @@ attributes checked_attributes(attributes const& at, meta const* in, int count) {
     if (fits && at.count <= count) r = rules<Tag>::checked(at, in);
   }
   if (!fits || r.count != count)
-    throw dispatch_error((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() + " was called with " +
-                          std::to_string(at.count) + " attributes; it takes " + std::to_string(count))
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() +
+                                  " was called with " + std::to_string(at.count) + " attributes; it takes " +
+                                  std::to_string(count))
+                                     .c_str());
   return r;
 }
 /// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
 /// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
 VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
   dtype const into = beside.dtype();
-  if (category(v.dtype()) != 1 || category(into) != 1 || v.dtype() <= into) return;
+  if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
   if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
   bool const known = v.has_data() && !v.is_wrapped();
   if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))

@@ -261,10 +261,11 @@ VARVE_COLD VARVE_LIBRARY void refuse_all_declined(boxed_op const& op) {
   };
   add(s.modes);
   for (layer_stack const& slot : s.infra) add(slot);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried +
-                        "), and no operand is of a subclass that could accept; let the process of one of them return a "
-                        "tensor, for instance op(args)")
-                           .c_str());
+  refuse::with<dispatch_error>(
+      ("varve: " + std::string(op.name()) + ": all modes declined (" + tried +
+       "), and no operand is of a subclass that could accept; let the process of one of them return a "
+       "tensor, for instance op(args)")
+          .c_str());
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
@@ -316,9 +317,10 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dis
   }
   std::string tried;
   for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " +
-                        tried + "; let the dispatch of one of them return a tensor")
-                           .c_str());
+  refuse::with<dispatch_error>(("varve: " + std::string(op.name()) +
+                                ": no implementation found; these subclasses declined: " + tried +
+                                "; let the dispatch of one of them return a tensor")
+                                   .c_str());
 }
 } // namespace varve::detail
 #endif

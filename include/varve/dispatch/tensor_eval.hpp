@@ -17,6 +17,11 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
 /// conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
+  // Compact dtypes convert from and to that in which they are computed.
+  if (is_compact(t.dtype()) && type != t.dtype() && type != computed_in(t.dtype()))
+    return converted(converted(t, computed_in(t.dtype())), type);
+  if (is_compact(type) && t.dtype() != type && t.dtype() != computed_in(type))
+    return converted(converted(t, computed_in(type)), type);
   tensor r = tensor::empty(t.sizes(), type);
   kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()),
                     t.dtype());
@@ -39,7 +44,7 @@ struct pointwise_info {
   int conditions;
   bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
-  kernel::loop loops[10];
+  kernel::loop loops[12];
   /// Kernels of floats and of doubles beside one element.
   kernel::loops_beside beside[2]{};
   kernel::loops_beside beside_of(dtype t) const {
@@ -92,10 +97,13 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
-                                         nullptr, nullptr},
+                                         nullptr, nullptr, nullptr, nullptr},
                                         {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
+
+template <class = void>
+tensor run_pointwise(pointwise_info const& f, tensor const* const* x);
 
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
@@ -172,9 +180,36 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
   }
   return {};
 }
+/// A tensor of a compact dtype in that in which it is computed, others as they are.
+template <class T>
+T widened(T const& t) {
+  return is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t;
+}
+/// Compact operands: all are converted to the dtype of the result, then to that in which it is computed. A plain number
+/// keeps its digits, unless it is compared.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor const* const* x) {
+  dtype const t = pointwise_type(f, x);
+  if (!f.loops[static_cast<int>(computed_in(t))]) refuse::dtype_is_not_supported(f.name, name(t));
+  tensor in[4];
+  tensor const* p[4];
+  for (int k = 0; k < f.arity; ++k) {
+    dtype const own = x[k]->dtype();
+    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison;
+    if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
+    if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
+    else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);
+    p[k] = &in[k];
+  }
+  tensor const y = run_pointwise(f, p);
+  return f.comparison || y.dtype() == t ? y : converted(y, t);
+}
 /// What is no case for one call of the kernel.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const* const* x) {
+  for (int k = 0; k < f.arity; ++k)
+    if (is_compact(x[k]->dtype())) [[unlikely]]
+      return run_pointwise_compact<>(f, x);
   if (f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
     if (r.defined()) return r;
@@ -182,7 +217,7 @@ VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const*
   return run_pointwise_general(f, x);
 }
 /// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
-template <class = void>
+template <class>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   dtype const t = x[0]->dtype();
   dims const& sizes = x[0]->sizes();
@@ -276,6 +311,24 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
     return out;
   }(std::index_sequence_for<X...>{});
 }
+/// Does an operator compute with the elements of its operands, so that compact ones are converted?
+template <class R>
+inline constexpr bool computes_elements =
+    !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
+    R::kind != op_kind::pointwise&& R::kind != op_kind::convert&& R::kind != op_kind::factory&& R::kind !=
+        op_kind::mutation&& R::kind != op_kind::random;
+template <class Tag, int Facts>
+op_table const* registered_table();
+/// An operator on compact operands: it runs on what they are computed in, and its result has the dtype of theirs.
+template <class Table>
+VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, tensor const* const* x) {
+  attributes const at = given.any_symbol() ? given.as_numbers() : given; // memory has numbers only
+  boxed_args in, wide;
+  for (int k = 0; k < op.arity; ++k) in.push_back(*x[k]), wide.push_back(widened(*x[k]));
+  dtype const type = op.meta(at, in).dtype();
+  tensor const y = op.eval(at, wide);
+  return y.dtype() == type ? y : converted(y, type);
+}
 } // namespace detail
 
 /// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
@@ -284,6 +337,11 @@ template <class Op, class... X>
 tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;
   using R = rules<tag>;
+  if constexpr (detail::computes_elements<R>)
+    if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
+      tensor const* const in[] = {&x...};
+      return detail::compute_compact(*detail::registered_table<tag, Op::facts>(), op.boxed(), in);
+    }
   if constexpr (requires { R::make(op.boxed(), x...); }) {
     return R::make(op.boxed(), x...);
   } else if constexpr (R::kind == op_kind::pointwise) {

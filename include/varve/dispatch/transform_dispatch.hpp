@@ -59,8 +59,9 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_COLD VARVE_LIBRARY void refuse_elsewhere() {
-  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
-                        "that thread; hand the function over by carry, or restore a thread_snapshot");
+  refuse::with<transform_error>(
+      "varve: a value of a transform that is at work on another thread was used without the state of "
+      "that thread; hand the function over by carry, or restore a thread_snapshot");
 }
 VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
@@ -73,8 +74,9 @@ VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor c
     bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
     if (!constant && working_layers::elsewhere(p->layer())) refuse_elsewhere();
     if (!(p->sizes() == p->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the "
-                            "mapped function instead of storing it");
+      refuse::with<transform_error>(
+          "varve: a value mapped by vmap was used after its vmap had returned; return it from the "
+          "mapped function instead of storing it");
   }
   return *p;
 }
@@ -97,16 +99,16 @@ VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args con
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: ") + kind_.name + ": " + op.name() +
            ": a captured tensor cannot be written with a value of the transform; pass it as an argument")
               .c_str());
     inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
-                          " is a leaf and cannot be written into; write into a value computed from it")
-                             .c_str());
+    refuse::with<autograd_error>((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
+                                  " is a leaf and cannot be written into; write into a value computed from it")
+                                     .c_str());
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }

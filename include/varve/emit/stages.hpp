@@ -297,16 +297,25 @@ VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<
   }
 }
 
+/// Loops of C++ are gone when a function is traced, their operators stand one after the other: 1000 steps of five take a
+/// compiler 10 seconds, 3000 minutes.
+inline constexpr int most_operators = 10000;
+
 namespace detail {
+/// A name, so that compilers tell the number when there are more.
+template <int OperatorsWereTraced>
+inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
+
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     program p;
-    if (has_mutation(traced)) {
-      p.writes_arguments = true; // refused where the message is short
-    } else {
+    p.traced_operators = traced.operations();
+    p.writes_arguments = has_mutation(traced);
+    if (p.traced_operators <= most_operators && !p.writes_arguments) { // else refused where the message is short
+
       graph const better = prepare(traced);
       p = plan(better);
       schedule(p), cut_long_bodies(p);
@@ -362,6 +371,9 @@ struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  static_assert(detail::is_short_enough<compiled::value.traced_operators>,
+                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
+                "as scan or while_loop");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/aot_function.hpp>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/export/native_library.hpp>
@@ -47,11 +52,12 @@ class native_program {
 public:
   native_program(graph const& g, cpp_options how) : meanwhile_(fuse(g)), how_(std::move(how)) {
     cpp_counted.waiting.fetch_add(1, std::memory_order_relaxed);
-    try {
+    auto const begin = [&] {
       text_ = unit_of(g);
       if (how_.wait) build();
       else worker_ = std::thread([this] { build(); });
-    } catch (std::exception const& e) { stays(e.what()); }
+    };
+    detail::attempt<std::exception>(begin, [this](std::exception const& e) { stays(e.what()); });
   }
   native_program(native_program const&) = delete;
   native_program& operator=(native_program const&) = delete;
@@ -79,14 +85,15 @@ private:
     if (how_.report && !stops_.load(std::memory_order_relaxed)) how_.report(why);
   }
   void build() {
-    try {
+    auto const compile = [&] {
       bool made = false;
       auto const library = native_build(how_, stops_)(text_, made);
       auto const f = reinterpret_cast<entry>(native_function(library, "varve_program"));
       (made ? cpp_counted.compiled : cpp_counted.from_disk).fetch_add(1, std::memory_order_relaxed);
       cpp_counted.waiting.fetch_sub(1, std::memory_order_relaxed);
       run_.store(f, std::memory_order_release);
-    } catch (std::exception const& e) { stays(e.what()); }
+    };
+    detail::attempt<std::exception>(compile, [this](std::exception const& e) { stays(e.what()); });
     text_.clear();
   }
 };
@@ -116,3 +123,5 @@ inline cpp_programs cpp_status() {
 }
 } // namespace backends
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/graph/print.hpp>
 #include <varve/plan/program.hpp>
 
@@ -112,3 +117,5 @@ private:
 };
 
 } // namespace varve::cpp
+
+#pragma GCC diagnostic pop

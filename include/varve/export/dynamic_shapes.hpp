@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/shape/environment.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -23,11 +28,12 @@ struct dim_spec {
 
   /// Increasing linear expressions of a name: `2 * n + 1`. `value_error` for others.
   friend dim_spec operator*(index_t k, dim_spec d) {
-    if (k < 1 || d.is != kind::named) throw value_error("varve: export: a derived size increases with a named one");
+    if (k < 1 || d.is != kind::named)
+      refuse::with<value_error>("varve: export: a derived size increases with a named one");
     return d.times *= k, d.plus *= k, d;
   }
   friend dim_spec operator+(dim_spec d, index_t k) {
-    if (d.is != kind::named) throw value_error("varve: export: a derived size is made of a named one");
+    if (d.is != kind::named) refuse::with<value_error>("varve: export: a derived size is made of a named one");
     return d.plus += k, d;
   }
   friend dim_spec operator-(dim_spec const& d, index_t k) { return d + -k; }
@@ -44,9 +50,9 @@ struct dim_spec {
 /// none: programs for 0 and 1 are other ones.
 inline dim_spec dynamic_dim(std::string name, index_t least = 0, index_t greatest = size_range::unlimited) {
   if (least > greatest)
-    throw value_error(("varve: export: the size " + name + " has no numbers: from " + std::to_string(least) + " to " +
-                       std::to_string(greatest))
-                          .c_str());
+    refuse::with<value_error>(("varve: export: the size " + name + " has no numbers: from " + std::to_string(least) +
+                               " to " + std::to_string(greatest))
+                                  .c_str());
   return {dim_spec::kind::named, std::move(name), least, greatest};
 }
 /// A size that is a number.
@@ -79,3 +85,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

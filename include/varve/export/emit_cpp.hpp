@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/export/cpp_calls.hpp>
 #include <varve/kernel/vector_loop.hpp> // what emitted code is written with
 #include <varve/pass/inline_calls.hpp>
@@ -283,3 +288,5 @@ std::string emit_cpp(static_graph<S> const& g, std::string const& name) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/joint_graph.hpp>
 #include <varve/export/exported_program.hpp>
 #include <varve/pass/optimize.hpp>
@@ -98,7 +103,9 @@ private:
     auto const& names = how_.of.names;
     return k < static_cast<int>(names.size()) ? names[static_cast<std::size_t>(k)] : "x" + std::to_string(k);
   }
-  [[noreturn]] static void refuse(std::string const& what) { throw value_error(("varve: export: " + what).c_str()); }
+  [[noreturn]] static void refuse(std::string const& what) {
+    refuse::with<value_error>(("varve: export: " + what).c_str());
+  }
   std::string place(int input, int axis) const { return name_of_input(input) + ".size(" + std::to_string(axis) + ")"; }
 
   extent size(int input, int axis, index_t n) {
@@ -227,7 +234,7 @@ private:
 /// The specifications for each argument tensor (EX-2).
 inline std::vector<tensor_dims> sizes_of_arguments(export_options const& o, boxed_args const& in) {
   auto const refuse = [](std::string const& what) {
-    throw value_error(("varve: export: dynamic_shapes: " + what).c_str());
+    refuse::with<value_error>(("varve: export: dynamic_shapes: " + what).c_str());
   };
   std::vector<tensor_dims> r(static_cast<std::size_t>(in.size()));
   if (o.dynamic_shapes.size() > r.size())
@@ -311,9 +318,9 @@ public:
     require_own_memory(g);
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
       if (g.inputs[k].reshaped || g.inputs[k].set_to_input >= 0 || g.inputs[k].set_to_result >= 0)
-        throw value_error(("varve: export: " + name_of(static_cast<int>(k)) +
-                           " is given another shape or other memory: metadata mutation of an input")
-                              .c_str());
+        refuse::with<value_error>(("varve: export: " + name_of(static_cast<int>(k)) +
+                                   " is given another shape or other memory: metadata mutation of an input")
+                                      .c_str());
     write_signature(r, g);
     return r;
   }
@@ -339,7 +346,7 @@ private:
       if (auto const& s = how_.state[static_cast<std::size_t>(k)]; s.is != module_state::kind::buffer)
         names += (names.empty() ? "" : ", ") + s.name;
     if (!names.empty())
-      throw value_error(
+      refuse::with<value_error>(
           ("varve: export: the function assigns to " + names + ", which no program keeps; register it as a buffer")
               .c_str());
   }
@@ -352,9 +359,9 @@ private:
       for (int k = 0; k < g.captured.size(); ++k)
         if (!g.captured[k].is(t) && detail::share_elements(g.captured[k], t)) {
           auto const name = [&](tensor const& of) { return state_of(of) ? state_of(of)->name : "a captured tensor"; };
-          throw value_error(("varve: export: " + name(t) + " is written into and shares memory with " +
-                             name(g.captured[k]) + "; make the view in the function")
-                                .c_str());
+          refuse::with<value_error>(("varve: export: " + name(t) + " is written into and shares memory with " +
+                                     name(g.captured[k]) + "; make the view in the function")
+                                        .c_str());
         }
   }
   std::string name_of(int argument) const {
@@ -408,10 +415,10 @@ private:
       meta const was = meta_of(r.state[static_cast<std::size_t>(at)]);
       meta const& now = g.joint.nodes[g.joint.results[reassigned_first + static_cast<int>(k)]].out;
       if (now.type != was.type || !(now.sizes == was.sizes))
-        throw value_error(("varve: export: the function assigns to buffer " + name +
-                           " a tensor of another shape or "
-                           "dtype, which the program, that writes into it, cannot; make it so before")
-                              .c_str());
+        refuse::with<value_error>(("varve: export: the function assigns to buffer " + name +
+                                   " a tensor of another shape or "
+                                   "dtype, which the program, that writes into it, cannot; make it so before")
+                                      .c_str());
       r.signature.outputs.push_back({out_kind::buffer_mutation, name, at});
       results.push_back(reassigned_first + static_cast<int>(k));
     }
@@ -423,7 +430,8 @@ private:
       }
     for (std::size_t k = 0; k < g.outputs.size(); ++k) {
       if (g.outputs[k].what == aot_output::kind::absent)
-        throw value_error(("varve: export: result " + std::to_string(k) + " is undefined; return tensors").c_str());
+        refuse::with<value_error>(
+            ("varve: export: result " + std::to_string(k) + " is undefined; return tensors").c_str());
       r.signature.outputs.push_back({out_kind::user_output, "output_" + std::to_string(k)});
       results.push_back(g.outputs[k].from);
     }
@@ -436,3 +444,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/aot/share_elements.hpp>
 #include <varve/export/dynamic_shapes.hpp>
 #include <varve/graph/interpret.hpp>
@@ -72,7 +77,7 @@ public:
   tensor const& state_of(std::string const& name) const {
     for (std::size_t k = 0; k < state.size(); ++k)
       if (signature.inputs[k].name == name) return state[k];
-    throw value_error(("varve: exported program: there is no state of the name " + name).c_str());
+    refuse::with<value_error>(("varve: exported program: there is no state of the name " + name).c_str());
   }
   std::vector<std::string> user_inputs() const {
     std::vector<std::string> r;
@@ -113,9 +118,9 @@ private:
     for (output_spec const& o : signature.outputs)
       for (int k = 0; k < all.size() && o.input >= 0; ++k)
         if (k != o.input && (k >= first || o.input >= first) && detail::share_elements(all[k], all[o.input]))
-          throw value_error(("varve: exported program: " + o.name + " is written into and shares memory with " +
-                             signature.inputs[static_cast<std::size_t>(k)].name + "; clone one of them")
-                                .c_str());
+          refuse::with<value_error>(("varve: exported program: " + o.name + " is written into and shares memory with " +
+                                     signature.inputs[static_cast<std::size_t>(k)].name + "; clone one of them")
+                                        .c_str());
   }
   template <class T>
   void check(std::vector<T> const& inputs) const;
@@ -142,7 +147,7 @@ void exported_program::check(std::vector<T> const& inputs) const {
   std::size_t const first = state.size(), count = signature.inputs.size() - first;
   std::string const who = "varve: exported program: ";
   if (inputs.size() != count)
-    throw value_error(
+    refuse::with<value_error>(
         (who + "there are " + std::to_string(count) + " inputs, not " + std::to_string(inputs.size())).c_str());
   std::vector<std::pair<std::string, index_t>> known; // names, and the numbers of this call
   for (bool derived : {false, true})                  // what names are comes first
@@ -159,12 +164,12 @@ void exported_program::check(std::vector<T> const& inputs) const {
         return nullptr;
       }();
       if (so_far && n != c.size.times * *so_far + c.size.plus)
-        throw shape_error((what + c.size.text() + " = " + std::to_string(c.size.times * *so_far + c.size.plus) +
-                           ", found " + std::to_string(n))
-                              .c_str());
+        refuse::with<shape_error>((what + c.size.text() + " = " + std::to_string(c.size.times * *so_far + c.size.plus) +
+                                   ", found " + std::to_string(n))
+                                      .c_str());
       if (!so_far && !derived) known.emplace_back(c.size.name, n);
       if (!derived && (n < c.size.least || n > c.size.greatest))
-        throw shape_error(
+        refuse::with<shape_error>(
             (what +
              (n < c.size.least ? ">= " + std::to_string(c.size.least) : "<= " + std::to_string(c.size.greatest)) +
              ", found " + std::to_string(n))
@@ -174,21 +179,24 @@ void exported_program::check(std::vector<T> const& inputs) const {
     std::string const& name = signature.inputs[first + k].name;
     node const& n = graph.nodes[static_cast<std::ptrdiff_t>(first + k)];
     T const& t = inputs[k];
-    if (!t.defined()) throw value_error((who + "input " + name + " is undefined").c_str());
+    if (!t.defined()) refuse::with<value_error>((who + "input " + name + " is undefined").c_str());
     if (t.dtype() != n.out.type)
-      throw dtype_error((who + "expected input " + name + " of dtype " + varve::name(n.out.type) + ", found " +
-                         varve::name(t.dtype()))
-                            .c_str());
+      refuse::with<dtype_error>((who + "expected input " + name + " of dtype " + varve::name(n.out.type) + ", found " +
+                                 varve::name(t.dtype()))
+                                    .c_str());
     if (t.dim() != n.out.sizes.n)
-      throw shape_error((who + "expected input " + name + " of rank " + std::to_string(n.out.sizes.n) + ", found " +
-                         to_string(t.sizes()))
-                            .c_str());
+      refuse::with<shape_error>((who + "expected input " + name + " of rank " + std::to_string(n.out.sizes.n) +
+                                 ", found " + to_string(t.sizes()))
+                                    .c_str());
     for (int d = 0; d < t.dim(); ++d)
       if (n.out.sizes[d].is_number() && t.sizes()[d] != n.out.sizes[d])
-        throw shape_error((who + "expected input " + name + ".size(" + std::to_string(d) + ") to be " +
-                           std::to_string(index_t(n.out.sizes[d])) + ", found " + std::to_string(index_t(t.sizes()[d])))
-                              .c_str());
+        refuse::with<shape_error>((who + "expected input " + name + ".size(" + std::to_string(d) + ") to be " +
+                                   std::to_string(index_t(n.out.sizes[d])) + ", found " +
+                                   std::to_string(index_t(t.sizes()[d])))
+                                      .c_str());
   }
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

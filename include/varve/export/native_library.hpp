@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/error.hpp>
 
 #include <atomic>
@@ -101,7 +106,7 @@ private:
   cpp_options how_;
   std::atomic<bool> const& stops_;
 
-  [[noreturn]] static void fail(std::string const& why) { throw value_error(why.c_str()); }
+  [[noreturn]] static void fail(std::string const& why) { refuse::with<value_error>(why.c_str()); }
   void find_headers() {
     namespace fs = std::filesystem;
     if (how_.include.empty()) how_.include = from_environment("VARVE_INCLUDE_DIR");
@@ -219,11 +224,13 @@ inline void* native_function(std::filesystem::path const& library, char const* n
     char const* const why = ::dlerror();
     std::error_code none;
     std::filesystem::remove(library, none); // a damaged file is made anew next time
-    throw value_error((std::string("the library cannot be loaded: ") + (why ? why : library.c_str())).c_str());
+    refuse::with<value_error>((std::string("the library cannot be loaded: ") + (why ? why : library.c_str())).c_str());
   }
   void* const f = ::dlsym(loaded, name);
-  if (!f) throw value_error(("the library " + library.string() + " has no function " + name).c_str());
+  if (!f) refuse::with<value_error>(("the library " + library.string() + " has no function " + name).c_str());
   return f;
 }
 } // namespace detail
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/custom/kept_custom_call.hpp>
 #include <varve/export/exported_program.hpp>
 #include <varve/graph/verify.hpp>
@@ -65,8 +70,9 @@ struct program_writer {
   void write(exported_program const& p) {
     graph const& g = p.graph;
     if (!g.functions.empty())
-      throw value_error("varve: save: the program calls a custom function, which only the process that made it has; "
-                        "use an operator of a library");
+      refuse::with<value_error>(
+          "varve: save: the program calls a custom function, which only the process that made it has; "
+          "use an operator of a library");
     word("varve_exported_program"), number(program_text_version), line();
     for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
     for (std::size_t k = 0; k < p.signature.inputs.size(); ++k)
@@ -98,8 +104,9 @@ private:
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
       node const& nd = g.nodes[n];
       if (nd.op == &hop_handle<hints_wrapper_t>)
-        throw value_error("varve: save: the hints of hints_wrapper are known to the process that made them alone; use "
-                          "wrap");
+        refuse::with<value_error>(
+            "varve: save: the hints of hints_wrapper are known to the process that made them alone; use "
+            "wrap");
       word("node"), quoted(nd.op->name), word(name(nd.out.type)), sizes(nd.out.sizes);
       word("operands"), number(nd.count);
       for (int k = 0; k < nd.count; ++k) number(g.edges[nd.first + k]);
@@ -122,7 +129,7 @@ public:
   [[noreturn]] void refuse(std::string const& what) const {
     std::size_t line = 1, column = 1;
     for (std::size_t k = 0; k < start_ && k < text_.size(); ++k) text_[k] == '\n' ? (++line, column = 1) : ++column;
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: load: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what).c_str());
   }
   /// How much is left: no count can be greater.
@@ -355,7 +362,7 @@ private:
   }
   dtype read_type() {
     std::string_view const w = in_.word("a dtype");
-    for (int k = 0; k <= static_cast<int>(dtype::complex128); ++k)
+    for (int k = 0; k <= static_cast<int>(dtype::int16); ++k)
       if (w == name(static_cast<dtype>(k))) return static_cast<dtype>(k);
     in_.refuse("a dtype expected, found \"" + std::string(w.substr(0, 40)) + "\"");
   }
@@ -404,3 +411,5 @@ inline std::string to_text(exported_program const& p) {
 inline exported_program program_from_text(std::string_view text) { return detail::program_reader<>(text).read(); }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/export/program_text.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
@@ -21,8 +26,9 @@ struct safetensors_type {
   dtype type;
 };
 inline constexpr safetensors_type safetensors_types[] = {
-    {"BOOL", dtype::bool_},  {"U8", dtype::uint8},      {"I32", dtype::int32},   {"I64", dtype::int64},
-    {"F16", dtype::float16}, {"BF16", dtype::bfloat16}, {"F32", dtype::float32}, {"F64", dtype::float64}};
+    {"BOOL", dtype::bool_},  {"U8", dtype::uint8},   {"I8", dtype::int8},     {"I16", dtype::int16},
+    {"I32", dtype::int32},   {"I64", dtype::int64},  {"F16", dtype::float16}, {"BF16", dtype::bfloat16},
+    {"F32", dtype::float32}, {"F64", dtype::float64}};
 
 /// The header of such a file: the part of JSON that it may have.
 class safetensors_header {
@@ -50,7 +56,7 @@ public:
 
 private:
   [[noreturn]] void refuse(std::string const& what) const {
-    throw value_error(("varve: safetensors: header, column " + std::to_string(at_ + 1) + ": " + what).c_str());
+    refuse::with<value_error>(("varve: safetensors: header, column " + std::to_string(at_ + 1) + ": " + what).c_str());
   }
   void space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
@@ -165,11 +171,11 @@ std::string to_safetensors(named_tensors const& tensors) {
     auto const& [name, t] = tensors[k];
     for (std::size_t j = 0; j < k; ++j)
       if (tensors[j].first == name)
-        throw value_error(("varve: safetensors: two tensors have the name " + name).c_str());
+        refuse::with<value_error>(("varve: safetensors: two tensors have the name " + name).c_str());
     char const* type = nullptr;
     for (auto const& known : detail::safetensors_types)
       if (known.type == t.dtype()) type = known.name;
-    if (!type) throw dtype_error((std::string("varve: safetensors has no ") + varve::name(t.dtype())).c_str());
+    if (!type) refuse::with<dtype_error>((std::string("varve: safetensors has no ") + varve::name(t.dtype())).c_str());
     T const c = contiguous(T(t.detach()));
     std::size_t const from = data.size(), bytes = static_cast<std::size_t>(c.numel() * itemsize(c.dtype()));
     if (bytes) data.append(static_cast<char const*>(c.raw()), bytes);
@@ -187,7 +193,9 @@ std::string to_safetensors(named_tensors const& tensors) {
 /// the size of the bytes.
 template <class T = tensor>
 named_tensors from_safetensors(std::string_view bytes) {
-  auto const refuse = [](std::string const& what) { throw value_error(("varve: safetensors: " + what).c_str()); };
+  auto const refuse = [](std::string const& what) {
+    refuse::with<value_error>(("varve: safetensors: " + what).c_str());
+  };
   if (bytes.size() < 8) refuse("the file has " + std::to_string(bytes.size()) + " bytes, and 8 are the least");
   std::uint64_t length = 0;
   for (int k = 8; k-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(k)]);
@@ -216,13 +224,13 @@ named_tensors from_safetensors(std::string_view bytes) {
 namespace detail {
 inline std::string bytes_of_file(std::string const& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw value_error(("varve: load: the file " + path + " cannot be read").c_str());
+  if (!in) refuse::with<value_error>(("varve: load: the file " + path + " cannot be read").c_str());
   return {std::istreambuf_iterator<char>(in), {}};
 }
 inline void write_file(std::string const& path, std::string const& bytes) {
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out.flush()) throw value_error(("varve: save: the file " + path + " cannot be written").c_str());
+  if (!out.flush()) refuse::with<value_error>(("varve: save: the file " + path + " cannot be written").c_str());
 }
 } // namespace detail
 
@@ -248,10 +256,11 @@ inline exported_program load(std::string const& path) {
     for (auto const& [name, t] : state)
       if (name == i.name) found = t;
     if (!found.defined() || found.dtype() != n.out.type || !known_equal(found.sizes(), n.out.sizes))
-      throw value_error(
+      refuse::with<value_error>(
           ("varve: load: there is no tensor " + i.name + " of the dtype and shape that the program has").c_str());
     if (i.requires_grad && !is_floating(found.dtype()))
-      throw value_error(("varve: load: " + i.name + " is said to require a gradient, and is not floating").c_str());
+      refuse::with<value_error>(
+          ("varve: load: " + i.name + " is said to require a gradient, and is not floating").c_str());
     if (i.requires_grad) found.requires_grad_();
     p.state.push_back(found);
   }
@@ -259,3 +268,5 @@ inline exported_program load(std::string const& path) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

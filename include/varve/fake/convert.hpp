@@ -56,15 +56,16 @@ template <class T>
 tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy) {
   if (!t.defined() || t.is_number() || owns(t)) return t;
   if (is_fake(t))
-    throw dispatch_error(
+    refuse::with<dispatch_error>(
         "varve: fake_mode: from_tensor: the tensor is a fake one of another mode; convert the real one");
   if (t.is_wrapped())
-    throw transform_error("varve: fake_mode: from_tensor: the tensor is seen through a transform; convert it outside, "
-                          "and pass it as an argument");
+    refuse::with<transform_error>(
+        "varve: fake_mode: from_tensor: the tensor is seen through a transform; convert it outside, "
+        "and pass it as an argument");
   if (t.object())
-    throw dispatch_error((std::string("varve: fake_mode: from_tensor: a tensor of the subclass ") +
-                          t.object()->type().name + " cannot be made fake; convert the tensors inside of it")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: fake_mode: from_tensor: a tensor of the subclass ") +
+                                  t.object()->type().name + " cannot be made fake; convert the tensors inside of it")
+                                     .c_str());
   if (auto const known = state_->memo.find(t.id()); known != state_->memo.end()) return known->second.fake;
   if (state_->memo.size() >= state_->sweep_at) sweep();
   detail::literals_as_they_are const off;

@@ -68,8 +68,9 @@ tensor merged(Mode& mode, tensor const& a, tensor const& b) {
   for (int k = 0; k < la.sizes.n; ++k) r.sizes[k] = merged_size(mode, la.sizes[k], lb.sizes[k], of_a, of_b);
   dims const order = order_of_strides(mode, la);
   if (!(order == order_of_strides(mode, lb)))
-    throw shape_error("varve: cond: the branches give results whose dimensions lie in memory in different orders; make "
-                      "both contiguous");
+    refuse::with<shape_error>(
+        "varve: cond: the branches give results whose dimensions lie in memory in different orders; make "
+        "both contiguous");
   extent stride = 1;
   for (int i = order.n; i-- > 0;) {
     int const k = static_cast<int>(order[i]);
@@ -85,7 +86,8 @@ template <class Mode>
 boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_args const in = part(x, 1, x.size());
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
-  if (a.size() != b.size()) throw shape_error("varve: cond: both functions must return the same number of values");
+  if (a.size() != b.size())
+    refuse::with<shape_error>("varve: cond: both functions must return the same number of values");
   return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v); }, a, b);
 }
 /// The row of one step.
@@ -102,10 +104,11 @@ template <class Mode>
 boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_scan const op = boxed_scan::of(call, nullptr);
   if (op.counted || (op.condition && op.outputs))
-    throw data_dependent_error((std::string("varve: ") + op.op->name() +
-                                ": its gradient keeps a row for each step, and how many there are depends on data, "
-                                "which fake tensors have not; use scan")
-                                   .c_str());
+    refuse::with<data_dependent_error>(
+        (std::string("varve: ") + op.op->name() +
+         ": its gradient keeps a row for each step, and how many there are depends on data, "
+         "which fake tensors have not; use scan")
+            .c_str());
   boxed_args step;
   extent rows = op.length;
   for (int k = 0; k < x.size(); ++k) {

@@ -105,7 +105,7 @@ private:
   /// Tensors of another fake mode have sizes of their own.
   static fake_mode_options own_options(shape_environment* e) {
     if (on_fake_values<Mode>::mode_at_work())
-      throw dispatch_error(
+      refuse::with<dispatch_error>(
           "varve: make_fx: a trace on symbolic sizes inside of another one, or under another fake_mode "
           "cannot have sizes of its own; use tracing::fake there");
     return {.environment = e};

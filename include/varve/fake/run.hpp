@@ -22,8 +22,9 @@ inline fake_memory::~fake_memory() { of->live -= bytes; }
 inline subclass_type const& fake_memory::type() const { return fake_tensor_type; }
 inline tensor fake_memory::constant(tensor const& t) const {
   if (tensor const v = constant_of(t); v.defined()) return v;
-  throw data_dependent_error("varve: item: the number in a fake tensor is not known: the program depends on data; use "
-                             "where or cond, or pass it as a plain number");
+  refuse::with<data_dependent_error>(
+      "varve: item: the number in a fake tensor is not known: the program depends on data; use "
+      "where or cond, or pass it as a plain number");
 }
 inline extent const* fake_memory::symbol_of(tensor const& t) const { return fake_mode(of).symbol_in(t); }
 inline tensor fake_memory::in_its_mode(tensor (*make)(void const*), void const* f) const {
@@ -32,7 +33,7 @@ inline tensor fake_memory::in_its_mode(tensor (*make)(void const*), void const* 
   return make(f);
 }
 inline tensor fake_memory::rebuilt(tensor const*) const {
-  throw dispatch_error("varve: a fake tensor has no tensors inside of which it could be made anew");
+  refuse::with<dispatch_error>("varve: a fake tensor has no tensors inside of which it could be made anew");
 }
 
 inline char const* name_of_backend(unsigned bits) { return name(static_cast<dispatch_key>(std::bit_width(bits))); }
@@ -49,9 +50,9 @@ inline unsigned common_backend(boxed_op const& op, boxed_args const& x) {
     unsigned const own = backend_of(t);
     if (t.dim() == 0 && own == cpu_backend) continue;
     if (common && common != own)
-      throw dispatch_error((std::string("varve: ") + op.name() + ": operands are on different backends: " +
-                            name_of_backend(common) + " and " + name_of_backend(own) + "; move them to one")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: ") + op.name() + ": operands are on different backends: " +
+                                    name_of_backend(common) + " and " + name_of_backend(own) + "; move them to one")
+                                       .c_str());
     common = own;
   }
   unsigned const asked = this_thread_state.included.bits & 0xFu; // by the scope a factory is called in
@@ -74,10 +75,11 @@ inline tensor result_on_zeros(boxed_op const& op, boxed_args const& x, tensor (*
   tensor const y = op(zeros);
   for (auto const& z : zeros)
     if (y.shares_storage(z) || z.writes())
-      throw missing_rule((std::string("varve: fake_mode: ") + op.name() +
-                          " has no rule for its shape, and is no function of its operands alone (it returned or wrote "
-                          "into one); register a kernel for dispatch_key::meta")
-                             .c_str());
+      refuse::with<missing_rule>(
+          (std::string("varve: fake_mode: ") + op.name() +
+           " has no rule for its shape, and is no function of its operands alone (it returned or wrote "
+           "into one); register a kernel for dispatch_key::meta")
+              .c_str());
   return y.as_meta();
 }
 
@@ -108,15 +110,15 @@ inline index_t fake_mode::count_of(dims const& sizes) const {
 inline tensor fake_mode::operand(char const* op, int k, tensor const& t) {
   if (!t.defined() || t.is_number() || owns(t)) return t;
   if (is_fake(t))
-    throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) +
-                          " is a fake tensor of another fake_mode; convert all operands by one mode")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: ") + op + ": operand " + std::to_string(k) +
+                                  " is a fake tensor of another fake_mode; convert all operands by one mode")
+                                     .c_str());
   if (state_->options.allow_non_fake_inputs) return state_->convert(*this, t);
-  throw dispatch_error((std::string("varve: ") + op + ": operand " + std::to_string(k) + " is a real tensor (" +
-                        name(t.dtype()) + to_string(t.sizes()) +
-                        ") under a fake_mode; convert it by mode.from_tensor(t), or make the mode with "
-                        "{.allow_non_fake_inputs = true}")
-                           .c_str());
+  refuse::with<dispatch_error>((std::string("varve: ") + op + ": operand " + std::to_string(k) + " is a real tensor (" +
+                                name(t.dtype()) + to_string(t.sizes()) +
+                                ") under a fake_mode; convert it by mode.from_tensor(t), or make the mode with "
+                                "{.allow_non_fake_inputs = true}")
+                                   .c_str());
 }
 
 namespace detail {
@@ -148,10 +150,10 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
     if (!y.is(metas[k])) continue;
     if (op.table->kind == op_kind::mutation) {
       if (!is_fake(in[k]))
-        throw dispatch_error((std::string("varve: ") + op.name() +
-                              ": a plain number cannot be written into under a "
-                              "fake_mode; write into a tensor of the mode")
-                                 .c_str());
+        refuse::with<dispatch_error>((std::string("varve: ") + op.name() +
+                                      ": a plain number cannot be written into under a "
+                                      "fake_mode; write into a tensor of the mode")
+                                         .c_str());
       written(op, in[k], constant, values);
     }
     return x[k];
@@ -177,11 +179,9 @@ inline tensor fake_mode::metadata(boxed_op const& op, boxed_args const& x) {
 }
 inline tensor fake_mode::worked_out(boxed_op const& op, boxed_args const& x) {
   if (!state_->options.allow_fallback_kernels) return detail::result_on_meta(op, x);
-  try {
-    return detail::result_on_meta(op, x);
-  } catch (missing_rule const&) {
-  } catch (dispatch_error const&) {}
-  return detail::result_on_zeros(op, x, state_->zeros_like);
+  auto const on_zeros = [&](auto const&) { return detail::result_on_zeros(op, x, state_->zeros_like); };
+  auto const on_meta = [&] { return detail::result_on_meta(op, x); };
+  return detail::attempt<missing_rule>([&] { return detail::attempt<dispatch_error>(on_meta, on_zeros); }, on_zeros);
 }
 /// After a write: a constant that was written with constants is still one, for all that alias it; any other no more.
 inline void fake_mode::written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values) {

@@ -90,9 +90,9 @@ private:
         for (int k = 0; k < y.size(); ++k)
           if (y[k].is(in[i])) written_[static_cast<std::size_t>(k)] = i, returned = true;
         if (!returned)
-          throw transform_error((std::string("varve: functionalize: ") + name() +
-                                 " writes into an argument that it does not return; return it, marked dirty")
-                                    .c_str());
+          refuse::with<transform_error>((std::string("varve: functionalize: ") + name() +
+                                         " writes into an argument that it does not return; return it, marked dirty")
+                                            .c_str());
       }
       find_shared(in, y);
       return b.open(y);
@@ -132,7 +132,7 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     for (int i = 0; same < 0 && i < x.size(); ++i)
       if (y[k].defined() && y[k].is(plain[i])) same = i;
     if (written >= 0 && !in.mine(x[written]))
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: functionalize: ") + f->name() + " writes into a captured tensor; pass it as an argument")
               .c_str());
     if (written >= 0) in.replace(f->name(), x[written], y[k]);

@@ -63,11 +63,11 @@ public:
   template <class T = tensor>
   T to_functional_tensor(T const& t) const {
     if (is_functional_tensor(t))
-      throw value_error(
+      refuse::with<value_error>(
           "varve: functional_mode: to_functional_tensor: the tensor is a functional one already; take its "
           "value by from_functional_tensor first");
     if (t.is_wrapped())
-      throw transform_error(
+      refuse::with<transform_error>(
           "varve: functional_mode: to_functional_tensor: the tensor is seen through a transform, which "
           "is above the mode; make it functional outside, and pass it as an argument");
     bool const shared = shares_memory(t);
@@ -104,8 +104,9 @@ private:
   bool mine(tensor const& t) const {
     if (!is_functional_tensor(t)) return false;
     if (!owns(t))
-      throw dispatch_error("varve: functional_mode: an operand is a functional tensor of another functional_mode; use "
-                           "one mode, or its value by from_functional_tensor");
+      refuse::with<dispatch_error>(
+          "varve: functional_mode: an operand is a functional tensor of another functional_mode; use "
+          "one mode, or its value by from_functional_tensor");
     return true;
   }
   static alias& alias_of(tensor const& t) { return object::of(t); }
@@ -128,10 +129,10 @@ private:
   }
   void check_write(boxed_op const& op, boxed_args const& x) const {
     if (!mine(x[0]))
-      throw transform_error((std::string("varve: functional_mode: ") + op.name() +
-                             ": a plain tensor cannot be written with a functional one; make it functional by "
-                             "to_functional_tensor, or use the functional operator (FN-23)")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: functional_mode: ") + op.name() +
+                                     ": a plain tensor cannot be written with a functional one; make it functional by "
+                                     "to_functional_tensor, or use the functional operator (FN-23)")
+                                        .c_str());
   }
   /// What eager autograd recorded of the function of a higher-order operator leads into that.
   static bool loses_gradient(tensor const& t) { return t.requires_grad(); }

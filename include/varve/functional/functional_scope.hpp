@@ -33,7 +33,7 @@ struct functional_fn {
     P const closed = in.wrap(x), y = f(closed);
     for (auto const& t : closed)
       if (t.defined() && in.is_written(t))
-        throw transform_error(
+        refuse::with<transform_error>(
             (std::string("varve: ") + who +
              ": the function writes into one of its operands, or a view of it; return the new value instead")
                 .c_str());
@@ -152,8 +152,9 @@ public:
       if (!level().is_written(seen) && !reshaped) continue;
       for (auto const& [other, _] : arguments_)
         if (!other.is(x) && other.shares_storage(x))
-          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with "
-                                "another one; pass one of them, and make views of it inside");
+          refuse::with<transform_error>(
+              "varve: functionalize: the function writes into an argument that shares memory with "
+              "another one; pass one of them, and make views of it inside");
       if (reshaped) reshape_back(x, seen);
       if (!level().is_written(seen)) continue;
       bool const recorded = level().writes_recorded(seen);
@@ -182,8 +183,9 @@ private:
       bool const into = x.layer() == id, from = y.layer() == id;
       bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
       if (holds && !into)
-        throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that "
-                              "has no part in it; use the functional operator");
+        refuse::with<transform_error>(
+            "varve: functionalize: the function writes a value of a transform into an argument that "
+            "has no part in it; use the functional operator");
       if (into && recorded && (x.history() || (from && y.history()))) check_write("copy_", x);
       if (into) x = x.current();
       if (from) y = y.current();

@@ -43,16 +43,17 @@ struct functional_object final : subclass_object, functional_alias<T> {
     return now.object() ? now.object()->in_its_mode(make, f) : make(f);
   }
   tensor rebuilt(tensor const*) const override {
-    throw dispatch_error("varve: a functional tensor cannot be made anew around another value; write into it by copy_ "
-                         "under its functional_mode");
+    refuse::with<dispatch_error>(
+        "varve: a functional tensor cannot be made anew around another value; write into it by copy_ "
+        "under its functional_mode");
   }
   static functional_object& of(tensor const& t) { return *static_cast<functional_object*>(t.object()); }
 };
 VARVE_COLD inline tensor run_functional_without_mode(boxed_op const& op, boxed_args const&) {
-  throw dispatch_error((std::string("varve: ") + op.name() +
-                        ": a functional tensor is used while no functional_mode is on; use it under a "
-                        "functional_mode_guard, or its value by from_functional_tensor (FN-28)")
-                           .c_str());
+  refuse::with<dispatch_error>((std::string("varve: ") + op.name() +
+                                ": a functional tensor is used while no functional_mode is on; use it under a "
+                                "functional_mode_guard, or its value by from_functional_tensor (FN-28)")
+                                   .c_str());
 }
 } // namespace detail
 
@@ -65,9 +66,9 @@ namespace detail {
 template <class T>
 functional_object<T>& functional_object_of(char const* who, T const& t) {
   if (!is_functional_tensor(t))
-    throw value_error((std::string("varve: ") + who + ": the tensor is no functional one; make it by " +
-                       "functional_mode::to_functional_tensor, and ask by is_functional_tensor")
-                          .c_str());
+    refuse::with<value_error>((std::string("varve: ") + who + ": the tensor is no functional one; make it by " +
+                               "functional_mode::to_functional_tensor, and ask by is_functional_tensor")
+                                  .c_str());
   return functional_object<T>::of(t);
 }
 } // namespace detail

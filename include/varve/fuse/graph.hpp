@@ -35,9 +35,9 @@ public:
   static varve::detail::pointwise_info const& info(op_handle const& op) {
     op_table const* const table = varve::detail::table_of(op);
     if (!table || !table->pointwise)
-      throw missing_rule((std::string("varve: fuse: operator ") + op.name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
+      refuse::with<missing_rule>((std::string("varve: fuse: operator ") + op.name +
+                                  " is not known for tensors; call it on a tensor anywhere in the program")
+                                     .c_str());
     return *table->pointwise;
   }
   block_operation operation(step const& s, dtype const* in) {
@@ -182,9 +182,9 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   for (callee_key const& k : r->p.keys.callees) {
     op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
     if (k.what != operator_class::mm && (!table || !table->eval))
-      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
+      refuse::with<missing_rule>((std::string("varve: fuse: operator ") + k.op->name +
+                                  " is not known for tensors; call it on a tensor anywhere in the program")
+                                     .c_str());
     r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
@@ -193,6 +193,8 @@ template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  for (auto const& n : g.nodes)
+    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat, purpose::values);

@@ -119,7 +119,7 @@ private:
     memory_ = copy_.defined() ? copy_.raw() : data;
   }
   [[noreturn]] VARVE_COLD void refuse_sizes(std::string const& why) const {
-    throw shape_error(
+    refuse::with<shape_error>(
         (text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why)
             .c_str());
   }

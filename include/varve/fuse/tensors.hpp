@@ -62,37 +62,39 @@ VARVE_COLD inline bool is_missed() {
 [[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
                                                   std::string const& why = {}) {
   std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
-  if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
+  if (!t.defined()) refuse::with<value_error>((start + "is an undefined tensor" + end).c_str());
   if (t.is_wrapped())
-    throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the "
+    refuse::with<transform_error>((start +
+                                   "is seen through a transform, which cannot look into a fused function; fuse the "
                                    "transformed function: fuse<...>(grad(f))")
-                              .c_str());
+                                      .c_str());
   if (this_thread_state.included.bits && is_missed())
-    throw transform_error((start +
-                           "is given while a mode is on, or a function is being compiled, which cannot look into "
-                           "a fused function; call the function itself, or compile(f), which does so")
-                              .c_str());
+    refuse::with<transform_error>(
+        (start + "is given while a mode is on, or a function is being compiled, which cannot look into "
+                 "a fused function; call the function itself, or compile(f), which does so")
+            .c_str());
   if (!t.has_data())
-    throw transform_error(
+    refuse::with<transform_error>(
         (start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
   if (!t.keys().has(dispatch_key::cpu))
-    throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
+    refuse::with<dispatch_error>((start + "belongs to another backend than the cpu; copy it there first").c_str());
   std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
-  if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
-  if (!(t.sizes() == sizes)) throw shape_error((start + found + end).c_str());
-  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under "
+  if (t.dtype() != r.expected.type) refuse::with<dtype_error>((start + found + end).c_str());
+  if (!(t.sizes() == sizes)) refuse::with<shape_error>((start + found + end).c_str());
+  refuse::with<autograd_error>((start +
+                                "requires grad, which a fused function does not record; pass x.detach(), call it under "
                                 "no_grad, or fuse<...>(grad(f)) for its gradient")
-                           .c_str());
+                                   .c_str());
 }
 /// ... a tensor that is as declared, but cannot be written to.
 [[noreturn]] VARVE_COLD inline void refuse_target(tensor_role const& r, tensor const& t) {
   if (!t.is_contiguous())
-    throw value_error((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
-  throw autograd_error(
+    refuse::with<value_error>((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+  refuse::with<autograd_error>(
       (text_of(r) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
-  throw value_error(
+  refuse::with<value_error>(
       (text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
 /// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).

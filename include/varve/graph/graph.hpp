@@ -226,7 +226,7 @@ struct frozen_sizes {
 template <class Make>
 constexpr auto freeze(Make) {
   if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true),
+    static_assert((Make{}(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
                   "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
     return static_graph<graph_sizes{}>{};

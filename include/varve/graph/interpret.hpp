@@ -80,9 +80,10 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
     if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
-      throw value_error(("varve: graph: no argument has the symbolic size " +
-                         g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
-                            .c_str());
+      refuse::with<value_error>(("varve: graph: no argument has the symbolic size " +
+                                 g.expressions.view().text(extent::entry(e - all)) +
+                                 " by itself, which would tell what it is")
+                                    .c_str());
   r.settle(g);
   return std::make_shared<sizes_of_call const>(std::move(r));
 }
@@ -113,10 +114,11 @@ public:
     if (!n.text) return;
     for (auto const& t : x)
       if (is_differentiated(t))
-        throw transform_error((std::string("varve: graph: ") + n.op->name +
-                               " is part of the forward of a custom function, whose own derivative a graph that the "
-                               "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
-                                  .c_str());
+        refuse::with<transform_error>(
+            (std::string("varve: graph: ") + n.op->name +
+             " is part of the forward of a custom function, whose own derivative a graph that the "
+             "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
+                .c_str());
     runs_text = true;
   }
   text_guard(text_guard const&) = delete;
@@ -172,7 +174,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop)
-        throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
+        refuse::with<missing_rule>(
+            (std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
         functions.push_back(closed_function{[&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
@@ -187,9 +190,9 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     } else {
       op_table const* table = table_of(*nd.op);
       if (!table)
-        throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
-                            " is not known for tensors; call it on a tensor anywhere in the program")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: graph: operator ") + nd.op->name +
+                                    " is not known for tensors; call it on a tensor anywhere in the program")
+                                       .c_str());
       tensor const y = boxed_op{table, &attributes_now}(x);
       if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
         sizes = sizes->with(g, nd.at[0][0], number_in(y));

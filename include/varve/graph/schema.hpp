@@ -12,9 +12,9 @@ template <class N>
   requires std::is_same_v<N, node>
 operator_schema schema_of(graph_view const& g, N const& n) {
   if (!n.regions_count)
-    throw value_error((std::string("varve: schema_of: ") + n.op->name +
-                       " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
-                          .c_str());
+    refuse::with<value_error>((std::string("varve: schema_of: ") + n.op->name +
+                               " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
+                                  .c_str());
   return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count,
                                   g.regions[n.regions_first].result_count);
 }

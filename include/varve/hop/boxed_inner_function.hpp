@@ -36,8 +36,9 @@ struct boxed_dual_fn {
     bool changed = trace && trace->builder.writes_outside(before);
     for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
     if (changed)
-      throw transform_error("varve: jvp: the function of a higher-order operator writes into its operand, or what it "
-                            "captures, whose tangent would not change with it; return the new value instead");
+      refuse::with<transform_error>(
+          "varve: jvp: the function of a higher-order operator writes into its operand, or what it "
+          "captures, whose tangent would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }
@@ -199,12 +200,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     return {closed_function{std::move(run)}, random, writes};
   };
   generator const before = default_generator;
-  try {
-    return attempt(false);
-  } catch (trace_layer::write_met const&) {
-    default_generator = before;
-    return attempt(true);
-  }
+  if (!VARVE_HAS_EXCEPTIONS) return attempt(true); // nothing can end a trace that should have copied
+  return detail::attempt<trace_layer::write_met>([&] { return attempt(false); },
+                                                 [&](trace_layer::write_met const&) {
+                                                   default_generator = before;
+                                                   return attempt(true);
+                                                 });
 }
 /// How many pullbacks this thread is in: what they call again draws what it drew.
 inline constinit thread_local int pullbacks = 0;

@@ -79,7 +79,7 @@ struct lanes_layer : layer {
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: vmap: ") + op +
          ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
          "before it: the others would be written too; return the new value instead")

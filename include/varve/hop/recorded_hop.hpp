@@ -48,10 +48,11 @@ private:
         [n = name, count](boxed_args const& t, bool const* wanted) -> boxed_args {
           for (std::size_t k = 1; k < count; ++k)
             if (wanted[k])
-              throw autograd_error((std::string("varve: ") + n +
-                                    ": under a mode the gradient of eager autograd cannot be differentiated again by "
-                                    "the operands; take the first one by grad or vjp there")
-                                       .c_str());
+              refuse::with<autograd_error>(
+                  (std::string("varve: ") + n +
+                   ": under a mode the gradient of eager autograd cannot be differentiated again by "
+                   "the operands; take the first one by grad or vjp there")
+                      .c_str());
           return boxed_args(t[0]);
         },
         std::move(edges), 1, name)));

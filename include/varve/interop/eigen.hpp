@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/composite/all.hpp>
 #include <varve/op/all.hpp>
 
@@ -59,3 +64,5 @@ struct ScalarBinaryOpTraits<double, varve::seen<I, V, E>, Op> {
 };
 
 } // namespace Eigen
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/tree_names.hpp>
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/transform/with.hpp>
@@ -133,3 +138,5 @@ constexpr auto with(boost::hana::tuple<M...>&& modes, F const& f, X const&... x)
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

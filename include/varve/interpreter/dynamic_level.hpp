@@ -233,10 +233,11 @@ namespace detail {
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
   if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() +
-                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
-                           "randomness::different")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op.name() +
+         " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
+         "randomness::different")
+            .c_str());
   if (batch_level::of(*o.of).random == random_policy::same) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);

@@ -104,7 +104,7 @@ struct eager_level {
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) {
-  throw autograd_error((std::string("varve: ") + op + ": " + why).c_str());
+  refuse::with<autograd_error>((std::string("varve: ") + op + ": " + why).c_str());
 }
 
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
@@ -144,10 +144,11 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
   if (t.origin() == view_origin::function)
-    throw autograd_error("varve: what a function of a higher-order operator returned may lie in the memory of its "
-                         "operand, which was written into since; let it return a copy, clone(x)");
+    refuse::with<autograd_error>(
+        "varve: what a function of a higher-order operator returned may lie in the memory of its "
+        "operand, which was written into since; let it return a copy, clone(x)");
   if (t.history() && t.history().to()->type->is_leaf)
-    throw autograd_error(
+    refuse::with<autograd_error>(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
         "require grad: it would be no leaf any more, and get no gradient; make the leaf a clone");
   old = t.history();

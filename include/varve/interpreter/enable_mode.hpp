@@ -22,9 +22,9 @@ class enable_mode {
   struct slot {
     slot() {
       if (this_thread_state.single_mode)
-        throw dispatch_error((std::string("varve: enable_mode<") + name_of_type<T>.c_str() +
-                              ">: a mode of this form is on already, and they do not nest; use mode_guard")
-                                 .c_str());
+        refuse::with<dispatch_error>((std::string("varve: enable_mode<") + name_of_type<T>.c_str() +
+                                      ">: a mode of this form is on already, and they do not nest; use mode_guard")
+                                         .c_str());
       this_thread_state.single_mode = true;
     }
     slot(slot const&) = delete;

@@ -8,9 +8,10 @@
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
-  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name +
-                         ", which keeps values from below that transform; call grad of a function there")
-                            .c_str());
+  refuse::with<transform_error>(
+      (std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name +
+       ", which keeps values from below that transform; call grad of a function there")
+          .c_str());
 }
 /// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no
 /// values of its own says so by a member `is_linear`.

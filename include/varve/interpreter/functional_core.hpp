@@ -148,28 +148,29 @@ private:
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
     if (of.memory->captured)
-      throw transform_error((std::string("varve: ") + op +
-                             " writes into a tensor that the traced function captures; pass it as an argument")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + op +
+                                     " writes into a tensor that the traced function captures; pass it as an argument")
+                                        .c_str());
     if (of.memory->shared)
-      throw transform_error((std::string("varve: functionalize: ") + op +
-                             " writes into a tensor in the memory of another one that was made functional as well, "
-                             "which would not show it; make one of them functional, and take views of it")
-                                .c_str());
+      refuse::with<transform_error>(
+          (std::string("varve: functionalize: ") + op +
+           " writes into a tensor in the memory of another one that was made functional as well, "
+           "which would not show it; make one of them functional, and take views of it")
+              .c_str());
     if (char const* const who = of.memory->returned_by)
-      throw transform_error((std::string("varve: functionalize: ") + op +
-                             " writes into a view of an operand or of another result that " + who +
-                             " returned; clone it there")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: functionalize: ") + op +
+                                     " writes into a view of an operand or of another result that " + who +
+                                     " returned; clone it there")
+                                        .c_str());
     for (view_step const* s = of.at.get(); s; s = s->before.get())
       if (!is_invertible_view(s->op->handle()))
-        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a view made by " + s->op->name +
-                            ", whose inverse is not known; clone it first")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: functionalize: ") + op + " writes into a view made by " +
+                                    s->op->name + ", whose inverse is not known; clone it first")
+                                       .c_str());
       else if (!of.memory->row_major && repeats_elements(s->op->handle(), s->at, s->of, s->shows))
-        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a part of what " + s->op->name +
-                            " repeats, of a value that is not row-major; clone it first")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: functionalize: ") + op + " writes into a part of what " +
+                                    s->op->name + " repeats, of a value that is not row-major; clone it first")
+                                       .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
   T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
@@ -177,7 +178,7 @@ private:
     op_table const* const f = op.table->functional;
     bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
     if (!copies && !f)
-      throw missing_rule(
+      refuse::with<missing_rule>(
           (std::string("varve: functionalize: ") + op.name() +
            " writes into its operand and has no functional form; say `using functional = ...` in its rules")
               .c_str());
@@ -194,21 +195,23 @@ private:
     return fresh ? y : T(clone(y));
   }
   [[noreturn]] VARVE_COLD static void refuse_frozen(char const* who) {
-    throw transform_error((std::string("varve: functionalize: ") + who +
-                           " writes into memory that was frozen; clone the value first (FN-20)")
-                              .c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: ") + who +
+                                   " writes into memory that was frozen; clone the value first (FN-20)")
+                                      .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
-    throw transform_error((std::string("varve: functionalize: ") + who +
-                           ": the function of a higher-order operator writes into what it captures; pass it as an "
-                           "operand and return the new value")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: functionalize: ") + who +
+         ": the function of a higher-order operator writes into what it captures; pass it as an "
+         "operand and return the new value")
+            .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_alias(boxed_op const& op) {
-    throw transform_error((std::string("varve: functionalize: ") + op.name() +
-                           " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
-                           "is not known (FN-25)")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: functionalize: ") + op.name() +
+         " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
+         "is not known (FN-25)")
+            .c_str());
   }
 };
 

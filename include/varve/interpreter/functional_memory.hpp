@@ -163,9 +163,9 @@ private:
     }
   }
   [[noreturn]] VARVE_COLD static void refuse_overtaken(char const* who) {
-    throw transform_error((std::string("varve: functionalize: what ") + who +
-                           " returned may lie in memory that was written into since; clone it there")
-                              .c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: what ") + who +
+                                   " returned may lie in memory that was written into since; clone it there")
+                                      .c_str());
   }
   /// May a derivative be taken of it later, through the graph of a trace that is at work?
   static bool is_in_trace(tensor t) {
@@ -174,7 +174,7 @@ private:
     return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
-    throw transform_error((std::string("varve: functionalize: ") + why).c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: ") + why).c_str());
   }
   T put_through(T const& b, update const& u) const {
     std::vector<dependent<view_step const*, T>> steps;
@@ -272,8 +272,9 @@ struct seen_alias final : seen_state, functional_alias<T> {
   void detach_(tensor const& t) override {
     if (at) refuse::argument_is_invalid("detach_", "a view cannot be detached in place; use detach");
     if (!memory->is_writable())
-      throw transform_error("varve: functionalize: detach_: the function of a higher-order operator detaches what it "
-                            "captures; use detach");
+      refuse::with<transform_error>(
+          "varve: functionalize: detach_: the function of a higher-order operator detaches what it "
+          "captures; use detach");
     set_grad_enabled const off(false);
     T const now = current(t);
     below_run const lower(*memory->run);

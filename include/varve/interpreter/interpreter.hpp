@@ -37,7 +37,7 @@ public:
   auto lower(F const& body) const {
     layer const* const top = this_thread_state.transforms.top;
     if (!top || top->id != layer_->id)
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered")
               .c_str());
     lowered const off;
@@ -83,7 +83,7 @@ private:
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
   if (!layer_->kind->records || !layer_->object)
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
   std::vector<edge> edges;
   bool any = false;
@@ -97,9 +97,9 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
     if (!g[0].defined()) return {};
     auto r = pullback(static_cast<tensor const&>(g[0]));
     if (r.size() != count)
-      throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " +
-                             std::to_string(count) + " operands")
-                                .c_str());
+      refuse::with<transform_error>(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " +
+                                     std::to_string(count) + " operands")
+                                        .c_str());
     return r;
   };
   return tensor::wrap(y, layer_->id, layer_->level, {},
@@ -122,7 +122,7 @@ public:
   explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
     layer* l = saved_;
     for (int k = 0; k < count; ++k) {
-      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
+      if (!l) refuse::with<transform_error>("varve: fewer transforms are at work than are to be popped");
       l = l->below;
     }
     detail::set_top(this_thread_state.transforms, l);

@@ -16,7 +16,8 @@ void mirror_autograd_meta(T const& from, T const& to) {
     return;
   }
   auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+    refuse::with<autograd_error>(
+        "varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
   };
   to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }

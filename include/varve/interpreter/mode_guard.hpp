@@ -47,7 +47,7 @@ inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_st
                                                     .process_hop = hop_process(),
                                                     .process_custom = custom_process()};
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
-  throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
+  refuse::with<dispatch_error>((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
 inline layer_stack& free_slot(infra_mode slot, bool above = false) {
   thread_state& s = this_thread_state;

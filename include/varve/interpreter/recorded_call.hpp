@@ -23,13 +23,14 @@ struct saved_value {
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
-  throw autograd_error((std::string("varve: ") + name +
-                        ": trying to run backward through the graph a second time; its saved values were freed by the "
-                        "first. Say retain_graph there")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + name +
+       ": trying to run backward through the graph a second time; its saved values were freed by the "
+       "first. Say retain_graph there")
+          .c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
-  throw autograd_error(
+  refuse::with<autograd_error>(
       (std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") +
        varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name + ", is at version " +
        std::to_string(t.writes()) + "; expected version " + std::to_string(saved) +
@@ -38,15 +39,16 @@ struct saved_value {
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
-  throw autograd_error((std::string("varve: ") + name +
-                        ": an operand that is needed for a gradient was detached in place, by detach_; use detach")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + name +
+       ": an operand that is needed for a gradient was detached in place, by detach_; use detach")
+          .c_str());
 }
 
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
-    throw autograd_error(
+    refuse::with<autograd_error>(
         (std::string("varve: ") + name +
          ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first")
             .c_str());
@@ -166,7 +168,7 @@ struct operator_node : grad_node {
     packed_value* const p = hooks.pack(t);
     if (t.version() != before) {
       delete p;
-      throw autograd_error("varve: saved_tensors_hooks: the pack hook modified its input in place");
+      refuse::with<autograd_error>("varve: saved_tensors_hooks: the pack hook modified its input in place");
     }
     return p;
   }

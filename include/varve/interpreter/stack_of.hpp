@@ -2,14 +2,17 @@
 #pragma once
 #include <varve/value/seen.hpp>
 
+#if VARVE_HAS_HANA
 #include <boost/hana/equal.hpp>
 #include <boost/hana/prepend.hpp>
 #include <boost/hana/size.hpp>
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
+#endif
 
 namespace varve {
 
+#if VARVE_HAS_HANA
 namespace detail {
 template <class V>
 constexpr auto stack_of_type() {
@@ -23,6 +26,15 @@ constexpr auto stack_of_type() {
 /// of `hana::type`s: Hana's algorithms work on it. `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
+#else
+/// Without Boost there are no tuples of Hana's to hold it.
+template <class V>
+inline constexpr auto stack_of = [] {
+  static_assert(never<V>, "varve: stack_of gives a tuple of Boost.Hana, which is not here: install Boost "
+                          "(apt install libboost-dev, brew install boost)");
+  return 0;
+}();
+#endif
 
 /// The word of an interpreter: "grad", "jvp", "vmap", "mode".
 template <class I>

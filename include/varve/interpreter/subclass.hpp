@@ -99,7 +99,7 @@ bool is(tensor const& t) {
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
-    throw dispatch_error(
+    refuse::with<dispatch_error>(
         (std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
   return *static_cast<T const*>(t.object()->address());
 }
@@ -121,10 +121,11 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
   int aliased = 0;
   for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
   if (aliased && aliased != static_cast<int>(s.results.size()))
-    throw dispatch_error(("varve: " + to_string(s) +
-                          " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return "
-                          "what its results alias")
-                             .c_str());
+    refuse::with<dispatch_error>(
+        ("varve: " + to_string(s) +
+         " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return "
+         "what its results alias")
+            .c_str());
   if (!aliased) return y;
   int const k = s.aliased_operand(0);
   if (s.results[0].mutated) return x[k];

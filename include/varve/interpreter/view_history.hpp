@@ -35,8 +35,9 @@ inline shown_region region_of(tensor const& base, tensor const& view) {
   if (!whole.contiguous()) {
     for (extent k : memory_order(whole, mapped)) r.order.push_back(k - mapped);
     if (!is_dense(whole, mapped))
-      throw autograd_error("varve: the history of a view is asked for after its base, whose memory has gaps, was "
-                           "written into; clone the base first");
+      refuse::with<autograd_error>(
+          "varve: the history of a view is asked for after its base, whose memory has gaps, was "
+          "written into; clone the base first");
   }
   for (int k = mapped; k < l.sizes.n; ++k) r.strides.push_back(l.strides[k]);
   return r;

@@ -8,8 +8,8 @@ namespace varve::detail {
 inline bool has_nan(tensor const& t) {
   if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
   tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
-  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
-    if constexpr (std::is_floating_point_v<E>)
+  return on_stored_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+    if constexpr (!std::is_integral_v<E>)
       for (index_t k = 0; k < c.numel(); ++k)
         if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
     return false;
@@ -25,17 +25,17 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
           ? std::string("; it was recorded at") + n.extra->call()
           : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
   auto const attempt = [&] {
-    try {
-      return n.type->backward(n, g, wanted);
-    } catch (autograd_error const& e) {
-      if (std::strstr(e.what(), "recorded")) throw;
-      throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
-    }
+    return detail::attempt<autograd_error>([&] { return n.type->backward(n, g, wanted); },
+                                           [&](autograd_error const& e) -> boxed_args {
+                                             if (std::strstr(e.what(), "recorded")) refuse::again();
+                                             refuse::with<autograd_error>(
+                                                 (e.what() + std::string("; in ") + label + where).c_str());
+                                           });
   };
   boxed_args out = attempt();
   for (int k = 0; k < out.size(); ++k)
     if (out[k].defined() && has_nan(out[k]))
-      throw autograd_error(
+      refuse::with<autograd_error>(
           (std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
   return out;
 }

@@ -12,7 +12,7 @@
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
-  throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
+  refuse::with<transform_error>((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
 }
 /// Was a value made by the function that runs at a level of `grad` or `jvp`, or given to it?
 inline bool is_own(layer const& l, tensor const& x) {
@@ -59,8 +59,9 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
 VARVE_COLD inline void require_known(tensor const& v) {
   bool const custom = v.origin() == view_origin::custom && v.stands_in();
   if (!custom && v.origin() != view_origin::function) return;
-  throw transform_error("varve: what a function of a higher-order operator, or a custom function, returned may lie in "
-                        "the memory of its operand, which was written into since; let it return a copy, clone(x)");
+  refuse::with<transform_error>(
+      "varve: what a function of a higher-order operator, or a custom function, returned may lie in "
+      "the memory of its operand, which was written into since; let it return a copy, clone(x)");
 }
 /// How the payload of a view is found after its base was written into.
 template <class I>
@@ -96,10 +97,11 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   refuse_before_trace(*in.self, op, self);
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
-      throw autograd_error((std::string("varve: ") + op.name() +
-                            ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write "
-                            "into a value computed from it, as clone(x)")
-                               .c_str());
+      refuse::with<autograd_error>(
+          (std::string("varve: ") + op.name() +
+           ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write "
+           "into a value computed from it, as clone(x)")
+              .c_str());
   bool const tracked = t.any || (self.base().defined() && self.base().history());
   if (!tracked || !in.records()) return op(t.primal), self;
   check_write(op.name(), self);

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/message.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -56,7 +61,7 @@ public:
 
 private:
   [[noreturn]] static void refuse(std::size_t line, std::size_t column, std::string const& what) {
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: csv: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what).c_str());
   }
   bool next_line(std::string_view& line) {
@@ -95,14 +100,15 @@ private:
 };
 inline std::string text_of_file(char const* reader, std::string const& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw value_error((std::string("varve: ") + reader + ": the file " + path + " cannot be read").c_str());
+  if (!in)
+    refuse::with<value_error>((std::string("varve: ") + reader + ": the file " + path + " cannot be read").c_str());
   return {std::istreambuf_iterator<char>(in), {}};
 }
 inline void write_text_file(char const* writer, std::string const& path, std::string const& bytes) {
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!out.flush())
-    throw value_error((std::string("varve: ") + writer + ": the file " + path + " cannot be written").c_str());
+    refuse::with<value_error>((std::string("varve: ") + writer + ": the file " + path + " cannot be written").c_str());
 }
 } // namespace detail
 
@@ -134,3 +140,5 @@ inline void write_csv(std::string const& path, tensor const& data, std::vector<s
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/tree_names.hpp>
 #include <varve/export/safetensors.hpp>
 #include <varve/op/to.hpp>
@@ -17,12 +22,12 @@ tensor leaf_tensor(V const& v) {
   else return {};
 }
 template <class V>
-V leaf_of(V const& like, tensor const& t, std::string const& name) {
+V leaf_of(std::string const& reader, V const& like, tensor const& t, std::string const& name) {
   if (!(t.sizes() == to_dims(shape_of(like))) || t.dtype() != dtype_of(like))
-    throw shape_error(("varve: load_tree: " + name + " is " + varve::name(t.dtype()) + to_string(t.sizes()) +
-                       " in the file, and " + varve::name(dtype_of(like)) + to_string(to_dims(shape_of(like))) +
-                       " in the tree")
-                          .c_str());
+    refuse::with<shape_error>(("varve: " + reader + ": " + name + " is " + varve::name(t.dtype()) +
+                               to_string(t.sizes()) + " in the file, and " + varve::name(dtype_of(like)) +
+                               to_string(to_dims(shape_of(like))) + " in the tree")
+                                  .c_str());
   if constexpr (std::is_same_v<V, tensor>) return t;
   else if constexpr (number<V>) return t.template item<V>();
   else {
@@ -32,24 +37,20 @@ V leaf_of(V const& like, tensor const& t, std::string const& name) {
     return r;
   }
 }
-} // namespace detail
-
-/// Writes the tensors, arrays and numbers of a tree; other leaves are left out.
+/// The tensors, arrays and numbers of a tree by their names; other leaves are left out.
 template <class Tree>
-void save_tree(std::string const& path, Tree const& tree) {
+named_tensors named_leaves(Tree const& tree) {
   named_tensors all;
   tree_for_each_named(
       [&](std::string const& name, auto const& v) {
-        if (tensor const t = detail::leaf_tensor(v); t.defined()) all.emplace_back(name.empty() ? "value" : name, t);
+        if (tensor const t = leaf_tensor(v); t.defined()) all.emplace_back(name.empty() ? "value" : name, t);
       },
       tree);
-  detail::write_file(path, to_safetensors(all));
+  return all;
 }
-/// A tree like `like` with the values of a file. `value_error` for a leaf that the file has not, `shape_error` for one
-/// of another shape or dtype; both name it.
+/// ... and a tree like `like` of them.
 template <class Tree>
-Tree load_tree(std::string const& path, Tree const& like) {
-  named_tensors const all = from_safetensors(detail::bytes_of_file(path));
+Tree tree_of_names(std::string const& reader, std::string const& path, named_tensors const& all, Tree const& like) {
   std::vector<std::string> const names = tree_names(like);
   std::size_t k = 0;
   return tree_map(
@@ -58,11 +59,26 @@ Tree load_tree(std::string const& path, Tree const& like) {
         ++k;
         if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
           for (auto const& [known, t] : all)
-            if (known == name) return detail::leaf_of(v, t, name);
-          throw value_error(("varve: load_tree: the file " + path + " has no " + name).c_str());
+            if (known == name) return leaf_of(reader, v, t, name);
+          refuse::with<value_error>(("varve: " + reader + ": the file " + path + " has no " + name).c_str());
         } else return v;
       },
       like);
 }
+} // namespace detail
+
+/// Writes the tensors, arrays and numbers of a tree; other leaves are left out.
+template <class Tree>
+void save_tree(std::string const& path, Tree const& tree) {
+  detail::write_file(path, to_safetensors(detail::named_leaves(tree)));
+}
+/// A tree like `like` with the values of a file. `value_error` for a leaf that the file has not, `shape_error` for one
+/// of another shape or dtype; both name it.
+template <class Tree>
+Tree load_tree(std::string const& path, Tree const& like) {
+  return detail::tree_of_names("load_tree", path, from_safetensors(detail::bytes_of_file(path)), like);
+}
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

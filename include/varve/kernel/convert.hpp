@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/core/dtype.hpp>
+#include <varve/core/compact.hpp>
 #include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/pointwise.hpp>
 
@@ -9,7 +9,7 @@
 #include <type_traits>
 
 /// @file
-/// Conversion between the six element types.
+/// Conversion between the six element types, and of compact ones from and to that in which they are computed.
 namespace varve::kernel {
 
 /// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the
@@ -64,12 +64,32 @@ template <class To>
 loop convert_from(dtype from) {
   return on_dtype(from, "convert", []<class From>() -> loop { return conversion<To, From>; });
 }
+/// ... of a compact dtype from or to that in which it is computed.
+template <class To, class From>
+VARVE_VECTORIZED void convert_compact(std::size_t n, void* out, void const* const* in) {
+  auto* const to = static_cast<To*>(out);
+  auto const* const x = static_cast<From const*>(in[0]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<To>(x[i]);
+}
+template <class = void>
+VARVE_NOINLINE loop compact_loop(dtype to, dtype from) {
+  bool const narrows = is_compact(to);
+  dtype const t = narrows ? to : from;
+  if (is_compact(narrows ? from : to) || (narrows ? from : to) != computed_in(t))
+    refuse::dtype_is_not_supported("convert", name(t));
+  if (t == dtype::float16) return narrows ? convert_compact<float16, float> : convert_compact<float, float16>;
+  if (t == dtype::bfloat16) return narrows ? convert_compact<bfloat16, float> : convert_compact<float, bfloat16>;
+  if (t == dtype::int8)
+    return narrows ? convert_compact<std::int8_t, std::int32_t> : convert_compact<std::int32_t, std::int8_t>;
+  return narrows ? convert_compact<std::int16_t, std::int32_t> : convert_compact<std::int32_t, std::int16_t>;
+}
 } // namespace detail
 
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only
-/// to cost nothing unless used.)
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. A compact dtype
+/// has those from and to that in which it is computed. (A template only to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
+  if (is_compact(to) || is_compact(from)) return detail::compact_loop<>(to, from);
   return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
 }
 /// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands

@@ -76,7 +76,8 @@ constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::
   return used;
 }
 /// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
-template <integral T>
+/// The element type must hold them.
+template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
   std::uint64_t used = 0;
@@ -89,6 +90,21 @@ constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::
     }
   }
   return used;
+}
+/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates).
+template <class T>
+constexpr std::uint64_t fill_permutation(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  for (index_t i = 0; i < n; ++i) out[i] = static_cast<T>(i);
+  philox_block b{};
+  for (index_t i = n - 1, k = 0; i > 0; --i, ++k) {
+    if (k % 2 == 0) b = kernel::philox(seed, offset + static_cast<std::uint64_t>(k / 2));
+    std::uint64_t const bits = std::uint64_t{b.v[2 * (k % 2)]} << 32 | b.v[2 * (k % 2) + 1];
+    auto const j = static_cast<index_t>(bits % static_cast<std::uint64_t>(i + 1));
+    T const t = out[i];
+    out[i] = out[j];
+    out[j] = t;
+  }
+  return static_cast<std::uint64_t>(n / 2);
 }
 
 } // namespace varve::kernel

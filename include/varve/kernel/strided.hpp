@@ -15,7 +15,7 @@
 /// copy.
 namespace varve::kernel {
 
-/// An element that is only moved, whatever its type: of 1, 4 or 8 bytes.
+/// An element that is only moved, whatever its type: of 1, 2, 4 or 8 bytes.
 template <int Bytes>
 struct item {
   unsigned char bytes[Bytes];

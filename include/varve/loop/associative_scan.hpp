@@ -42,9 +42,9 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
   }
   for (node const& n : l.builder.finish().nodes)
     if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
-      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name +
-                         "; use combine_mode::generic")
-                            .c_str());
+      refuse::with<value_error>((std::string("varve: associative_scan: the function is not pointwise, it calls ") +
+                                 n.op->name + "; use combine_mode::generic")
+                                    .c_str());
 }
 template <class F, class T>
 constexpr void require_pointwise(F const& f, T const& a) {

@@ -226,9 +226,9 @@ struct boxed_scan {
     P const y = g(x);
     for (int q = 0; q < x.size(); ++q)
       if (x[q].writes() != versions[static_cast<std::size_t>(q)])
-        throw transform_error((std::string("varve: ") + op->name() +
-                               ": the function writes into one of its operands; use functional operators")
-                                  .c_str());
+        refuse::with<transform_error>((std::string("varve: ") + op->name() +
+                                       ": the function writes into one of its operands; use functional operators")
+                                          .c_str());
     return y;
   }
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/dispatch/schema.hpp>
 #include <varve/mode/call_record.hpp>
 
@@ -157,3 +162,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/higher_order.hpp>
@@ -150,3 +155,5 @@ constexpr void describe_results(call_record& r, Y const& y) {
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

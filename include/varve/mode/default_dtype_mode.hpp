@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_state.hpp>
 
@@ -20,7 +25,8 @@ class default_dtype_mode {
 public:
   explicit default_dtype_mode(dtype type) : saved_(this_thread_state.default_type) {
     if (!is_floating(type))
-      throw dtype_error((std::string("varve: the default dtype must be a floating one, not ") + name(type)).c_str());
+      refuse::with<dtype_error>(
+          (std::string("varve: the default dtype must be a floating one, not ") + name(type)).c_str());
     this_thread_state.default_type = type;
   }
   default_dtype_mode(default_dtype_mode const&) = delete;
@@ -32,3 +38,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

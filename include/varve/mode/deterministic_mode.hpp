@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_record.hpp>
 
 #include <cstring>
@@ -77,11 +82,15 @@ public:
 
 private:
   VARVE_COLD void complain(std::string const& text) {
-    if (!options_.warn_only) throw nondeterministic_error(text.c_str());
+    if (!options_.warn_only) refuse::with<nondeterministic_error>(text.c_str());
     lock_([&] { warnings.push_back(text); });
   }
   static void fill(tensor const& y) {
     if (!y.defined() || y.is_wrapped() || !y.has_data()) return;
+    if (is_compact(y.dtype())) { // of floats NaN
+      std::memset(y.raw(), 0xFF, static_cast<std::size_t>(y.numel() * itemsize(y.dtype())));
+      return;
+    }
     on_dtype(y.dtype(), "empty", [&]<class T>() {
       using limits = std::numeric_limits<T>;
       T const v = limits::has_quiet_NaN ? limits::quiet_NaN() : (limits::max)();
@@ -94,3 +103,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

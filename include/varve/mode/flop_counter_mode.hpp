@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_record.hpp>
 
 #include <cstdio>
@@ -173,3 +178,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

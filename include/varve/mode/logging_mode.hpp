@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 
 namespace varve {
@@ -21,16 +26,19 @@ struct logging_mode : dispatch_mode<logging_mode<Sink>> {
 
   constexpr auto process(auto const& op, auto const&... args) {
     call_record call = describe_call(op, args...);
-    try {
+    auto const logged = [&] {
       auto y = op(args...);
       describe_results(call, y);
       (*sink)(call);
       return y;
-    } catch (...) {
+    };
+    return detail::attempt<void>(logged, [&]() -> decltype(logged()) {
       if (!call.result_count) (*sink)(call); // else the sink itself threw
-      throw;
-    }
+      refuse::again();
+    });
   }
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

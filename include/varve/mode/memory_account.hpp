@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/value/storage.hpp>
 
 #include <atomic>
@@ -91,3 +96,5 @@ private:
 };
 
 } // namespace varve::detail
+
+#pragma GCC diagnostic pop

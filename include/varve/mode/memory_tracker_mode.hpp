@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_record.hpp>
 #include <varve/mode/memory_account.hpp>
 
@@ -103,3 +108,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 
 #include <bit>
@@ -43,11 +48,12 @@ struct finiteness_question {
 inline non_finite find_in_tensor(tensor const& t, finiteness_question asked) {
   non_finite r;
   if (!t.defined() || !t.has_data() || !is_floating(t.dtype())) return r;
-  on_dtype(t.dtype(), "nan_check_mode", [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
+  on_stored_dtype(t.dtype(), "nan_check_mode", [&]<class T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      using E = std::conditional_t<std::is_floating_point_v<T>, T, float>;
       T const* const p = static_cast<T const*>(t.raw());
       index_t at = 0;
-      auto const look = [&](T e) {
+      auto const look = [&](E e) {
         if (r.at < 0)
           if (finiteness const f = asked(e); f != finiteness::finite) r = {f, at};
         ++at;
@@ -129,8 +135,10 @@ private:
           ++k;
         },
         args...);
-    throw non_finite_error(text.c_str());
+    refuse::with<non_finite_error>(text.c_str());
   }
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

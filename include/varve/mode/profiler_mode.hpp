@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/mode/call_log.hpp>
 #include <varve/mode/flop_counter_mode.hpp>
 
@@ -114,7 +119,7 @@ public:
   /// Writes a trace to a file; `value_error` when it cannot be opened.
   explicit profiler_mode(char const* file, profiler_options o = {})
       : options_(o), to_(std::fopen(file, "w")), owns_(true) {
-    if (!to_) throw value_error((std::string("varve: profiler_mode: cannot write ") + file).c_str());
+    if (!to_) refuse::with<value_error>((std::string("varve: profiler_mode: cannot write ") + file).c_str());
     std::fputs("[\n", to_);
   }
   /// Writes a trace to an open file, which stays open.
@@ -212,9 +217,10 @@ inline profiler_span::~profiler_span() {
   profiler_span* parent = around_;
   while (parent && &parent->to_ != &to_) parent = parent->around_;
   if (parent) parent->children_ += end - start_;
-  try {
-    to_.ended(*this, end, std::uncaught_exceptions() > throwing_);
-  } catch (...) {} // no memory for a row: the program matters more
+  auto const tell = [&] { to_.ended(*this, end, std::uncaught_exceptions() > throwing_); };
+  detail::attempt<void>(tell, [] {}); // no memory for a row: the program matters more
 }
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/dispatch/schema.hpp>
 #include <varve/mode/call_record.hpp>
 
@@ -73,7 +78,7 @@ private:
     std::uint32_t version;
   };
   [[noreturn]] VARVE_COLD static void refuse(operator_schema const& s, std::string const& what) {
-    throw schema_error(("varve: " + to_string(s) + ": " + what).c_str());
+    refuse::with<schema_error>(("varve: " + to_string(s) + ": " + what).c_str());
   }
   static bool share(tensor const& a, tensor const& b) { return a.defined() && b.defined() && a.shares_storage(b); }
 
@@ -119,3 +124,5 @@ private:
 };
 
 } // namespace varve
+
+#pragma GCC diagnostic pop

@@ -61,6 +61,11 @@ T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how 
     refuse::argument_is_invalid("embedding_bag", "the offsets are a vector");
   if (row_weights.defined() && (how != bag_rule::sum || !(row_weights.sizes() == index.sizes())))
     refuse::argument_is_invalid("embedding_bag", "weights are for sums, one for each index");
+  if (is_compact(weight.dtype()) && is_floating(weight.dtype())) { // sums and norms in float32
+    auto const single = [](T const& t) { return t.defined() ? T(to(t, dtype::float32)) : t; };
+    return to(embedding_bag(index, single(weight), offsets, how, single(row_weights), with_end, padding, most, p),
+              weight.dtype());
+  }
   T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
   T const at = to(T(ravel(index)), dtype::int64);
   extent const n = numel(index.sizes()), width = weight.sizes()[1];

@@ -71,6 +71,13 @@ struct grid_sample_t {
   template <value X, value G>
   constexpr auto operator()(X const& x, G const& grid, sampling how = sampling::linear,
                             beyond_edges beyond = beyond_edges::zeros, bool corners = false) const {
+    return detail::halves_in_float([&](auto const& v, auto const& g) { return of(v, g, how, beyond, corners); }, x,
+                                   grid);
+  }
+
+private:
+  template <value X, value G>
+  static constexpr auto of(X const& x, G const& grid, sampling how, beyond_edges beyond, bool corners) {
     auto const check = [](dims const& s, dims const& g) {
       if (s.n != N + 2 || g.n != N + 2 || g[N + 1] != N || s[0] != g[0])
         refuse::shapes_do_not_match("grid_sample", s, g);

@@ -79,6 +79,7 @@ X limited(X const& x, Lo const& low, Hi const& high) {
 /// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The
 /// derivative passes inside and at the bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
@@ -92,7 +93,9 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
     auto lower = [](auto const& v, auto const& hi) {
       return where(detail::is_replaced(v, hi, gt), detail::within_range_of(op_name, v, hi), v);
     };
-    if constexpr (is_none<Lo>) {
+    if constexpr (is_none<Lo> && is_none<Hi>) {
+      return x; // nothing more after the message
+    } else if constexpr (is_none<Lo>) {
       return lower(x, high);
     } else if constexpr (is_none<Hi>) {
       return raise(x, low);

@@ -52,6 +52,14 @@ struct factory {
   }
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
 };
+/// A factory of a compact dtype: what it makes of the dtype in which that is computed, converted.
+inline bool is_made_compact(attributes const& at) { return is_compact(static_cast<dtype>(at[1][0])); }
+template <class R, class... X>
+VARVE_NOINLINE tensor made_compact(attributes at, X const&... x) {
+  auto const type = static_cast<dtype>(at[1][0]);
+  at.fact[1] = dims{static_cast<index_t>(computed_in(type))};
+  return converted(R::make(at, x...), type);
+}
 /// Calls a factory through the thread's stack, though no operand brings it there.
 template <class Op, class... X>
 tensor create(Op const& op, X const&... x) {
@@ -65,7 +73,9 @@ struct rules<empty_t> : detail::factory {
 };
 template <>
 struct rules<arange_t> : detail::factory {
-  static tensor make(attributes const& at) {
+  template <class A>
+  static tensor make(A const& at) {
+    if (detail::is_made_compact(at)) return detail::made_compact<rules>(at);
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
     return r;
@@ -101,6 +111,7 @@ struct rules<full_t> : rule::linear {
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
+    if (detail::is_made_compact(at)) return detail::made_compact<rules>(at, v);
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();

@@ -102,14 +102,16 @@ constexpr void require_room(char const* op, meta const& x, meta const& result) {
 /// Refuses what may not be written, before anything is.
 VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides) {
   if (x.is_inference() && !this_thread_inference)
-    throw autograd_error((std::string("varve: ") + op +
-                          ": a tensor made in inference mode cannot be written into outside of it; clone it first")
-                             .c_str());
+    refuse::with<autograd_error>(
+        (std::string("varve: ") + op +
+         ": a tensor made in inference mode cannot be written into outside of it; clone it first")
+            .c_str());
   if (repeats_elements(x.sizes(), strides))
-    throw value_error((std::string("varve: ") + op +
-                       ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
-                       "first")
-                          .c_str());
+    refuse::with<value_error>(
+        (std::string("varve: ") + op +
+         ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
+         "first")
+            .c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -311,19 +313,21 @@ inline constexpr struct clamp__t {
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
     if (x.is_wrapped() || y.is_wrapped())
-      throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
+      refuse::with<transform_error>(
+          "varve: set_ was called inside of a transform, with a value seen through it; use copy_");
     bool const objects = x.object() && y.object() && &x.object()->type() == &y.object()->type();
     if (!objects && (!x.has_data() || !y.has_data()))
-      throw dtype_error("varve: set_: both tensors must have memory of their own");
+      refuse::with<dtype_error>("varve: set_: both tensors must have memory of their own");
     if (x.dtype() != y.dtype())
-      throw dtype_error(
+      refuse::with<dtype_error>(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
               .c_str());
     if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
-      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
-                           "mode; call it under no_grad, or use copy_");
+      refuse::with<autograd_error>(
+          "varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
+          "mode; call it under no_grad, or use copy_");
     if (x.is_inference() && !this_thread_inference)
-      throw autograd_error(
+      refuse::with<autograd_error>(
           "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
     if (detail::watches_renames) [[unlikely]]
       detail::watches_renames->renaming(*detail::watches_renames, "set_", x);

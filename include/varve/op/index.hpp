@@ -34,6 +34,7 @@ constexpr auto index_from_front(X const& x, int axis, I const& i) {
 /// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
 /// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
 inline constexpr struct element_at_t : composite_operator<element_at_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index";
   template <value X, value I, value... J>
   static constexpr auto body(X const& x, I const& i, J const&... j) {

@@ -35,7 +35,7 @@ struct rules<local_scalar_t> {
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(o.value)>, tensor>)
-      throw data_dependent_error(
+      refuse::with<data_dependent_error>(
           "varve: vmap: item: the number is another one in each lane; use where or cond, or take "
           "it outside of vmap");
     return op(o.value);

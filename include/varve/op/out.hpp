@@ -6,10 +6,11 @@ namespace varve {
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
-  throw autograd_error((std::string("varve: ") + op +
-                        ": functions with out=... arguments don't support automatic differentiation, but one of the "
-                        "arguments requires grad; use the result of the operator, or no_grad")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + op +
+       ": functions with out=... arguments don't support automatic differentiation, but one of the "
+       "arguments requires grad; use the result of the operator, or no_grad")
+          .c_str());
 }
 /// Does an operator write into a tensor of the very dtype of its result only? Elementwise ones convert, `sum` and `cat`
 /// too.
@@ -45,9 +46,9 @@ public:
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
     if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype && y.dtype() != to.dtype()))
-      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
-                         " cannot be written into " + varve::name(to.dtype()))
-                            .c_str());
+      refuse::with<dtype_error>((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
+                                 " cannot be written into " + varve::name(to.dtype()))
+                                    .c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());

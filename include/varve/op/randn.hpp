@@ -45,9 +45,11 @@ inline constexpr struct randn_t {
 template <>
 struct rules<randn_t> : detail::factory {
   static constexpr op_kind kind = op_kind::random;
-  static tensor make(attributes const& at) {
+  template <class A>
+  static tensor make(A const& at) {
     auto const type = static_cast<dtype>(at[1][0]);
     if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
+    if (is_compact(type)) return detail::made_compact<rules>(at);
     tensor r = detail::fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, "randn", [&]<class T>() {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/optim/step.hpp>
 
 namespace varve::optim {
@@ -52,3 +57,5 @@ constexpr adam adamw(double lr = 1e-3, double weight_decay = 1e-2) {
 }
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/optim/step.hpp>
 
 namespace varve::optim {
@@ -37,3 +42,5 @@ struct rmsprop {
 };
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

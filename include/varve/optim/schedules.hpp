@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/op/sin.hpp>
 
 /// @file
@@ -23,3 +28,5 @@ constexpr double decay(int step, int every, double gamma) {
 }
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #include <varve/core/tree.hpp>
 #include <varve/op/all.hpp>
 
@@ -47,3 +52,5 @@ constexpr double power(double b, int n) {
 } // namespace detail
 
 } // namespace varve::optim
+
+#pragma GCC diagnostic pop

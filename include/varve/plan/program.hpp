@@ -182,6 +182,7 @@ struct program {
   /// Numbers that were taken to be 0 or more where sizes are samples.
   list<index_t> asked;
   bool writes_arguments = false; // and was not planned
+  int traced_operators = 0;
 };
 
 /// Array sizes of a frozen program.
@@ -215,11 +216,13 @@ struct static_program {
   program_sizes used{};
   index_t workspace = 0;
   bool writes_arguments = false;
+  int traced_operators = 0;
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
   constexpr explicit static_program(program const& p)
-      : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
+      : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments),
+        traced_operators(p.traced_operators) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots),
         copy(sinks, p.sinks);

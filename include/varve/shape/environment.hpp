@@ -298,7 +298,7 @@ VARVE_LIBRARY void shape_environment::check(relation is, extent a, extent b) {
   size_guard const g{is, theirs(a), theirs(b)};
   bool const by_data = has_unbacked(a) || has_unbacked(b);
   if (t == truth::no || (!by_data && !detail::holds(is, hint(a), hint(b))))
-    throw value_error(("varve: check: " + condition(g) + " does not hold").c_str());
+    refuse::with<value_error>(("varve: check: " + condition(g) + " does not hold").c_str());
   if (!by_data) return guard(g);
   int last = -1;
   for (std::size_t k = 0; k < symbols_.size(); ++k)
@@ -368,11 +368,12 @@ VARVE_LIBRARY void shape_environment::narrow(extent symbol, index_t least, index
   if (greatest < r.greatest) r.greatest = greatest;
 }
 VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_foreign() {
-  throw size_error("varve: a symbolic size was given to a shape environment that did not make it: a symbolic trace or "
-                   "fake mode inside of another one; use its environment, or trace inside by make_fx(f)");
+  refuse::with<size_error>(
+      "varve: a symbolic size was given to a shape environment that did not make it: a symbolic trace or "
+      "fake mode inside of another one; use its environment, or trace inside by make_fx(f)");
 }
 VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char const* op, std::string const& what) const {
-  throw data_dependent_error(
+  refuse::with<data_dependent_error>(
       (std::string("varve: ") + (op ? op : "a program of symbolic sizes") + ": " + what).c_str());
 }
 

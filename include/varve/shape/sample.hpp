@@ -163,7 +163,7 @@ private:
   std::string const needs = known_equal(g.left, 0) && g.is == relation::less_equal
                                 ? all.text(g.right) + " >= 0; it is " + std::to_string(size)
                                 : all.text(g) + "; for these arguments it is not so";
-  throw shape_error(
+  refuse::with<shape_error>(
       (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 

@@ -12,7 +12,7 @@
 
 /// @file
 /// Windows (`torch.signal.windows`): `m` numbers that fall towards both ends. Symmetric ones are for filters; the
-/// others are periods, as if the one for m + 1 had lost its last number. Integer dtypes are refused.
+/// others are periods, as if the one for m + 1 had lost its last number. Dtypes are float32 and float64.
 namespace varve::windows {
 
 namespace detail {
@@ -20,7 +20,7 @@ namespace detail {
 template <class T, class F>
 T window(char const* op, index_t m, double start, double step, dtype type, F const& f) {
   if (m < 0) refuse::argument_is_invalid(op, "the length must not be negative");
-  if (!is_floating(type)) refuse::dtype_is_not_supported(op, name(type));
+  if (!is_floating(type) || is_compact(type)) refuse::dtype_is_not_supported(op, name(type));
   if (m <= 1) return ones(dims{m}, type);
   return to(T(f(varve::detail::stepped<T>(m, start, step, dtype::float64))), type);
 }

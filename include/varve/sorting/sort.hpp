@@ -235,6 +235,12 @@ inline constexpr struct quantiles_along_t {
     if (rank_of(x) == 0 || rank_of(q) > 1)
       refuse::argument_is_invalid(op_name, "a value with dimensions, and a vector of fractions, are expected");
     if (dtype_of(x) != dtype_of(q)) refuse::dtype_is_not_supported("quantile (q of another dtype):", name(dtype_of(q)));
+    return detail::halves_in_float([&](auto const& v, auto const& r) { return of(v, r, axis, how, skip_nan); }, x, q);
+  }
+
+private:
+  template <value X, value Q, class A>
+  static constexpr auto of(X const& x, Q const& q, A const& axis, quantile_method how, bool skip_nan) {
     auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
     detail::needs_elements<quantiles_along_t>(x, a);
     auto const row = [](dims const& s, dims const& at, dims const& n) {
@@ -257,8 +263,6 @@ inline constexpr struct quantiles_along_t {
     auto const whole = eq(n, add(last, 1)); // no NaN
     return detail::at_rank(sorted, where(whole, rank, last), a, how);
   }
-
-private:
   template <value X>
   static constexpr auto ones_of(X const& x) {
     return expand(detail::constant_like(x, ints<>{}, 1), shape_of(x));

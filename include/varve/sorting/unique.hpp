@@ -99,6 +99,8 @@ template <class T>
 T histc(T const& x, index_t bins = 100, double low = 0, double high = 0) {
   if (bins < 1) refuse::argument_is_invalid("histc", "there is at least one bin");
   if (low > high) refuse::argument_is_invalid("histc", "the least bound is greater than the greatest");
+  if (is_compact(x.dtype()) && is_floating(x.dtype()))
+    return to(T(histc(T(to(x, dtype::float32)), bins, low, high)), x.dtype());
   T const row = reshape(x, dims{-1});
   if (numel(row.sizes()) == 0) return zeros(dims{bins}, x.dtype());
   if (low == high)
@@ -130,6 +132,12 @@ T edges_of(T const& x, index_t bins) {
 template <class T>
   requires std::is_same_v<T, tensor>
 T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool density) {
+  if (is_compact(x.dtype()) && is_floating(x.dtype())) {
+    auto const single = [](T const& t) { return t.defined() ? T(to(t, dtype::float32)) : t; };
+    std::vector<T> all;
+    for (T const& e : edges) all.push_back(single(e));
+    return to(T(histogramdd(single(x), all, single(weight), density)), x.dtype());
+  }
   extent const n = x.sizes()[0];
   T place = zeros(dims{n}, dtype::int64), inside = ne(T(zeros(dims{n}, dtype::int64)), 1), volume;
   dims shape;

@@ -14,22 +14,22 @@ namespace varve {
 
 namespace refuse {
 [[noreturn]] VARVE_COLD inline void decomposition_calls_the_operator_that_it_replaces(char const* op) {
-  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
-                     " again, itself or through another decomposition; write it in other operators")
-                        .c_str());
+  refuse::with<value_error>((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
+                             " again, itself or through another decomposition; write it in other operators")
+                                .c_str());
 }
 [[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found,
                                                                                meta const& expected) {
   std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) +
                            to_string(found.sizes) + ", the operator gives " + name(expected.type) +
                            to_string(expected.sizes);
-  if (found.type != expected.type) throw dtype_error(text.c_str());
-  throw shape_error(text.c_str());
+  if (found.type != expected.type) refuse::with<dtype_error>(text.c_str());
+  refuse::with<shape_error>(text.c_str());
 }
 [[noreturn]] VARVE_COLD inline void decomposition_writes_into_its_operand(char const* op) {
-  throw value_error((std::string("varve: decompose: the decomposition of ") + op +
-                     " writes into its operand; write into a clone of it")
-                        .c_str());
+  refuse::with<value_error>((std::string("varve: decompose: the decomposition of ") + op +
+                             " writes into its operand; write into a clone of it")
+                                .c_str());
 }
 } // namespace refuse
 

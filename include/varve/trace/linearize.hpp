@@ -19,15 +19,15 @@ public:
   Y operator()(T const&... t) const {
     boxed_args x(t...);
     if (x.size() != static_cast<int>(primals_.size()))
-      throw value_error(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " +
-                         std::to_string(primals_.size()) + " primals")
-                            .c_str());
+      refuse::with<value_error>(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " +
+                                 std::to_string(primals_.size()) + " primals")
+                                    .c_str());
     for (int k = 0; k < x.size(); ++k) {
       meta const& m = primals_[static_cast<std::size_t>(k)];
       if (!(x[k].sizes() == m.sizes))
         refuse::shapes_do_not_match("linearize (tangent and primal)", x[k].sizes(), m.sizes);
       if (x[k].dtype() != m.type)
-        throw dtype_error(
+        refuse::with<dtype_error>(
             (std::string("varve: linearize: a tangent of ") + name(x[k].dtype()) + " for a primal of " + name(m.type))
                 .c_str());
     }

@@ -68,7 +68,7 @@ struct proxy : math::functions {
 private:
   /// Not usable in a constant expression: the compiler prints its name.
   static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
-    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
+    refuse::with<transform_error>("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
   }
 };
 

@@ -23,8 +23,8 @@ VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta con
     shapes = shapes || !(a.sizes == b.sizes);
   }
   text.back() = '.';
-  if (shapes) throw shape_error(text.c_str());
-  throw dtype_error(text.c_str());
+  if (shapes) refuse::with<shape_error>(text.c_str());
+  refuse::with<dtype_error>(text.c_str());
 }
 } // namespace refuse
 

@@ -34,7 +34,7 @@ inline constexpr spec_t<T, D...> spec{};
 template <class F, class... M>
 constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
-  auto const y = detail::call_with(f, in);
+  auto const y = detail::call_with(f, in, std::index_sequence_for<M...>{});
   tree_for_each(
       [&](auto const& v) {
         using V = std::remove_cvref_t<decltype(v)>;

@@ -190,10 +190,10 @@ struct trace_layer : layer {
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
     if (!one && values[0].size() != values[1].size())
-      throw shape_error((std::string("varve: ") + handle->name +
-                         ": both functions must return the same number of values: " + std::to_string(values[0].size()) +
-                         " and " + std::to_string(values[1].size()))
-                            .c_str());
+      refuse::with<shape_error>((std::string("varve: ") + handle->name +
+                                 ": both functions must return the same number of values: " +
+                                 std::to_string(values[0].size()) + " and " + std::to_string(values[1].size()))
+                                    .c_str());
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
                                             one ? nullptr : &on_false.builder);
     called(node, this_thread_state.grad_mode);
@@ -329,8 +329,9 @@ private:
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
       if (known_equal(known, symbol) && node != by)
-        throw data_dependent_error("varve: trace: a traced function that reads a number of data runs twice in one "
-                                   "program, on other data; read the number outside of it, and pass it");
+        refuse::with<data_dependent_error>(
+            "varve: trace: a traced function that reads a number of data runs twice in one "
+            "program, on other data; read the number outside of it, and pass it");
     told_.push_back({symbol, by});
   }
   /// What an operator is run on.
@@ -640,7 +641,7 @@ VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
   return false;
 }
 VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
-  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
+  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) refuse::with<write_met>();
   if (apart && is_random(op)) {
     emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
     return op(x);

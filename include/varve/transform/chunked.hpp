@@ -13,7 +13,8 @@ namespace varve {
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
-    if (size < 1) throw value_error(("varve: chunk_size must be positive, not " + std::to_string(size)).c_str());
+    if (size < 1)
+      refuse::with<value_error>(("varve: chunk_size must be positive, not " + std::to_string(size)).c_str());
   }
 };
 

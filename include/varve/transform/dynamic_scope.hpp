@@ -108,8 +108,9 @@ class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
     if (this_thread_state.saved_hooks && !this_thread_state.saved_hooks->at_level)
-      throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
-                            "their scope (TR-25)");
+      refuse::with<transform_error>(
+          "varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
+          "their scope (TR-25)");
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 

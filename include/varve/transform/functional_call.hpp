@@ -64,7 +64,9 @@ template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
   auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
-  auto const refuse = [](std::string const& text) { throw value_error(("varve: functional_call: " + text).c_str()); };
+  auto const refuse = [](std::string const& text) {
+    refuse::with<value_error>(("varve: functional_call: " + text).c_str());
+  };
   struct substitution {
     tensor* at;
     tensor value;
@@ -113,7 +115,7 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
 /// `functional_call` runs as an ensemble (TR-22). Leaves that require grad stay such.
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
-  if (models.empty()) throw value_error("varve: stack_module_state: at least one model is needed");
+  if (models.empty()) refuse::with<value_error>("varve: stack_module_state: at least one model is needed");
   std::vector<dependent<parameter_dict, M>> all;
   for (auto const* m : models) all.push_back(m->named_parameters());
   dependent<parameter_dict, M> r;
@@ -122,7 +124,7 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
     bool grad = true;
     for (auto const& d : all) {
       if (d.size() != all[0].size() || d[k].first != all[0][k].first)
-        throw value_error("varve: stack_module_state: the models differ in their parameters");
+        refuse::with<value_error>("varve: stack_module_state: the models differ in their parameters");
       values.push_back(static_cast<T const&>(d[k].second).detach());
       grad = grad && d[k].second.requires_grad() && d[k].second.is_leaf();
     }

@@ -49,7 +49,7 @@ struct grad_function {
         };
         scope.give(detail::captures_of(f));
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const out = scope.run([&] { return detail::call_with(f, in); });
+        auto const out = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
         if constexpr (Aux)
           static_assert(
               requires {

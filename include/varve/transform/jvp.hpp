@@ -82,7 +82,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
   scope.give(detail::captures_of(f));
-  auto const y = scope.run([&] { return detail::call_with(f, in); });
+  auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence_for<P...>{}); });
   if constexpr (std::is_same_v<Strict, strict_t>)
     tree_map(
         [&](auto const& v) {

@@ -74,7 +74,7 @@ constexpr auto vjp(F f, X const&... x) {
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
   scope->give(detail::captures_of(f));
-  auto y = scope->run([&] { return detail::call_with(f, in); });
+  auto y = scope->run([&] { return detail::call_with(f, in, std::index_sequence_for<X...>{}); });
   detail::require_floating_result(y);
   auto value = scope->primal(y);
   return std::pair(value,

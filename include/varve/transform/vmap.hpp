@@ -225,7 +225,7 @@ private:
     if constexpr (detail::sizes_agree<S>) {
       auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return detail::call_with(f, in); });
+      auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
       return none; // nothing more is instantiated after the message

@@ -72,11 +72,11 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 namespace varve::detail {
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[40];
-  on_dtype(t.dtype(), "to_string", [&]<class T>() {
+  on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
     else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 4 ? 6 : 10, static_cast<double>(v));
+    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4, static_cast<double>(v));
   });
   to += text;
 }

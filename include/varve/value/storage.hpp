@@ -152,6 +152,8 @@ struct storage {
   bool borrowed = false;
   /// A trace runs on it in place of another (`memory_stand_ins`).
   bool stands_in = false;
+  /// Is a `released_storage`.
+  bool releases = false;
   /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
@@ -166,6 +168,13 @@ struct storage {
   static void operator delete(void* p) { detail::give_block<block>(p); }
 };
 static_assert(sizeof(storage) <= storage::block);
+
+/// Memory of somebody else, who is told when nobody needs it any more.
+struct released_storage : storage {
+  void (*release)(void* owner) = nullptr;
+  void* owner = nullptr;
+};
+static_assert(sizeof(released_storage) <= storage::block);
 
 namespace detail {
 inline void tell_allocated(storage* s) {

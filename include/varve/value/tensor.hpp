@@ -104,21 +104,23 @@ bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_traced_number() {
-  throw transform_error(
+  refuse::with<transform_error>(
       "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
       "this value only; use where, cond or while_loop, or pass it as a plain number");
 }
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen)
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass)
-    throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
-  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+    refuse::with<transform_error>(
+        "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  refuse::with<transform_error>("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
 [[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
-  throw transform_error("varve: alias: a tensor seen through a transform has no memory of its own to share; use "
-                        "detach(x), or a view");
+  refuse::with<transform_error>(
+      "varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+      "detach(x), or a view");
 }
 /// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
 struct read_watcher {
@@ -151,9 +153,10 @@ inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// How many hooks of gradients this thread has registered.
 inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
-  throw value_error((std::string("varve: ") + what +
-                     ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
-                        .c_str());
+  refuse::with<value_error>(
+      (std::string("varve: ") + what +
+       ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
+          .c_str());
 }
 } // namespace detail
 
@@ -190,6 +193,9 @@ public:
   static tensor from_data(T const* data, dims const& sizes);
   /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
   static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
+  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread; not if this throws.
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                          void (*release)(void* owner), void* owner);
   /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
   template <class T, std::size_t N>
   explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})

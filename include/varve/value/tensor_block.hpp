@@ -159,10 +159,10 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
-  if (dtype_of_type<T>() != dtype())
-    throw dtype_error(
-        (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
-            .c_str());
+  if (detail::stored_dtype<T>() != dtype())
+    refuse::with<dtype_error>((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " +
+                               name(detail::stored_dtype<T>()))
+                                  .c_str());
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->memory(*this);
   return static_cast<T*>(raw());
@@ -176,7 +176,7 @@ tensor tensor::from_number(T v) {
 }
 template <class T>
 tensor tensor::from_data(T const* data, dims const& sizes) {
-  tensor r = empty(sizes, dtype_of_type<T>());
+  tensor r = empty(sizes, detail::stored_dtype<T>());
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
   if (detail::lifts_literals) [[unlikely]]
     return detail::lifts_literals->lifted(r);
@@ -240,7 +240,7 @@ std::vector<T> tensor::to_vector() const {
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));
-  on_dtype(dtype(), "to_vector", [&]<class E>() {
+  detail::on_stored_dtype(dtype(), "to_vector", [&]<class E>() {
     if (numel() == 0) return;
     E const* const first = static_cast<E const*>(raw());
     dims const steps = strides();
@@ -272,11 +272,12 @@ T tensor::item() const {
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
     return block_->object->constant(*this).item<T>();
-  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+  return detail::on_stored_dtype(block_->type, "item",
+                                 [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
@@ -318,7 +319,11 @@ VARVE_LIBRARY void drop_storage(storage* s) {
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed && s->data) give_data(s->data, s->bytes);
-    delete s;
+    if (!s->releases) [[likely]]
+      return delete s;
+    auto* const r = static_cast<released_storage*>(s);
+    r->release(r->owner);
+    delete r;
   }
 }
 VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
@@ -395,6 +400,16 @@ VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims con
     else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
     else static_cast<double*>(r.raw())[k] = values[k].as_double;
   return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                                       void (*release)(void* owner), void* owner) {
+  tensor const r = from_blob(data, sizes, strides, type);
+  auto* const s = new released_storage;
+  s->data = data;
+  s->borrowed = s->releases = true;
+  s->release = release, s->owner = owner;
+  delete std::exchange(r.block_->store, s);
+  return r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);

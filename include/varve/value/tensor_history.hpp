@@ -53,7 +53,7 @@ inline bool tensor::requires_grad() const {
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
   if (block_ && block_->inference) [[unlikely]]
-    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
+    refuse::with<autograd_error>("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
 inline std::uint32_t tensor::writes() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/core/dtype.hpp>
+#include <varve/core/compact.hpp>
 #include <varve/core/type.hpp>
 
 #include <array>

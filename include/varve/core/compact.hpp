@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dtype.hpp>
+
+#include <bit>
+
+/// @file
+/// Elements of the dtypes that are stored in fewer bytes than they are computed in: int8 and int16 (computed as int32),
+/// float16 and bfloat16 (as float32). Results are rounded once per operator, to nearest, ties to even; integers wrap.
+namespace varve {
+
+namespace detail {
+/// The nearest of 10 bits of fraction and 5 of exponent, among them subnormal numbers; what is too large is infinite.
+constexpr std::uint16_t half_bits(float x) {
+  std::uint32_t const all = std::bit_cast<std::uint32_t>(x), a = all & 0x7FFFFFFFu, sign = (all >> 16) & 0x8000u;
+  std::uint32_t const normal = ((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10); // carries into the exponent
+  // below 2^-14 an element counts steps of 2^-24, which is what 0.5 leaves of the fraction
+  float const small = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
+  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(small + 0.5f) - 0x3F000000u;
+  std::uint32_t r = a < 0x38800000u ? subnormal : normal;
+  r = a >= 0x477FF000u ? 0x7C00u : r;
+  r = a > 0x7F800000u ? 0x7E00u : r;
+  return static_cast<std::uint16_t>(r | sign);
+}
+constexpr float from_half_bits(std::uint16_t h) {
+  std::uint32_t const a = h & 0x7FFFu, sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
+  std::uint32_t const normal = (a << 13) + (a >= 0x7C00u ? 224u << 23 : 112u << 23);
+  std::uint32_t const subnormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(a)) * 0x1p-24f);
+  return std::bit_cast<float>((a < 0x400u ? subnormal : normal) | sign);
+}
+/// The upper half of a float, rounded.
+constexpr std::uint16_t bfloat_bits(float x) {
+  std::uint32_t const a = std::bit_cast<std::uint32_t>(x);
+  std::uint32_t const rounded = (a + 0x7FFFu + ((a >> 16) & 1u)) >> 16;
+  return static_cast<std::uint16_t>((a & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : rounded);
+}
+constexpr float from_bfloat_bits(std::uint16_t b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16); }
+} // namespace detail
+
+/// An element of dtype float16: it converts to a float and from one, and has no arithmetic of its own.
+struct float16 {
+  std::uint16_t bits = 0;
+  constexpr float16() = default;
+  constexpr explicit float16(float x) : bits(detail::half_bits(x)) {}
+  constexpr operator float() const { return detail::from_half_bits(bits); } // NOLINT(google-explicit-constructor)
+};
+/// ... of bfloat16.
+struct bfloat16 {
+  std::uint16_t bits = 0;
+  constexpr bfloat16() = default;
+  constexpr explicit bfloat16(float x) : bits(detail::bfloat_bits(x)) {}
+  constexpr operator float() const { return detail::from_bfloat_bits(bits); } // NOLINT(google-explicit-constructor)
+};
+
+namespace detail {
+/// dtype of the elements of memory: those of static values and the compact ones.
+template <class T>
+constexpr dtype stored_dtype() {
+  if constexpr (std::is_same_v<T, float16>) return dtype::float16;
+  else if constexpr (std::is_same_v<T, bfloat16>) return dtype::bfloat16;
+  else if constexpr (std::is_same_v<T, std::int8_t>) return dtype::int8;
+  else if constexpr (std::is_same_v<T, std::int16_t>) return dtype::int16;
+  else return dtype_of_type<T>();
+}
+/// `on_dtype`, and of compact dtypes the types of their elements.
+template <class F>
+constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
+  if (t == dtype::float16) return f.template operator()<float16>();
+  if (t == dtype::bfloat16) return f.template operator()<bfloat16>();
+  if (t == dtype::int8) return f.template operator()<std::int8_t>();
+  if (t == dtype::int16) return f.template operator()<std::int16_t>();
+  return on_dtype(t, op, f);
+}
+} // namespace detail
+
+} // namespace varve

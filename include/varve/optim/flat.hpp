@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/optim/step.hpp>
+
+/// @file
+/// Trees of parameters as one vector, for methods that need products of all of them, and back.
+namespace varve::optim {
+
+namespace detail {
+/// How many elements of a vector a leaf is, where its type tells.
+template <class X>
+consteval index_t elements_of_leaf() {
+  if constexpr (!is_parameter<X>) return 0;
+  else return numel(decltype(shape_of(std::declval<X const&>()))::to_dims()).number();
+}
+/// Where the elements of leaf `K` begin.
+template <class Leaves, std::size_t... J>
+consteval index_t elements_before(std::index_sequence<J...>) {
+  return (elements_of_leaf<std::remove_cvref_t<std::tuple_element_t<J, Leaves>>>() + ... + index_t{0});
+}
+template <class X>
+constexpr auto as_vector(X const& x) {
+  if constexpr (is_parameter<X>)
+    return std::make_tuple(
+        varve::detail::reshape_to(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x))));
+  else return std::tuple<>();
+}
+/// Does a run tell how many leaves there are, or their shapes?
+template <class T>
+consteval bool is_of_tensors() {
+  if constexpr (varve::detail::is_run_time_node<T>) return true;
+  else if constexpr (is_tree_node<T>)
+    return []<class... E>(std::type_identity<std::tuple<E...>>) {
+      return (is_of_tensors<E>() || ...);
+    }(std::type_identity<varve::detail::elements_of<T>>{});
+  else if constexpr (is_parameter<T>) return std::is_same_v<T, tensor>;
+  else return false;
+}
+/// All parameters of a tree in one vector, in order.
+template <class Tree>
+constexpr auto flat(Tree const& tree) {
+  if constexpr (is_of_tensors<Tree>()) {
+    using T = std::conditional_t<is_of_tensors<Tree>(), tensor, Tree>; // of the tree, so that no unit has `cat` unused
+    std::vector<T> parts;
+    tree_for_each(
+        [&](auto const& x) {
+          using X = std::remove_cvref_t<decltype(x)>;
+          if constexpr (std::is_same_v<X, tensor>) parts.push_back(T(reshape(x, dims{-1})));
+          else
+            static_assert(!is_parameter<X>, "varve: a tree of parameters holds tensors, or numbers and arrays of a "
+                                            "size that its type tells, not both; std::vector is for tensors");
+        },
+        tree);
+    return cat(parts, 0);
+  } else {
+    auto const parts = std::apply([](auto const&... x) { return std::tuple_cat(as_vector(x)...); }, tree_leaves(tree));
+    static_assert(std::tuple_size_v<decltype(parts)> != 0, "varve: there is no floating value in this tree");
+    if constexpr (std::tuple_size_v<decltype(parts)> == 1) return std::get<0>(parts);
+    else return cat(parts, axis<0>);
+  }
+}
+/// The tree of such a vector, whose leaves are like those of `like`.
+template <class V, class Tree>
+constexpr auto unflat(V const& v, Tree const& like) {
+  if constexpr (is_of_tensors<Tree>()) {
+    index_t at = 0;
+    return tree_map(
+        [&](auto const& x) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, tensor>) {
+            index_t const from = at;
+            at += x.numel();
+            return reshape(slice(v, axis<0>, from, at), x.sizes());
+          } else return x;
+        },
+        like);
+  } else {
+    using Leaves = decltype(tree_leaves(like));
+    return tree_map_indexed(
+        [&]<std::size_t K>(arg_t<K>, auto const& x) {
+          using X = std::remove_cvref_t<decltype(x)>;
+          constexpr index_t from = elements_before<Leaves>(std::make_index_sequence<K>{});
+          constexpr index_t to = from + elements_of_leaf<X>();
+          if constexpr (is_parameter<X>)
+            return varve::detail::reshape_to(slice(v, axis<0>, range<from, to>), shape_of(x));
+          else return x;
+        },
+        like);
+  }
+}
+/// ... to start from: without a history of eager autograd, which would grow with every step.
+template <class Tree>
+constexpr auto flat_start(Tree const& tree) {
+  auto const v = flat(tree);
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.detach();
+  else return v;
+}
+/// A value of one element as a number.
+template <class X>
+constexpr double as_number(X const& x) {
+  if constexpr (std::is_same_v<X, tensor>) return x.item();
+  else return static_cast<double>(x);
+}
+template <class A, class B>
+constexpr double dot(A const& a, B const& b) {
+  return as_number(sum(a * b));
+}
+/// The tree of a vector, in the types of `like`: numbers are numbers again.
+template <class V, class Tree>
+constexpr Tree as_tree(V const& v, Tree const& like) {
+  return tree_map(
+      [](auto const& p, auto const& x) {
+        using P = std::remove_cvref_t<decltype(p)>;
+        if constexpr (!is_parameter<P>) return p;
+        else if constexpr (std::is_same_v<P, tensor>) return x.dtype() == p.dtype() ? x : to(x, p.dtype());
+        else if constexpr (number<P>) return static_cast<P>(x);
+        else return P{to(x, type_fact(p))};
+      },
+      like, unflat(v, like));
+}
+} // namespace detail
+
+} // namespace varve::optim
+
+#pragma GCC diagnostic pop

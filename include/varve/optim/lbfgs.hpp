@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/optim/flat.hpp>
+#include <varve/transform/vjp.hpp>
+
+#include <vector>
+
+namespace varve::optim {
+
+namespace detail {
+/// What L-BFGS keeps: steps and the changes of the gradient along them, and the loss and gradient at the parameters.
+template <class V>
+struct curvature {
+  struct pair {
+    V step, change;
+    double inverse; // 1 / (step . change)
+  };
+  std::vector<pair> pairs;
+  bool known = false; // are the loss and gradient those of the parameters?
+  double loss = 0;
+  V gradient{};
+  int evaluations = 0;
+};
+} // namespace detail
+
+/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (`torch.optim.LBFGS`), with a line search that
+/// finds points of the weak Wolfe conditions by bisection, so that every pair that it keeps has positive curvature. It
+/// calls the loss itself: `lbfgs{}.minimize(loss, p, x, y)`, or step by step. A loss that is not finite somewhere only
+/// shortens the step.
+struct lbfgs {
+  double lr = 1; ///< the first length tried along a direction
+  int iterations = 100;
+  int history = 10;
+  double tolerance_grad = 1e-7;   ///< of the greatest element of the gradient
+  double tolerance_change = 1e-9; ///< of the loss, relative to it
+
+  template <class P>
+  constexpr auto init(P const& parameters) const {
+    return detail::curvature<std::remove_cvref_t<decltype(detail::flat(parameters))>>{};
+  }
+  /// One step along the direction of the history; false where nothing is left to gain. The parameters are at most
+  /// those of the least loss seen: they never get worse.
+  template <class P, class F, class S, class... X>
+  constexpr bool step(P& parameters, F const& loss, S& s, X const&... data) const {
+    auto const x = detail::flat_start(parameters);
+    if (!s.known) s.loss = evaluate(loss, parameters, x, s.gradient, s, data...), s.known = true;
+    if (greatest(s.gradient) <= tolerance_grad) return false;
+    auto direction = along(s);
+    double slope = detail::dot(direction, s.gradient);
+    if (!(slope < 0)) // rounding has spoilt the history
+      s.pairs.clear(), direction = -s.gradient, slope = detail::dot(direction, s.gradient);
+    auto at = x;
+    auto gradient = s.gradient;
+    double low = 0, high = 0, length = s.pairs.empty() ? first_length(s.gradient) : lr, found = s.loss;
+    bool bounded = false, better = false;
+    for (int k = 0; k < 40; ++k) {
+      auto const tried = x + direction * length;
+      auto there = s.gradient;
+      double const value = evaluate(loss, parameters, tried, there, s, data...);
+      bool const lower = value <= s.loss + 1e-4 * length * slope;
+      if (lower && (!better || value <= found)) at = tried, gradient = there, found = value, better = true;
+      if (!lower) high = length, bounded = true;
+      else if (detail::dot(there, direction) < 0.9 * slope) low = length;
+      else break;
+      length = bounded ? (low + high) / 2 : 2 * length;
+    }
+    if (!better) return false;
+    remember(s, at - x, gradient - s.gradient);
+    double const gain = s.loss - found;
+    s.loss = found, s.gradient = gradient;
+    parameters = detail::as_tree(at, parameters);
+    return gain > tolerance_change * (found < 0 ? -found : found);
+  }
+  /// Steps until one of the tolerances is reached, or `iterations`; gives the loss.
+  template <class P, class F, class... X>
+  constexpr double minimize(F const& loss, P& parameters, X const&... data) const {
+    auto s = init(parameters);
+    for (int k = 0; k < iterations; ++k)
+      if (!step(parameters, loss, s, data...)) break;
+    return s.loss;
+  }
+
+private:
+  template <class F, class P, class V, class S, class... X>
+  static constexpr double evaluate(F const& loss, P const& like, V const& at, V& gradient, S& s, X const&... data) {
+    ++s.evaluations;
+    auto const of_vector = [&](auto const& v, auto const&... d) { return loss(detail::unflat(v, like), d...); };
+    auto const run = vjp(closure(of_vector, data...), at);
+    gradient = std::get<0>(run.second(ones_like(run.first)));
+    return detail::as_number(run.first);
+  }
+  template <class V>
+  static constexpr double greatest(V const& v) {
+    return detail::as_number(amax(abs(v)));
+  }
+  /// Of the first step nothing tells the scale but the gradient.
+  template <class V>
+  constexpr double first_length(V const& gradient) const {
+    double const all = detail::as_number(sum(abs(gradient)));
+    return all > 1 ? lr / all : lr;
+  }
+  /// Minus the inverse Hessian that the pairs tell, times the gradient: two passes over them.
+  template <class S>
+  static constexpr auto along(S const& s) {
+    auto q = -s.gradient;
+    std::vector<double> part(s.pairs.size());
+    for (std::size_t k = s.pairs.size(); k-- > 0;) {
+      part[k] = s.pairs[k].inverse * detail::dot(s.pairs[k].step, q);
+      q = q - s.pairs[k].change * part[k];
+    }
+    if (!s.pairs.empty()) {
+      auto const& last = s.pairs.back();
+      q = q * (1 / (last.inverse * detail::dot(last.change, last.change)));
+    }
+    for (std::size_t k = 0; k < s.pairs.size(); ++k)
+      q = q + s.pairs[k].step * (part[k] - s.pairs[k].inverse * detail::dot(s.pairs[k].change, q));
+    return q;
+  }
+  template <class S, class V>
+  constexpr void remember(S& s, V const& step, V const& change) const {
+    double const curved = detail::dot(step, change);
+    if (!(curved > 1e-12 * detail::dot(change, change))) return;
+    if (s.pairs.size() >= static_cast<std::size_t>(history)) s.pairs.erase(s.pairs.begin());
+    s.pairs.push_back({step, change, 1 / curved});
+  }
+};
+
+} // namespace varve::optim
+
+#pragma GCC diagnostic pop

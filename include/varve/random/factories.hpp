@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/ranges.hpp>
+#include <varve/dispatch/integer_range.hpp>
+#include <varve/op/randn.hpp>
+
+/// @file
+/// Random tensors from sizes. All draw from the thread's generator, or from one that is given, which then alone moves
+/// on; the numbers depend on its state alone, whatever the width of vectors and the number of threads. Traced functions
+/// draw from the thread's generator only: one of their own is refused there. (Templates only to cost nothing unless
+/// used.)
+namespace varve {
+
+/// The generator of a call: the thread's, or another (`generator g{7}; rand({2}, g)`).
+class generator_ref {
+public:
+  constexpr generator_ref() = default;
+  constexpr generator_ref(generator& g) : other_(&g) {} // NOLINT(google-explicit-constructor)
+  constexpr generator* other() const { return other_; }
+
+private:
+  generator* other_ = nullptr;
+};
+
+namespace detail {
+/// `f()`, whose random operators draw from `g`.
+template <class F>
+auto drawn_from(generator_ref g, F const& f) {
+  if (!g.other() || g.other() == &default_generator) return f();
+  struct lend {
+    generator &of, thread;
+    explicit lend(generator& o) : of(o), thread(default_generator) { set(of); }
+    lend(lend const&) = delete;
+    lend& operator=(lend const&) = delete;
+    ~lend() {
+      of = default_generator;
+      set(thread);
+    }
+    static void set(generator const& to) {
+      default_generator = to;
+      ++generator_sets; // a trace refuses what it would not know of
+    }
+  } const now(*g.other());
+  return f();
+}
+constexpr dims fact_of(dtype t) { return dims{static_cast<index_t>(t)}; }
+constexpr void require_floating(char const* op, dtype t) {
+  if (!is_floating(t)) refuse::dtype_is_not_supported(op, name(t));
+}
+/// Refuses a dtype that does not hold every whole number in [low, high].
+constexpr void require_held(char const* op, dtype t, std::int64_t low, std::int64_t high) {
+  int const digits = t == dtype::float64 ? 53 : t == dtype::float16 ? 11 : t == dtype::bfloat16 ? 8 : 24;
+  std::int64_t const real = INT64_C(1) << digits;
+  std::int64_t const least = is_floating(t) ? -real : t == dtype::bool_ ? 0 : least_of(t);
+  std::int64_t const most = is_floating(t) ? real : t == dtype::bool_ ? 1 : greatest_of(t);
+  if (low < least || high > most) refuse::argument_is_invalid(op, "the dtype does not hold all numbers of the range");
+}
+/// Factories of random numbers: the numbers of `n` elements of type T by `Rules::fill<T>(attributes, sizes, data)`.
+template <class Tag>
+struct random_factory : factory {
+  static constexpr op_kind kind = op_kind::random;
+  template <class A, class R = rules<Tag>>
+  static tensor make_by(A const& at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    if (is_compact(type)) return made_compact<R>(at);
+    tensor r = fresh(at[0], type);
+    generator& g = default_generator;
+    on_dtype(type, Tag::op_name, [&]<class T>() { g.offset += R::fill(at, r.sizes(), static_cast<T*>(r.raw()), g); });
+    return r;
+  }
+};
+} // namespace detail
+
+/// Uniform numbers in [0, 1); attributes {shape, {dtype}}.
+inline constexpr struct rand_t {
+  static constexpr auto op_name = "rand";
+} rand_op{};
+template <>
+struct rules<rand_t> : detail::random_factory<rand_t> {
+  template <class T>
+  static std::uint64_t fill(attributes const&, dims const& sizes, T* to, generator const& g) {
+    if constexpr (std::is_floating_point_v<T>) return kernel::fill_uniform(numel(sizes), to, g.seed, g.offset);
+    else refuse::dtype_is_not_supported("rand", name(dtype_of_type<T>()));
+  }
+  /// In steps of the half of epsilon, as others are: rounded to nearest, some would be 1.
+  template <class A>
+  static tensor make_coarse(A at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    at.fact[1] = detail::fact_of(dtype::float32);
+    tensor const fine = make_by(at);
+    float const steps = type == dtype::float16 ? 0x1p11f : 0x1p8f;
+    float* const x = fine.data<float>();
+    for (index_t k = 0; k < fine.numel(); ++k) x[k] = std::floor(x[k] * steps) / steps;
+    return detail::converted(fine, type);
+  }
+  template <class A>
+  static tensor make(A const& at) {
+    auto const type = static_cast<dtype>(at[1][0]);
+    detail::require_floating("rand", type);
+    return is_compact(type) ? make_coarse(at) : make_by(at);
+  }
+};
+
+/// Whole numbers in [low, high); attributes {shape, {dtype}, {low, high}}, each of the two as its upper and lower 32
+/// bits (attributes hold no number of 2^62).
+inline constexpr struct randint_t {
+  static constexpr auto op_name = "randint";
+} randint_op{};
+template <>
+struct rules<randint_t> : detail::random_factory<randint_t> {
+  static constexpr auto schema = "(int[] size, ScalarType dtype, int[] range) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    attributes const r = factory::checked(at, in);
+    if (at[2].n != 4 || !(joined(at[2], 0) < joined(at[2], 2)))
+      refuse::argument_is_invalid("randint", "the range [low, high) must not be empty");
+    return r;
+  }
+  static constexpr dims halves(std::int64_t low, std::int64_t high) {
+    return dims{low >> 32, low & INT64_C(0xFFFFFFFF), high >> 32, high & INT64_C(0xFFFFFFFF)};
+  }
+  template <class T>
+  static std::uint64_t fill(attributes const& at, dims const& sizes, T* to, generator const& g) {
+    return kernel::fill_integers(numel(sizes), to, joined(at[2], 0), joined(at[2], 2), g.seed, g.offset);
+  }
+  template <class A>
+  static tensor make(A const& at) {
+    return make_by(at);
+  }
+
+private:
+  static constexpr std::int64_t joined(dims const& d, int k) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(index_t(d[k])) << 32 |
+                                     static_cast<std::uint64_t>(index_t(d[k + 1])));
+  }
+};
+
+/// Permutations of 0, 1, ..., n - 1 along the last dimension, n; attributes {shape, {dtype}}.
+inline constexpr struct randperm_t {
+  static constexpr auto op_name = "randperm";
+} randperm_op{};
+template <>
+struct rules<randperm_t> : detail::random_factory<randperm_t> {
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    attributes const r = factory::checked(at, in);
+    if (at[0].n < 1) refuse::argument_is_invalid("randperm", "there is a dimension at least");
+    return r;
+  }
+  template <class T>
+  static std::uint64_t fill(attributes const&, dims const& sizes, T* to, generator const& g) {
+    index_t const n = sizes[sizes.n - 1], all = numel(sizes);
+    std::uint64_t used = 0;
+    for (index_t begin = 0; begin < all; begin += n)
+      used += kernel::fill_permutation(n, to + begin, g.seed, g.offset + used);
+    return used;
+  }
+  template <class A>
+  static tensor make(A const& at) {
+    return make_by(at);
+  }
+};
+
+/// A tensor of standard normal numbers, of a generator.
+template <class = void>
+tensor randn(dims const& sizes, generator& g, dtype type = get_default_dtype()) {
+  return detail::drawn_from(g, [&]() -> tensor { return randn(sizes, type); });
+}
+/// A tensor of uniform numbers in [0, 1) (`torch.rand`). `dtype_error` of a dtype that is not floating.
+template <class = void>
+tensor rand(dims const& sizes, dtype type = get_default_dtype()) {
+  return detail::create(bind<rand_t>(sizes, detail::fact_of(type)));
+}
+template <class = void>
+tensor rand(dims const& sizes, generator& g, dtype type = get_default_dtype()) {
+  return detail::drawn_from(g, [&]() -> tensor { return rand(sizes, type); });
+}
+/// A tensor of whole numbers in [low, high) (`torch.randint`); `value_error` of an empty range, or of one that the
+/// dtype does not hold.
+template <class = void>
+tensor randint(std::int64_t low, std::int64_t high, dims const& sizes, dtype type = dtype::int64) {
+  if (!(low < high)) refuse::argument_is_invalid("randint", "the range [low, high) must not be empty");
+  detail::require_held("randint", type, low, high - 1);
+  return detail::create(bind<randint_t>(sizes, detail::fact_of(type), rules<randint_t>::halves(low, high)));
+}
+template <class = void>
+tensor randint(std::int64_t low, std::int64_t high, dims const& sizes, generator& g, dtype type = dtype::int64) {
+  return detail::drawn_from(g, [&]() -> tensor { return randint(low, high, sizes, type); });
+}
+/// 0, 1, ..., n - 1 in random order (`torch.randperm`). O(n), one element after the other.
+template <class = void>
+tensor randperm(index_t n, dtype type = dtype::int64) {
+  if (n < 0) refuse::argument_is_invalid("randperm", "n must not be negative");
+  if (n > 0) detail::require_held("randperm", type, 0, n - 1);
+  return detail::create(bind<randperm_t>(dims{n}, detail::fact_of(type)));
+}
+template <class = void>
+tensor randperm(index_t n, generator& g, dtype type = dtype::int64) {
+  return detail::drawn_from(g, [&]() -> tensor { return randperm(n, type); });
+}
+
+/// As many as another tensor has, of its dtype.
+template <class T>
+  requires std::is_same_v<T, tensor>
+tensor rand_like(T const& x, generator_ref g = {}) {
+  return detail::drawn_from(g, [&]() -> tensor { return rand(x.sizes(), x.dtype()); });
+}
+template <class T>
+  requires std::is_same_v<T, tensor>
+tensor randn_like(T const& x, generator_ref g = {}) {
+  return detail::drawn_from(g, [&]() -> tensor { return randn(x.sizes(), x.dtype()); });
+}
+template <class T>
+  requires std::is_same_v<T, tensor>
+tensor randint_like(T const& x, std::int64_t low, std::int64_t high, generator_ref g = {}) {
+  return detail::drawn_from(g, [&]() -> tensor { return randint(low, high, x.sizes(), x.dtype()); });
+}
+
+/// Static arrays of the same numbers; they advance the generator: `generator g{42}; auto w = rand<float, 2, 3>(g);`
+template <class T, index_t... D>
+constexpr array<T, D...> rand(generator& g) {
+  array<T, D...> r{};
+  g.offset += kernel::fill_uniform(r.size(), r.data, g.seed, g.offset);
+  return r;
+}
+template <class T, index_t... D>
+constexpr array<T, D...> randint(std::int64_t low, std::int64_t high, generator& g) {
+  if (!(low < high)) refuse::argument_is_invalid("randint", "the range [low, high) must not be empty");
+  array<T, D...> r{};
+  g.offset += kernel::fill_integers(r.size(), r.data, low, high, g.seed, g.offset);
+  return r;
+}
+template <class T, index_t N>
+constexpr array<T, N> randperm(generator& g) {
+  array<T, N> r{};
+  g.offset += kernel::fill_permutation(N, r.data, g.seed, g.offset);
+  return r;
+}
+
+} // namespace varve

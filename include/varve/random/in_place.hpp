@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/exp.hpp>
+#include <varve/op/in_place.hpp>
+#include <varve/random/distributions.hpp>
+#include <varve/special/angles.hpp>
+#include <varve/special/rounding.hpp>
+
+/// @file
+/// Operators that fill a tensor with random numbers (`Tensor.uniform_`, ...): what is written is a `copy_` of what was
+/// drawn, with its checks.
+namespace varve {
+
+namespace detail {
+/// The dtype in which numbers for a tensor are drawn.
+constexpr dtype drawn_for(dtype t) { return is_floating(t) ? computed_in(t) : dtype::float64; }
+/// Uniform numbers of the open interval (0, 1), for logarithms.
+template <class T>
+T open_uniform(dims const& sizes, dtype t) {
+  return maximum(T(rand(sizes, t)), t == dtype::float64 ? 0x1p-54 : 0x1p-25);
+}
+template <class T, class F>
+T const& filled_with(T const& x, generator_ref g, F const& f) {
+  copy_(x, drawn_from(g, [&]() -> tensor { return f(x.sizes(), drawn_for(x.dtype())); }));
+  return x;
+}
+} // namespace detail
+
+/// x becomes uniform numbers in [low, high).
+inline constexpr struct uniform__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double low = 0, double high = 1, generator_ref g = {}) const {
+    detail::require_floating("uniform_", x.dtype());
+    if (!(low <= high)) refuse::argument_is_invalid("uniform_", "the interval [low, high) must not be turned");
+    return detail::filled_with(
+        x, g, [&](dims const& s, dtype t) -> tensor { return add(T(mul(T(rand(s, t)), high - low)), low); });
+  }
+} uniform_{};
+/// ... numbers of the normal distribution.
+inline constexpr struct normal__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double mean = 0, double deviation = 1, generator_ref g = {}) const {
+    detail::require_floating("normal_", x.dtype());
+    return detail::filled_with(x, g,
+                               [&](dims const& s, dtype t) -> tensor { return normal(mean, deviation, s, {}, t); });
+  }
+} normal_{};
+/// ... powers of e of them.
+inline constexpr struct log_normal__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double mean = 1, double deviation = 2, generator_ref g = {}) const {
+    detail::require_floating("log_normal_", x.dtype());
+    return detail::filled_with(
+        x, g, [&](dims const& s, dtype t) -> tensor { return exp(T(normal(mean, deviation, s, {}, t))); });
+  }
+} log_normal_{};
+/// ... 1 with a probability, else 0.
+inline constexpr struct bernoulli__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double p = 0.5, generator_ref g = {}) const {
+    if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid("bernoulli_", "a probability is in [0, 1]");
+    return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor { return lt(T(rand(s, dtype::float64)), p); });
+  }
+} bernoulli_{};
+/// ... positive numbers of the exponential distribution.
+inline constexpr struct exponential__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double rate = 1, generator_ref g = {}) const {
+    detail::require_floating("exponential_", x.dtype());
+    if (!(rate > 0)) refuse::argument_is_invalid("exponential_", "the rate must be positive");
+    return detail::filled_with(x, g, [&](dims const& s, dtype t) -> tensor {
+      return mul(T(log1p(T(neg(T(detail::open_uniform<T>(s, t)))))), -1 / rate);
+    });
+  }
+} exponential_{};
+/// ... how many trials of a probability it takes: 1, 2, ...
+inline constexpr struct geometric__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double p, generator_ref g = {}) const {
+    if (!(p > 0 && p < 1)) refuse::argument_is_invalid("geometric_", "the probability is in (0, 1)");
+    return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor {
+      T const trials = mul(T(log1p(T(neg(T(rand(s, dtype::float64)))))), 1 / std::log1p(-p));
+      return add(T(floor(trials)), 1);
+    });
+  }
+} geometric_{};
+/// ... numbers of the Cauchy distribution.
+inline constexpr struct cauchy__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, double median = 0, double width = 1, generator_ref g = {}) const {
+    detail::require_floating("cauchy_", x.dtype());
+    if (!(width > 0)) refuse::argument_is_invalid("cauchy_", "the width must be positive");
+    return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor {
+      T const turned = mul(T(sub(T(detail::open_uniform<T>(s, dtype::float64)), 0.5)), 3.14159265358979323846);
+      return add(T(mul(T(tan(turned)), width)), median);
+    });
+  }
+} cauchy_{};
+/// ... whole numbers in [low, high); without a range all that are not negative, floating ones as far as they are exact.
+inline constexpr struct random__t {
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, std::int64_t low, std::int64_t high, generator_ref g = {}) const {
+    return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor { return randint(low, high, s, x.dtype()); });
+  }
+  template <std::same_as<tensor> T>
+  T const& operator()(T const& x, generator_ref g = {}) const {
+    dtype const t = x.dtype();
+    std::int64_t const most = t == dtype::bool_     ? 1
+                              : t == dtype::float64 ? INT64_C(1) << 53
+                              : is_floating(t)      ? INT64_C(1) << 24
+                              : t == dtype::int64   ? INT64_MAX - 1
+                                                    : detail::greatest_of(t);
+    return (*this)(x, 0, most + 1, g);
+  }
+} random_{};
+
+} // namespace varve
