@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/scratch_memory.hpp>
+#include <varve/kernel/matmul.hpp>
+#include <varve/kernel/row_norm.hpp>
+
+#include <cmath>
+#include <limits>
+
+/// @file
+/// Attention of one head by tiles of scores: a tile is computed, changed and folded into sums of exponentials that are
+/// corrected as greater scores come, so that the matrix of scores is nowhere. The gradient computes the tiles again.
+///
+/// What happens to scores is said by `tiles`: `span(i, j)` are the columns of the tile at (i, j) that some row may look
+/// at; `mask()` is its truth values, where not all of them may; `scores(i, j, x)` are the scores made of x, in a tile
+/// that may be written into; `pull(i, j, x, g)` is the cotangent of x. Tiles are `attention_rows` x `attention_cols`,
+/// row-major, also at the edges, where what lies outside is not looked at.
+namespace varve::kernel {
+
+inline constexpr index_t attention_rows = 48, attention_cols = 128;
+
+/// The columns of a tile from `first` to `last` that some row may look at: every row at all of them?
+struct attention_span {
+  index_t first, last;
+  bool all;
+};
+/// A query, key and value of one head, and how many rows and columns they have.
+template <class T>
+struct attention_head {
+  matrix<T const> query, key, value;
+  index_t queries, keys, features, values;
+};
+
+namespace detail {
+template <class T>
+constexpr index_t whole_panels(index_t n) {
+  return (n + block_cols<T> - 1) / block_cols<T> * block_cols<T>;
+}
+/// All of B [k, n] as panels, one behind the other; columns that are missing are 0.
+template <class T>
+void pack_panels(index_t k, index_t n, matrix<T const> b, T* to) {
+  constexpr index_t W = block_cols<T>;
+  for (index_t j = 0; j < n; j += W, to += k * W) detail::pack_panel(k, n - j < W ? n - j : W, b.at(0, j), to);
+}
+/// c[m, n] = a b, of a `b` whose panels lie `apart`, its rows `b_row`.
+template <class T>
+void multiply_panels(index_t m, index_t n, index_t k, matrix<T const> a, T const* b, index_t b_row, index_t apart,
+                     matrix<T> c, bool accumulate) {
+  constexpr index_t W = block_cols<T>;
+  for (index_t j = 0; j < n; j += W, b += apart) {
+    index_t const cols = n - j < W ? n - j : W;
+    matrix<T> const to = c.at(0, j);
+    index_t r = detail::multiply_rows<T, block_rows>(0, m, k, a, b, b_row, to, cols, accumulate);
+    r = detail::multiply_rows<T, block_rows / 3>(r, m, k, a, b, b_row, to, cols, accumulate);
+    detail::multiply_rows<T, 1>(r, m, k, a, b, b_row, to, cols, accumulate);
+  }
+}
+/// Rows of a matrix times a number, `to_row` apart; columns that are missing are 0.
+template <class T>
+void copy_rows(index_t rows, index_t cols, matrix<T const> from, T times, T* to, index_t to_row) {
+  for (index_t r = 0; r < rows; ++r, to += to_row) {
+    T const* const x = from.data + r * from.row;
+    for (index_t c = 0; c < cols; ++c) to[c] = x[c * from.col] * times;
+    for (index_t c = cols; c < to_row; ++c) to[c] = T(0);
+  }
+}
+/// Scores of -inf where a mask says no.
+template <class T>
+void mask_scores(index_t rows, attention_span const& s, bool const* mask, T* x) {
+  constexpr T nothing = -std::numeric_limits<T>::infinity();
+  for (index_t r = 0; r < rows; ++r, mask += attention_cols, x += attention_cols)
+    for (index_t c = s.first; c < s.last; ++c) x[c] = mask[c] ? x[c] : nothing;
+}
+/// What is subtracted of scores whose greatest is m.
+template <class T>
+T shift_of(T m) {
+  return std::fabs(m) == std::numeric_limits<T>::infinity() ? T(0) : m;
+}
+/// Folds n scores into the greatest one and the sum of exponentials of a row: they become exponentials. By what the sum
+/// before was multiplied.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE T fold_scores(index_t n, T* x, T& most, T& sum) {
+  T const top = detail::row_maximum(n, x), before = most;
+  if (!(top <= before)) most = before != before ? before : top;
+  T const shift = detail::shift_of(most);
+  batch<T> const m(shift);
+  batch<T> total(T(0));
+  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+    batch<T> const e = detail::exp_of_live(x + i, live, m);
+    detail::store_live(x + i, live, e);
+    total += live == static_cast<index_t>(lanes<T>) ? e : detail::load_live(x + i, live);
+  });
+  bool const same = most == before || before == -std::numeric_limits<T>::infinity();
+  T const times = same ? T(1) : std::exp(detail::shift_of(before) - shift);
+  sum = sum * times + kernel::reduce_sum<T>(total);
+  return times;
+}
+/// Of a row of n scores the weights, and the cotangents of the scores in place of those of the weights.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void weights_and_cotangents(index_t n, T lse, T mean, T const* x, T* p, T* dp) {
+  if (lse == -std::numeric_limits<T>::infinity()) {
+    for (index_t c = 0; c < n; ++c) p[c] = dp[c] = T(0);
+    return;
+  }
+  batch<T> const less(lse), middle(mean);
+  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+    batch<T> const e = detail::exp_of_live(x + i, live, less);
+    detail::store_live(p + i, live, e);
+    detail::store_live(dp + i, live, e * (detail::load_live(dp + i, live) - middle));
+  });
+}
+template <class T>
+void scale_row(index_t n, T times, T* x) {
+  for (index_t c = 0; c < n; ++c) x[c] *= times;
+}
+
+/// The tiles of one head in memory, and the panels of what all rows need.
+template <class T>
+struct attention_work {
+  static constexpr index_t M = attention_rows, N = attention_cols, W = block_cols<T>;
+  attention_head<T> const& h;
+  index_t wide_e, wide_v;
+
+  explicit attention_work(attention_head<T> const& head)
+      : h(head), wide_e(detail::whole_panels<T>(head.features)), wide_v(detail::whole_panels<T>(head.values)) {}
+  index_t whole_keys() const { return detail::whole_panels<T>(h.keys); }
+  static index_t bytes(index_t elements) { return (elements * static_cast<index_t>(sizeof(T)) + 63) / 64 * 64; }
+  /// Scores of the rows of `q`, in columns of the span and a few more.
+  void scores(index_t m, T const* q, T const* keys, index_t j, attention_span const& s, T* to) const {
+    index_t const first = s.first / W * W;
+    detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.features, {q, wide_e, 1},
+                               keys + (j + first) * h.features, W, h.features * W, {to + first, N, 1}, false);
+  }
+};
+/// Memory that is handed out piece by piece.
+struct work_memory {
+  std::byte* at;
+  template <class T>
+  T* take(index_t elements) {
+    T* const r = reinterpret_cast<T*>(at);
+    at += attention_work<T>::bytes(elements);
+    return r;
+  }
+};
+} // namespace detail
+
+/// out[queries, values] = softmax(scores) value, and the logarithms of the sums of exponentials; rows that may look at
+/// nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them. Time of two products of matrices;
+/// copies of key and value in scratch memory.
+template <floating_lane T, class Tiles>
+void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
+  using work = detail::attention_work<T>;
+  constexpr index_t M = work::M, N = work::N, W = work::W;
+  work const w(h);
+  index_t const keys = w.whole_keys() * h.features, values = h.keys * w.wide_v;
+  loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
+                                                            work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
+                                   256);
+  detail::work_memory at{memory.data()};
+  T *const k = at.take<T>(keys), *const v = at.take<T>(values), *const q = at.take<T>(M * w.wide_e),
+           *const raw = at.take<T>(M * N), *const sum = at.take<T>(M * w.wide_v), *const state = at.take<T>(2 * M);
+  for (index_t e = 0; e < M * N; ++e) raw[e] = T(0);
+  detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
+  detail::pack_panels<T>(h.keys, h.values, h.value, v);
+  for (index_t i = 0; i < h.queries; i += M) {
+    index_t const m = h.queries - i < M ? h.queries - i : M;
+    detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
+    T *const most = state, *const total = state + M;
+    for (index_t r = 0; r < m; ++r) most[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
+    bool begun = false;
+    for (index_t j = 0; j < h.keys; j += N) {
+      attention_span const s = tiles.span(i, j);
+      if (s.first >= s.last) continue;
+      w.scores(m, q, k, j, s, raw);
+      T* const x = tiles.scores(i, j, raw);
+      if (!s.all) detail::mask_scores(m, s, tiles.mask(), x);
+      for (index_t r = 0; r < m; ++r) {
+        T const times = detail::fold_scores(s.last - s.first, x + r * N + s.first, most[r], total[r]);
+        if (begun && times != T(1)) detail::scale_row(w.wide_v, times, sum + r * w.wide_v);
+      }
+      detail::multiply_panels<T>(m, w.wide_v, s.last - s.first, {x + s.first, N, 1}, v + (j + s.first) * W, W,
+                                 h.keys * W, {sum, w.wide_v, 1}, begun);
+      begun = true;
+    }
+    for (index_t r = 0; r < m; ++r) {
+      bool const nothing = !begun || total[r] == T(0);
+      T const times = nothing ? T(1) : T(1) / total[r];
+      for (index_t c = 0; c < h.values; ++c)
+        out[(i + r) * h.values + c] = begun ? sum[r * w.wide_v + c] * times : T(0);
+      lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(most[r]);
+    }
+  }
+}
+
+/// What came of a head, and the cotangents of that: of the result, and of the logarithms or null.
+template <class T>
+struct attention_cotangents {
+  matrix<T const> out, of_out;
+  T const *lse, *of_lse;
+};
+/// The gradient of `attend`: that of the query is written, what the head adds to those of key and value is added;
+/// row-major all three. Time of five products of matrices.
+template <floating_lane T, class Tiles>
+void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attention_cotangents<T> const& g, T* of_query,
+                     T* of_key, T* of_value) {
+  using work = detail::attention_work<T>;
+  constexpr index_t M = work::M, N = work::N, W = work::W;
+  work const w(h);
+  index_t const keys = w.whole_keys() * h.features, rows = h.keys * w.wide_e, values = w.whole_keys() * h.values;
+  loop::scratch_block const memory(
+      static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) + work::bytes(values) +
+                               2 * work::bytes(M * w.wide_e) + work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
+      256);
+  detail::work_memory at{memory.data()};
+  T *const k = at.take<T>(keys), *const key_rows = at.take<T>(rows), *const v = at.take<T>(values),
+           *const q = at.take<T>(M * w.wide_e), *const dq = at.take<T>(M * w.wide_e),
+           *const dy = at.take<T>(M * w.wide_v), *const raw = at.take<T>(M * N), *const p = at.take<T>(M * N),
+           *const dp = at.take<T>(M * N);
+  for (index_t e = 0; e < M * N; ++e) raw[e] = p[e] = dp[e] = T(0);
+  detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
+  detail::pack_panels<T>(h.keys, h.features, h.key, key_rows);
+  detail::pack_panels<T>(h.values, h.keys, h.value.transposed(), v);
+  for (index_t i = 0; i < h.queries; i += M) {
+    index_t const m = h.queries - i < M ? h.queries - i : M;
+    detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
+    detail::copy_rows<T>(m, h.values, g.of_out.at(i, 0), T(1), dy, w.wide_v);
+    for (index_t e = 0; e < m * w.wide_e; ++e) dq[e] = T(0);
+    for (index_t j = 0; j < h.keys; j += N) {
+      attention_span const s = tiles.span(i, j);
+      if (s.first >= s.last) continue;
+      index_t const n = s.last - s.first, first = s.first / W * W;
+      w.scores(m, q, k, j, s, raw);
+      T* const x = tiles.scores(i, j, raw);
+      if (!s.all) detail::mask_scores(m, s, tiles.mask(), x);
+      detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.values, {dy, w.wide_v, 1},
+                                 v + (j + first) * h.values, W, h.values * W, {dp + first, N, 1}, false);
+      for (index_t r = 0; r < m; ++r) {
+        T const less = g.lse[i + r];
+        T mean = g.of_lse ? -g.of_lse[i + r] : T(0);
+        for (index_t c = 0; c < h.values; ++c)
+          mean += dy[r * w.wide_v + c] * g.out.data[(i + r) * g.out.row + c * g.out.col];
+        detail::weights_and_cotangents(n, less, mean, x + r * N + s.first, p + r * N + s.first, dp + r * N + s.first);
+      }
+      matrix<T const> const turned{p + s.first, 1, N};
+      detail::multiply_panels<T>(n, h.values, m, turned, dy, w.wide_v, W,
+                                 {of_value + (j + s.first) * h.values, h.values, 1}, true);
+      T* const ds = tiles.pull(i, j, raw, dp);
+      detail::multiply_panels<T>(m, w.wide_e, n, {ds + s.first, N, 1}, key_rows + (j + s.first) * W, W, h.keys * W,
+                                 {dq, w.wide_e, 1}, true);
+      matrix<T const> const down{ds + s.first, 1, N};
+      detail::multiply_panels<T>(n, h.features, m, down, q, w.wide_e, W,
+                                 {of_key + (j + s.first) * h.features, h.features, 1}, true);
+    }
+    for (index_t r = 0; r < m; ++r)
+      for (index_t c = 0; c < h.features; ++c) of_query[(i + r) * h.features + c] = dq[r * w.wide_e + c] * scale;
+  }
+}
+
+} // namespace varve::kernel
