@@ -83,7 +83,8 @@ tile_program trace_tile(F const& f, dtype tiles, dtype result, tile_positions co
   at.push_to<T>(x);
   try {
     auto g = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return make_fx_function<F const&>(f).with_captures(captured, [](auto const&...) {}, static_cast<T const&>(x[K])...);
+      return make_fx_function<F const&>(f).with_captures(
+          captured, [](auto const&...) {}, static_cast<T const&>(x[K])...);
     }(std::make_index_sequence<Tiles + 4>{});
     if (g.results.size() != 1 || !(g.nodes[g.results[0]].out == meta{result, tile_positions::sizes()})) return r;
     if (!is_tile_function(g)) return r;
@@ -103,7 +104,7 @@ tile_program trace_tile(F const& f, dtype tiles, dtype result, tile_positions co
 
 /// What changes scores, and where they may be looked at.
 struct attention_functions {
-  tile_program score, mask;
+  tile_program score, mask, both; // both: scores, -inf where the mask says no
 };
 /// A program over all scores in operators, tile by tile: for derivatives of gradients.
 struct over_all_tiles {
@@ -158,17 +159,15 @@ public:
     index_t const n = std::min(N, keys_ - j);
     if (!f_.mask) return {0, n, true};
     if (known_.empty()) return seen(std::min(M, queries_ - i), n);
-    kernel::attention_span const s = known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
-    if (s.first < s.last && !s.all) look();
-    return s;
+    return known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
   }
-  bool const* mask() const { return reinterpret_cast<bool const*>(memory_.data() + 2 * tile_bytes); }
-  T* scores(index_t, index_t, T* x) {
-    if (!f_.score) return x;
-    f_.score.run({x, &at.batch, &at.head, at.query, at.key}, memory_.data());
+  T* scores(kernel::attention_span const& s, T* x) {
+    tile_program const& f = s.all ? f_.score : f_.both;
+    if (!f) return x;
+    f.run({x, &at.batch, &at.head, at.query, at.key}, memory_.data());
     return reinterpret_cast<T*>(memory_.data());
   }
-  T* pull(index_t, index_t, T const* x, T* g) {
+  T* pull(T const* x, T* g) {
     if (!f_.score) return g;
     auto* const to = reinterpret_cast<T*>(memory_.data() + tile_bytes);
     pull_->run({x, g, &at.batch, &at.head, at.query, at.key}, to);
@@ -183,12 +182,13 @@ private:
   index_t queries_, keys_;
   loop::scratch_block memory_;
 
-  void look() { f_.mask.run({&at.batch, &at.head, at.query, at.key}, memory_.data() + 2 * tile_bytes); }
+  /// Of m rows and n columns.
   kernel::attention_span seen(index_t m, index_t n) {
-    look();
     unsigned char any[N] = {}, all[N];
-    std::fill_n(all, N, static_cast<unsigned char>(1));
-    auto const* x = reinterpret_cast<unsigned char const*>(mask());
+    std::memset(all, 1, sizeof all);
+    std::byte* const mask = memory_.data() + 2 * tile_bytes;
+    f_.mask.run({&at.batch, &at.head, at.query, at.key}, mask);
+    auto const* x = reinterpret_cast<unsigned char const*>(mask);
     for (index_t r = 0; r < m; ++r, x += N)
       for (index_t c = 0; c < N; ++c) any[c] |= x[c], all[c] &= x[c];
     kernel::attention_span s{0, n, true};
@@ -352,7 +352,8 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   }
   bool const any = q.requires_grad() || k.requires_grad() || v.requires_grad();
   if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
-  for (tile_program* p : {&f->score, &f->mask}) // what is captured may be written until the gradient asks for it
+  for (tile_program* p :
+       {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
     for (int c = 0; c < p->captured.size(); ++c) p->captured[c] = contiguous_copy(p->captured[c]);
   attention_pull<T> pull{f, scale, gqa, {}};
   std::vector<edge> edges;
@@ -395,7 +396,14 @@ std::pair<tensor, tensor> attention_by_tiles(tensor const& q, tensor const& k, t
       auto const mask = [&](T const& b, T const& h, T const& i, T const& j) {
         return at_positions(block_mask.mask_mod, b, h, i, j);
       };
+      auto const both = [&](T const& s, T const& b, T const& h, T const& i, T const& j) {
+        auto const allowed = at_positions(block_mask.mask_mod, b, h, i, j);
+        auto const nothing = -std::numeric_limits<double>::infinity();
+        if constexpr (is_none<F>) return where(allowed, s, nothing);
+        else return where(allowed, at_positions(score_mod, b, h, i, j, s), nothing);
+      };
       if (!(f->mask = trace_tile<0>(mask, q.dtype(), dtype::bool_, at))) return {};
+      if (!(f->both = trace_tile<1>(both, q.dtype(), q.dtype(), at))) return {};
     }
     double factor = 0;
     if constexpr (is_none<S>) factor = 1 / std::sqrt(static_cast<double>(q.sizes()[3].number()));
@@ -420,9 +428,8 @@ VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
     return false;
   for (node const& n : g) {
     c const what = identify(*n.op);
-    if (what > c::sum && what != c::reshape && what != c::permute && what != c::expand &&
-        what != c::slice && what != c::slice_backward && what != c::cat && what != c::gather && what != c::one_hot &&
-        what != c::arange)
+    if (what > c::sum && what != c::reshape && what != c::permute && what != c::expand && what != c::slice &&
+        what != c::slice_backward && what != c::cat && what != c::gather && what != c::one_hot && what != c::arange)
       return false;
   }
   return true;

@@ -43,9 +43,9 @@ constexpr auto at_positions(F const& f, B const& b, H const& h, Q const& q, K co
 template <class F, class L, class S, class... X>
 constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
   auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
-  return at_positions(f, count([](dims const& s) { return dims{s[0]}; }), count([](dims const& s) { return dims{s[1]}; }),
-                      count([](dims const& s) { return dims{s[2]}; }), count([](dims const& s) { return dims{s[3]}; }),
-                      x...);
+  return at_positions(f, count([](dims const& s) { return dims{s[0]}; }),
+                      count([](dims const& s) { return dims{s[1]}; }), count([](dims const& s) { return dims{s[2]}; }),
+                      count([](dims const& s) { return dims{s[3]}; }), x...);
 }
 inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block) {
   bool positive = sizes.n == 4 && block.n == 2;

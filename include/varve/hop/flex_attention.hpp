@@ -39,8 +39,7 @@ inline constexpr struct flex_attention_t : composite_operator<flex_attention_t> 
     } else {
       using namespace detail;
       if constexpr (is_one_tensor<Q> && is_one_tensor<K> && is_one_tensor<V>)
-        if (auto y = attention_by_tiles(query, key, value, score_mod, block_mask, scale, enable_gqa);
-            y.first.defined())
+        if (auto y = attention_by_tiles(query, key, value, score_mod, block_mask, scale, enable_gqa); y.first.defined())
           return y;
       auto const y = attention_formula::parts(query, key, value, score_mod, block_mask, scale, enable_gqa);
       return std::pair(std::get<0>(y), attention_formula::lse(y));

@@ -5,16 +5,18 @@
 #include <varve/kernel/row_norm.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 /// @file
 /// Attention of one head by tiles of scores: a tile is computed, changed and folded into sums of exponentials that are
 /// corrected as greater scores come, so that the matrix of scores is nowhere. The gradient computes the tiles again.
 ///
 /// What happens to scores is said by `tiles`: `span(i, j)` are the columns of the tile at (i, j) that some row may look
-/// at; `mask()` is its truth values, where not all of them may; `scores(i, j, x)` are the scores made of x, in a tile
-/// that may be written into; `pull(i, j, x, g)` is the cotangent of x. Tiles are `attention_rows` x `attention_cols`,
-/// row-major, also at the edges, where what lies outside is not looked at.
+/// at. Of the same tile `scores(span, x)` are the scores made of x, -inf where a row may not look, in a tile that may
+/// be written into; `pull(x, g)` is the cotangent of x. Tiles are `attention_rows` x `attention_cols`, row-major, also
+/// at the edges, where what lies outside is not looked at.
 namespace varve::kernel {
 
 inline constexpr index_t attention_rows = 48, attention_cols = 128;
@@ -55,33 +57,49 @@ void multiply_panels(index_t m, index_t n, index_t k, matrix<T const> a, T const
     detail::multiply_rows<T, 1>(r, m, k, a, b, b_row, to, cols, accumulate);
   }
 }
+template <floating_lane T>
+void scale_row(index_t n, T const* x, T times, T* to) {
+  batch<T> const t(times);
+  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+    detail::store_live(to + i, live, batch<T>(detail::load_live(x + i, live) * t));
+  });
+}
 /// Rows of a matrix times a number, `to_row` apart; columns that are missing are 0.
 template <class T>
 void copy_rows(index_t rows, index_t cols, matrix<T const> from, T times, T* to, index_t to_row) {
   for (index_t r = 0; r < rows; ++r, to += to_row) {
     T const* const x = from.data + r * from.row;
-    for (index_t c = 0; c < cols; ++c) to[c] = x[c * from.col] * times;
+    if (from.col == 1) detail::scale_row<T>(cols, x, times, to);
+    else
+      for (index_t c = 0; c < cols; ++c) to[c] = x[c * from.col] * times;
     for (index_t c = cols; c < to_row; ++c) to[c] = T(0);
   }
-}
-/// Scores of -inf where a mask says no.
-template <class T>
-void mask_scores(index_t rows, attention_span const& s, bool const* mask, T* x) {
-  constexpr T nothing = -std::numeric_limits<T>::infinity();
-  for (index_t r = 0; r < rows; ++r, mask += attention_cols, x += attention_cols)
-    for (index_t c = s.first; c < s.last; ++c) x[c] = mask[c] ? x[c] : nothing;
 }
 /// What is subtracted of scores whose greatest is m.
 template <class T>
 T shift_of(T m) {
   return std::fabs(m) == std::numeric_limits<T>::infinity() ? T(0) : m;
 }
+/// The greatest of n scores, of two accumulators; a NaN may be passed over, since it is in the sum of exponentials too.
+template <floating_lane T>
+VARVE_INLINE T greatest_score(index_t n, T const* x) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  auto const greater = [](V const& a, V const& b) { return kernel::select<T>(a < b, b, a); };
+  if (n < L) return detail::row_maximum(n, x);
+  V a = kernel::load(x), b = kernel::load(x + n - L);
+  for (index_t i = L; i + L <= n; i += L) {
+    a = greater(a, kernel::load(x + i));
+    std::swap(a, b);
+  }
+  return kernel::reduce_tree<T>(greater(a, b), greater);
+}
 /// Folds n scores into the greatest one and the sum of exponentials of a row: they become exponentials. By what the sum
 /// before was multiplied.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE T fold_scores(index_t n, T* x, T& most, T& sum) {
-  T const top = detail::row_maximum(n, x), before = most;
-  if (!(top <= before)) most = before != before ? before : top;
+  T const top = detail::greatest_score(n, x), before = most;
+  most = top > before ? top : before;
   T const shift = detail::shift_of(most);
   batch<T> const m(shift);
   batch<T> total(T(0));
@@ -108,10 +126,6 @@ __attribute__((flatten)) VARVE_NOINLINE void weights_and_cotangents(index_t n, T
     detail::store_live(p + i, live, e);
     detail::store_live(dp + i, live, e * (detail::load_live(dp + i, live) - middle));
   });
-}
-template <class T>
-void scale_row(index_t n, T times, T* x) {
-  for (index_t c = 0; c < n; ++c) x[c] *= times;
 }
 
 /// The tiles of one head in memory, and the panels of what all rows need.
@@ -153,9 +167,9 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, values = h.keys * w.wide_v;
-  loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
-                                                            work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
-                                   256);
+  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
+                                                                   work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
+                                          256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const v = at.take<T>(values), *const q = at.take<T>(M * w.wide_e),
            *const raw = at.take<T>(M * N), *const sum = at.take<T>(M * w.wide_v), *const state = at.take<T>(2 * M);
@@ -172,11 +186,10 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
       attention_span const s = tiles.span(i, j);
       if (s.first >= s.last) continue;
       w.scores(m, q, k, j, s, raw);
-      T* const x = tiles.scores(i, j, raw);
-      if (!s.all) detail::mask_scores(m, s, tiles.mask(), x);
+      T* const x = tiles.scores(s, raw);
       for (index_t r = 0; r < m; ++r) {
         T const times = detail::fold_scores(s.last - s.first, x + r * N + s.first, most[r], total[r]);
-        if (begun && times != T(1)) detail::scale_row(w.wide_v, times, sum + r * w.wide_v);
+        if (begun && times != T(1)) detail::scale_row<T>(w.wide_v, sum + r * w.wide_v, times, sum + r * w.wide_v);
       }
       detail::multiply_panels<T>(m, w.wide_v, s.last - s.first, {x + s.first, N, 1}, v + (j + s.first) * W, W,
                                  h.keys * W, {sum, w.wide_v, 1}, begun);
@@ -185,8 +198,9 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
     for (index_t r = 0; r < m; ++r) {
       bool const nothing = !begun || total[r] == T(0);
       T const times = nothing ? T(1) : T(1) / total[r];
-      for (index_t c = 0; c < h.values; ++c)
-        out[(i + r) * h.values + c] = begun ? sum[r * w.wide_v + c] * times : T(0);
+      T* const to = out + (i + r) * h.values;
+      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, to);
+      else std::memset(to, 0, static_cast<std::size_t>(h.values) * sizeof(T));
       lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(most[r]);
     }
   }
@@ -207,10 +221,10 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, rows = h.keys * w.wide_e, values = w.whole_keys() * h.values;
-  loop::scratch_block const memory(
-      static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) + work::bytes(values) +
-                               2 * work::bytes(M * w.wide_e) + work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
-      256);
+  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) +
+                                                                   work::bytes(values) + 2 * work::bytes(M * w.wide_e) +
+                                                                   work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
+                                          256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const key_rows = at.take<T>(rows), *const v = at.take<T>(values),
            *const q = at.take<T>(M * w.wide_e), *const dq = at.take<T>(M * w.wide_e),
@@ -230,8 +244,7 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
       if (s.first >= s.last) continue;
       index_t const n = s.last - s.first, first = s.first / W * W;
       w.scores(m, q, k, j, s, raw);
-      T* const x = tiles.scores(i, j, raw);
-      if (!s.all) detail::mask_scores(m, s, tiles.mask(), x);
+      T* const x = tiles.scores(s, raw);
       detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.values, {dy, w.wide_v, 1},
                                  v + (j + first) * h.values, W, h.values * W, {dp + first, N, 1}, false);
       for (index_t r = 0; r < m; ++r) {
@@ -244,7 +257,7 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
       matrix<T const> const turned{p + s.first, 1, N};
       detail::multiply_panels<T>(n, h.values, m, turned, dy, w.wide_v, W,
                                  {of_value + (j + s.first) * h.values, h.values, 1}, true);
-      T* const ds = tiles.pull(i, j, raw, dp);
+      T* const ds = tiles.pull(raw, dp);
       detail::multiply_panels<T>(m, w.wide_e, n, {ds + s.first, N, 1}, key_rows + (j + s.first) * W, W, h.keys * W,
                                  {dq, w.wide_e, 1}, true);
       matrix<T const> const down{ds + s.first, 1, N};
