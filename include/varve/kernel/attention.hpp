@@ -94,24 +94,37 @@ VARVE_INLINE T greatest_score(index_t n, T const* x) {
   }
   return kernel::reduce_tree<T>(greater(a, b), greater);
 }
-/// Folds n scores into the greatest one and the sum of exponentials of a row: they become exponentials. By what the sum
-/// before was multiplied.
+/// What is known of some rows: what is subtracted of their scores, by which it may be less than the greatest one, and
+/// the sums of exponentials.
+template <class T>
+struct row_sums {
+  T *shift, *sum;
+};
+/// Folds n scores of each row into its sum: they become exponentials. Where the scores outgrow what is subtracted, that
+/// grows, and the row of `out` becomes what it would have been.
 template <floating_lane T>
-__attribute__((flatten)) VARVE_NOINLINE T fold_scores(index_t n, T* x, T& most, T& sum) {
-  T const top = detail::greatest_score(n, x), before = most;
-  most = top > before ? top : before;
-  T const shift = detail::shift_of(most);
-  batch<T> const m(shift);
-  batch<T> total(T(0));
-  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
-    batch<T> const e = detail::exp_of_live(x + i, live, m);
-    detail::store_live(x + i, live, e);
-    total += live == static_cast<index_t>(lanes<T>) ? e : detail::load_live(x + i, live);
-  });
-  bool const same = most == before || before == -std::numeric_limits<T>::infinity();
-  T const times = same ? T(1) : std::exp(detail::shift_of(before) - shift);
-  sum = sum * times + kernel::reduce_sum<T>(total);
-  return times;
+__attribute__((flatten)) VARVE_NOINLINE void fold_scores(index_t rows, index_t n, T* x, index_t x_row,
+                                                         row_sums<T> const& known, index_t columns, T* out) {
+  constexpr T nothing = -std::numeric_limits<T>::infinity(), slack = T(8); // exponentials up to 3000
+  for (index_t r = 0; r < rows; ++r, x += x_row, out += columns) {
+    T const top = detail::greatest_score(n, x), before = known.shift[r];
+    if (top > before + slack) {
+      known.shift[r] = top;
+      if (before != nothing) {
+        T const times = std::exp(detail::shift_of(before) - detail::shift_of(top));
+        known.sum[r] *= times;
+        detail::scale_row<T>(columns, out, times, out);
+      }
+    }
+    batch<T> const m(detail::shift_of(known.shift[r]));
+    batch<T> total(T(0));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> const e = detail::exp_of_live(x + i, live, m);
+      detail::store_live(x + i, live, e);
+      total += live == static_cast<index_t>(lanes<T>) ? e : detail::load_live(x + i, live);
+    });
+    known.sum[r] += kernel::reduce_sum<T>(total);
+  }
 }
 /// Of a row of n scores the weights, and the cotangents of the scores in place of those of the weights.
 template <floating_lane T>
@@ -179,18 +192,15 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
   for (index_t i = 0; i < h.queries; i += M) {
     index_t const m = h.queries - i < M ? h.queries - i : M;
     detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
-    T *const most = state, *const total = state + M;
-    for (index_t r = 0; r < m; ++r) most[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
+    T *const shift = state, *const total = state + M;
+    for (index_t r = 0; r < m; ++r) shift[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
     bool begun = false;
     for (index_t j = 0; j < h.keys; j += N) {
       attention_span const s = tiles.span(i, j);
       if (s.first >= s.last) continue;
       w.scores(m, q, k, j, s, raw);
       T* const x = tiles.scores(s, raw);
-      for (index_t r = 0; r < m; ++r) {
-        T const times = detail::fold_scores(s.last - s.first, x + r * N + s.first, most[r], total[r]);
-        if (begun && times != T(1)) detail::scale_row<T>(w.wide_v, sum + r * w.wide_v, times, sum + r * w.wide_v);
-      }
+      detail::fold_scores<T>(m, s.last - s.first, x + s.first, N, {shift, total}, begun ? w.wide_v : 0, sum);
       detail::multiply_panels<T>(m, w.wide_v, s.last - s.first, {x + s.first, N, 1}, v + (j + s.first) * W, W,
                                  h.keys * W, {sum, w.wide_v, 1}, begun);
       begun = true;
@@ -201,7 +211,7 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
       T* const to = out + (i + r) * h.values;
       if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, to);
       else std::memset(to, 0, static_cast<std::size_t>(h.values) * sizeof(T));
-      lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(most[r]);
+      lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(shift[r]);
     }
   }
 }
