@@ -127,6 +127,11 @@ template <class G>
 VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  for (node const& n : g.nodes)
+    if (n.op->writes_copy)
+      refuse::argument_is_invalid(n.op->name,
+                                  "an operator that writes and has no functional form is called, which fused "
+                                  "programs cannot; say `using functional = ...` in its rules");
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat);

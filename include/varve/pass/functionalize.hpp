@@ -26,13 +26,17 @@ class functionalizer {
 public:
   constexpr explicit functionalizer(graph const& g)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), kept_(g.regions.size(), 0) {
+    for (node const& n : g.nodes)
+      if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+  }
 
   constexpr graph run() {
     int r = -1;
     return w_.run(
         [&](int n) {
           region const& all = g_.regions[static_cast<std::size_t>(r)];
+          if (kept_[at(r)]) return w_.copy(old(n));
           int const mine = each(n, r > 0);
           if (n + 1 < all.node_first + all.node_count) return mine;
           w_.now[at(n)] = mine;
@@ -256,6 +260,7 @@ private:
   list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
   list<int> overtaken_;     // ... and was that written into?
   list<int> sources_;       // pairs of a call and what its results may lie in
+  list<char> kept_;         // of the regions: does it write into what it is given for that?
   list<int> inputs_;        // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g) {
