@@ -38,7 +38,7 @@ template void tensor::backward<tensor>(tensor const&, bool, bool) const;
 template boxed_args interpret<tensor>(graph const&, boxed_args const&);
 template boxed_args higher_order_operator::redispatch<void>(boxed_hop const&, dispatch_key_set, boxed_args const&);
 namespace loop {
-template std::shared_ptr<prepared const> prepare<tensor_kernels>(graph const&);
+template std::shared_ptr<prepared const> prepare_tables<tensor_kernels>(graph const&);
 template graph typed_and_optimized<graph>(graph const&);
 template void run_prepared<void>(prepared const&, void const* const*, void* const*);
 } // namespace loop
