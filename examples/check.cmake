@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSL-1.0
-# Runs an example and looks for what its source promises:  cmake -DPROGRAM= -DFILE= -DSCRATCH= -P check.cmake
+# Runs an example and looks for what its source promises:
+#   cmake -DPROGRAM= -DFILE= -DSCRATCH= [-DLAUNCHER=] -P check.cmake
 # Each line `// output: <regex>` must match what the program prints. Files it writes go to the scratch folder.
 cmake_minimum_required(VERSION 3.22)
 file(MAKE_DIRECTORY "${SCRATCH}")
-execute_process(COMMAND "${PROGRAM}" WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE failed OUTPUT_VARIABLE output
+execute_process(COMMAND ${LAUNCHER} "${PROGRAM}" WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE failed OUTPUT_VARIABLE output
     ERROR_VARIABLE error)
 if(failed)
   message("${output}${error}")

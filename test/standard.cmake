@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# An older standard is refused in one sentence: cmake -DSCRATCH=<folder> -P standard.cmake -- <compiler> <flags>...
+# An older standard is refused in one sentence, and a program's own switches are read: cmake -DSCRATCH=<folder> -P standard.cmake -- <compiler> <flags>...
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
 set(compile ${behind_dashes})
@@ -18,3 +18,12 @@ foreach(header varve/varve.hpp varve/transform/grad.hpp)
     message(FATAL_ERROR " ${header}: as C++17 the message is not the one sentence, or has ${lines} lines")
   endif()
 endforeach()
+
+file(WRITE "${SCRATCH}/user/varve_user_config.hpp" "#define VARVE_USE_OPENMP 0\n#define the_users_own_switch 1\n")
+file(WRITE "${SCRATCH}/user.cpp" "#include <varve/config.hpp>\n#if !the_users_own_switch || VARVE_HAS_OPENMP()\n#error no\n#endif\n")
+execute_process(COMMAND ${behind_dashes} "-I${SCRATCH}/user" -fsyntax-only "${SCRATCH}/user.cpp" RESULT_VARIABLE failed
+    ERROR_VARIABLE message)
+if(failed)
+  message("${message}")
+  message(FATAL_ERROR " varve_user_config.hpp was not read")
+endif()

@@ -20,6 +20,14 @@ places; include one of them"
 #include <varve-needs-another-compiler> // is nowhere: compilation ends here
 #endif
 
+/// A program's own switches, for all its units alike: a header of this name on the include path. CMake's target needs
+/// none.
+#if defined(__has_include)
+#if __has_include(<varve_user_config.hpp>)
+#include <varve_user_config.hpp>
+#endif
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1
@@ -62,6 +70,20 @@ places; include one of them"
 #else
 #define VARVE_USE_OPENMP 0
 #endif
+#endif
+
+/// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
+#define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
+#define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+#if defined(__cpp_exceptions) && __cpp_exceptions
+#define VARVE_HAS_EXCEPTIONS() 1
+#else
+#define VARVE_HAS_EXCEPTIONS() 0
+#endif
+#if defined(__has_include) && __has_include(<boost/hana.hpp>)
+#define VARVE_HAS_HANA() 1
+#else
+#define VARVE_HAS_HANA() 0
 #endif
 
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see

@@ -16,6 +16,7 @@ struct joint_signature {
   int loss = -1;
   std::vector<int> gradients{};
 };
+/// What `aot_export_joint` gives: the joint graph and what its inputs and outputs are.
 struct exported_joint {
   graph joint;
   joint_signature signature;

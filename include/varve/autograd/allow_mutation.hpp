@@ -112,6 +112,7 @@ private:
   mode_guard<detail::copying_mode<T>> on_;
   saved_tensors_hooks<pack, unpack> hooks_;
 };
+/// The scope by PyTorch's name.
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve

@@ -43,6 +43,7 @@ private:
   varve::detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
+/// The scope by PyTorch's name.
 using dual_level = dual_level_scope<>;
 
 namespace detail {
@@ -77,6 +78,7 @@ T make_dual(T const& primal, T const& tangent) {
 struct unpacked_dual {
   tensor primal, tangent;
 };
+/// Primal and tangent of a dual tensor; of another tensor itself, and no tangent.
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
   if (t.is_wrapped() && t.layer() == l.id)

@@ -10,6 +10,7 @@ namespace varve {
 struct gradcheck_error : error {
   using error::error;
 };
+/// How `gradcheck` compares, by PyTorch's names.
 struct gradcheck_options {
   double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
   /// Throw `gradcheck_error`; otherwise the result tells.

@@ -11,8 +11,11 @@ namespace varve {
 /// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and
 /// after it runs; of a leaf, after its gradient was added.
 using tensor_hook = shared_function<tensor(tensor const&)>;
+/// Called with the gradients that a node is about to get; may change them.
 using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
+/// Called with what a node gave, and what it got; may change the former.
 using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+/// Called with a leaf whose gradient was added to.
 using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {

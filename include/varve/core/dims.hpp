@@ -247,6 +247,7 @@ inline constexpr ints<I...> shape{};
 template <index_t... I>
 inline constexpr ints<I...> axis{};
 
+/// Is a type a list of integers known to the compiler, `ints<...>`?
 template <class T>
 inline constexpr bool is_ints = false;
 template <index_t... I>
@@ -259,6 +260,7 @@ inline constexpr bool is_ints<ints<I...> const> = true;
 template <class T>
 concept fact = is_ints<T> || std::is_same_v<T, dims>;
 
+/// A list of integers as data, whichever of the two it is.
 template <index_t... I>
 constexpr dims to_dims(ints<I...>) {
   return ints<I...>::to_dims();

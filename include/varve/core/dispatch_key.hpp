@@ -71,6 +71,7 @@ constexpr char const* name(dispatch_key k) {
 constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
 /// Is it the product of `dense` and a backend?
 constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
+/// Is it the autograd key of a backend?
 constexpr bool is_autograd(dispatch_key k) {
   return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta;
 }

@@ -13,6 +13,7 @@ using index_t = std::int64_t;
 
 /// What is computed of sizes; quotients and remainders are those of division rounded down (Python's `//` and `%`).
 enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
+/// What may be asked of two sizes.
 enum class relation : unsigned char { equal, unequal, less, less_equal };
 
 struct extent;

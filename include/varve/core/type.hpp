@@ -15,6 +15,7 @@ struct none_t {
 };
 inline constexpr none_t none{};
 
+/// Is a type that of `none`?
 template <class T>
 inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
 
@@ -50,6 +51,7 @@ constexpr auto type_name() {
   for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
   return r;
 }
+/// The name of a type, as the compiler writes it.
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
 /// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a

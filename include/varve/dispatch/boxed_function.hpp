@@ -6,6 +6,7 @@
 
 namespace varve {
 
+/// A function of the signature; below, for `R(A...)`.
 template <class Signature>
 class shared_function;
 /// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would

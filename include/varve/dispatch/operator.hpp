@@ -128,10 +128,13 @@ struct probe : R, rule_names {}; // a name found in both bases is ambiguous: the
 /// absence.
 template <class Tag>
 concept has_jvp = !requires { &detail::probe<rules<Tag>>::jvp; };
+/// Likewise, of `vjp`.
 template <class Tag>
 concept has_vjp = !requires { &detail::probe<rules<Tag>>::vjp; };
+/// Likewise, of `batch`.
 template <class Tag>
 concept has_batch = !requires { &detail::probe<rules<Tag>>::batch; };
+/// Likewise, of `eval`.
 template <class Tag>
 concept has_eval = !requires { &detail::probe<rules<Tag>>::eval; };
 

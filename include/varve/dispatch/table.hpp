@@ -224,9 +224,12 @@ op_table const* defined_table() {
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
+/// Rules of varve that say `in_headers` are compiled where they are used: they need what the library is not linked to.
+template <class Tag>
+concept in_headers = requires { rules<Tag>::in_headers; };
 /// Is an operator in the compiled library, and called there?
 template <class Tag>
-inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
+inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>() && !in_headers<Tag>;
 
 /// An operator of varve as the compiled library has it. Of a user's tag in namespace varve it has none: the names of
 /// the functions are what the linker says.

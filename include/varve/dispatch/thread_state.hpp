@@ -15,6 +15,7 @@ struct packed_value {
   virtual ~packed_value() = default;
   virtual tensor unpack() = 0;
 };
+/// What packs and unpacks saved tensors, while it is on.
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
   /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
@@ -33,6 +34,7 @@ constexpr char const* name(infra_mode m) {
   constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
   return names[static_cast<int>(m)];
 }
+/// The number of infra slots.
 inline constexpr int infra_modes = 4;
 
 /// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it
@@ -85,6 +87,7 @@ private:
     return nullptr;
   }
 };
+/// All of it, for this thread.
 inline constinit thread_local thread_state this_thread_state{};
 
 /// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).

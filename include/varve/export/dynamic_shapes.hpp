@@ -55,8 +55,11 @@ inline dim_spec dynamic_dim(std::string name, index_t least = 0, index_t greates
                                   .c_str());
   return {dim_spec::kind::named, std::move(name), least, greatest};
 }
+/// A size that is a number.
 inline dim_spec const dim_static{};
+/// A size that is a symbol where the program allows it.
 inline dim_spec const dim_auto{dim_spec::kind::automatic};
+/// A size that is a symbol without a name.
 inline dim_spec const dim_dynamic_any{dim_spec::kind::dynamic};
 
 /// One specification for each size of a tensor.

@@ -97,6 +97,7 @@ struct functional_mutations {
   bool any() const { return all > 0; }
   bool all_without_grad() const { return any() && all == without_grad; }
 };
+/// What was done to a functional tensor.
 template <class T = tensor>
 functional_mutations mutations_of(T const& t) {
   auto const& m = *detail::functional_object_of("mutations_of", t).memory;

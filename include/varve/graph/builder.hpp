@@ -8,7 +8,9 @@ namespace detail {
 /// The operators that only graphs have.
 constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
 } // namespace detail
+/// The operator of inputs.
 inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
+/// The operator of constants.
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
 /// One of several results of a higher-order node; attribute {k}.

@@ -127,8 +127,11 @@ constexpr list<operator_class> identify(graph const& g) {
 
 /// Does a node's value lie in memory before the program runs?
 constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
+/// Is every element of the result one of the operands' elements at the same place?
 constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
+/// Does it fold elements along axes?
 constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
+/// Does it only change where elements are looked up?
 constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
 
 } // namespace varve

@@ -170,6 +170,7 @@ template <class... F>
 constexpr auto and_masks(F const&... f) {
   return detail::join_masks<true>(f...);
 }
+/// A mask that admits what one of several does.
 template <class... F>
   requires(sizeof...(F) > 0)
 constexpr auto or_masks(F const&... f) {

@@ -94,6 +94,7 @@ private:
   F f_;
   index_t identifier_;
 };
+/// f as a region: calls of it in a traced program share one body.
 template <class F>
 auto mark_compile_region(F f) {
   return compile_region<F>(std::move(f));
@@ -109,6 +110,7 @@ constexpr auto strict_mode(F const& f, X const&... x) {
 
 /// What `hints_wrapper` says to who reads the graph.
 using hint = std::variant<bool, std::int64_t, double, std::string>;
+/// Hints by name, which backends read.
 using hints = std::map<std::string, hint>;
 namespace detail {
 /// The hints of this process, each once.

@@ -17,11 +17,13 @@ struct boxed_dual {
   boxed_args primal;
   boxed_args tangent;
 };
+/// Operands of a call as a level of reverse mode sees them.
 struct boxed_tracked {
   boxed_args const* of; // the operands as they came
   boxed_args primal;
   bool any = false;
 };
+/// Operands of a call, opened at a level.
 struct boxed_operands {
   boxed_args const* from;
   boxed_args value;

@@ -39,6 +39,7 @@ public:
 private:
   bool before_;
 };
+/// Is this thread in inference mode?
 inline bool is_inference_mode_enabled() { return this_thread_inference; }
 
 } // namespace varve

@@ -161,6 +161,7 @@ std::vector<L*> current_modes() {
 }
 /// Is any mode on, and is any of them a user's? (MD-17)
 inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
+/// Is a mode of the user's on, for this thread?
 inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
 
 /// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the

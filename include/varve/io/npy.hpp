@@ -130,6 +130,7 @@ template <class T = tensor>
 T load_npy(std::string const& path) {
   return from_npy<T>(detail::text_of_file("load_npy", path));
 }
+/// Writes a value as a file of numpy's.
 template <class T>
 void save_npy(std::string const& path, T const& x) {
   detail::write_text_file("save_npy", path, to_npy<tensor>(x));

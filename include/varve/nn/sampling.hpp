@@ -11,6 +11,7 @@ namespace varve {
 
 /// How elements make one between them, and what lies beyond the edges.
 enum class sampling : unsigned char { linear, nearest, cubic };
+/// What `grid_sample` reads outside of an image.
 enum class beyond_edges : unsigned char { zeros, border, reflection };
 
 namespace detail {

@@ -88,6 +88,7 @@ inline generator as_generator(tensor const& state) {
   auto const* const v = static_cast<std::int64_t const*>(state.raw());
   return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
 }
+/// Puts the generator of this thread back where `get_rng_state` found it.
 inline void set_rng_state(tensor const& state) {
   default_generator = as_generator(state);
   ++detail::generator_sets;

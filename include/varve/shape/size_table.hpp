@@ -25,6 +25,7 @@ struct size_range {
   friend constexpr bool operator==(size_range const&, size_range const&) = default;
 };
 
+/// What is known of a statement.
 enum class truth : unsigned char { no, yes, unknown };
 /// A condition on symbols that a program was made under.
 struct size_guard {

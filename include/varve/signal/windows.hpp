@@ -45,18 +45,22 @@ template <class T = tensor>
 T general_hamming(index_t m, double alpha = 0.54, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {alpha, 1 - alpha}, symmetric, type);
 }
+/// Hamming's window.
 template <class T = tensor>
 T hamming(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_hamming<T>(m, 0.54, symmetric, type);
 }
+/// Hann's window: half a period of a cosine, from 0 to 0.
 template <class T = tensor>
 T hann(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_hamming<T>(m, 0.5, symmetric, type);
 }
+/// Blackman's window.
 template <class T = tensor>
 T blackman(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {0.42, 0.5, 0.08}, symmetric, type);
 }
+/// Nuttall's window of four cosines.
 template <class T = tensor>
 T nuttall(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {0.3635819, 0.4891775, 0.1365995, 0.0106411}, symmetric, type);

@@ -120,6 +120,7 @@ struct traits<array<T, D...>> {
   static constexpr auto type(array<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<T>())>{}; }
 };
 
+/// Is a type an `array`?
 template <class V>
 inline constexpr bool is_array = false;
 template <class T, index_t... D>

@@ -9,6 +9,7 @@ struct at_t;
 template <class I, class V, class Extra = none_t>
 struct seen;
 
+/// Is a type that of a value seen through a static transform?
 template <class V>
 inline constexpr bool is_seen = false;
 template <class I, class V, class E>

@@ -117,6 +117,7 @@ struct storage_observer {
   void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
   void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
 };
+/// Who is told of what this thread allocates; null as a rule.
 inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
 
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).

@@ -56,8 +56,10 @@ constexpr void refuse_range() {
 }
 } // namespace detail
 
+/// What a value is below all transforms: a number, an array, a tensor, a proxy.
 template <class V>
 using base_of = typename traits<std::remove_cvref_t<V>>::base;
+/// The level of the outermost static transform that a value is seen through; 0 of plain ones.
 template <class V>
 inline constexpr int level_of = traits<std::remove_cvref_t<V>>::level;
 
