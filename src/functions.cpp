@@ -21,6 +21,7 @@ template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, d
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
+template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
 template higher_order_operator& cond_operator<void>();
 template higher_order_operator& checkpoint_operator<void>();
 template higher_order_operator& scan_operator<void>();

@@ -45,7 +45,8 @@ struct tile_program {
 /// Is every operator one that a plan makes part of its loops?
 bool is_tile_function(graph const& g);
 /// The plan of a graph; those of the last ones are kept.
-std::shared_ptr<loop::prepared const> plan_of_tile(graph const& g);
+template <class G> // so that nothing is compiled for it where there is no attention
+std::shared_ptr<loop::prepared const> plan_of_tile(G const& g);
 /// The positions of the tile that begins at a row and a column; what lies outside are the last ones.
 struct tile_positions {
   static constexpr index_t rows = kernel::attention_rows, cols = kernel::attention_cols;
@@ -433,7 +434,8 @@ VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
   }
   return true;
 }
-VARVE_COLD VARVE_LIBRARY std::shared_ptr<loop::prepared const> plan_of_tile(graph const& g) {
+template <class G>
+VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
   struct kept {
     graph of;
     std::shared_ptr<loop::prepared const> plan;

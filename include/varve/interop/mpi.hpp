@@ -39,7 +39,8 @@ inline void require(int code, char const* what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int n = 0;
   MPI_Error_string(code, text, &n);
-  throw error(("varve: mpi: " + std::string(what) + ": " + std::string(text, static_cast<std::size_t>(n))).c_str());
+  refuse::with<error>(
+      ("varve: mpi: " + std::string(what) + ": " + std::string(text, static_cast<std::size_t>(n))).c_str());
 }
 /// The communicator that an attribute means: none is the world.
 inline MPI_Comm comm_of(dims const& fact) {
@@ -137,9 +138,10 @@ inline void require_same_call(char const* op, MPI_Comm comm, MPI_Datatype type, 
   std::uint64_t both[2] = {h, ~h};
   require(MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_UINT64_T, MPI_MAX, comm), op);
   if (both[0] == h && both[1] == ~h) return;
-  throw error(("varve: mpi: rank " + std::to_string(rank_in(comm)) + " calls " + op + " of " + std::to_string(n) +
-               " elements, another rank calls something else; all ranks must make the same calls in the same order")
-                  .c_str());
+  refuse::with<error>(
+      ("varve: mpi: rank " + std::to_string(rank_in(comm)) + " calls " + op + " of " + std::to_string(n) +
+       " elements, another rank calls something else; all ranks must make the same calls in the same order")
+          .c_str());
 }
 inline int root_in(char const* op, MPI_Comm comm, extent root) {
   index_t const r = root.number();
@@ -192,10 +194,11 @@ inline void require_untraced(char const* op) {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     traced = traced || l->kind == &trace_layer::own_kind;
   if (traced)
-    throw transform_error(("varve: " + std::string(op) +
-                           ": a call between processes has no place in a graph yet, and this function is being traced "
-                           "(compile, make_fx, fuse, a loop); call it outside of what is traced")
-                              .c_str());
+    refuse::with<transform_error>(
+        ("varve: " + std::string(op) +
+         ": a call between processes has no place in a graph yet, and this function is being traced "
+         "(compile, make_fx, fuse, a loop); call it outside of what is traced")
+            .c_str());
 }
 template <class Tag, class... F, value X>
 constexpr auto call(X const& x, F const&... facts) {
@@ -364,12 +367,16 @@ private:
 template <class F>
 int run(int argc, char** argv, F const& f) {
   environment const here(argc, argv);
-  try {
+  auto const body = [&]() -> int {
     if constexpr (std::is_void_v<decltype(f())>) return f(), 0;
     else return f();
-  } catch (std::exception const& e) { environment::end_all(e.what()); } catch (...) {
-    environment::end_all("an exception that is no std::exception");
-  }
+  };
+  auto const any = [&] {
+    return varve::detail::attempt<std::exception>(
+        body, [](std::exception const& e) -> int { environment::end_all(e.what()); });
+  };
+  return varve::detail::attempt<void>(any,
+                                      []() -> int { environment::end_all("an exception that is no std::exception"); });
 }
 
 namespace detail {
