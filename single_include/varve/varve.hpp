@@ -82,8 +82,8 @@ places; include one of them"
 /// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
 #define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
 #define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
-/// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and then
-/// ends the program. All units of a program must agree.
+/// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and
+/// then ends the program. All units of a program must agree.
 #if defined(__cpp_exceptions) && __cpp_exceptions
 #define VARVE_HAS_EXCEPTIONS() 1
 #else
