@@ -21,6 +21,7 @@ template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, d
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
+template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
 template higher_order_operator& cond_operator<void>();
 template higher_order_operator& checkpoint_operator<void>();
 template higher_order_operator& scan_operator<void>();
@@ -38,7 +39,7 @@ template void tensor::backward<tensor>(tensor const&, bool, bool) const;
 template boxed_args interpret<tensor>(graph const&, boxed_args const&);
 template boxed_args higher_order_operator::redispatch<void>(boxed_hop const&, dispatch_key_set, boxed_args const&);
 namespace loop {
-template std::shared_ptr<prepared const> prepare<tensor_kernels>(graph const&);
+template std::shared_ptr<prepared const> prepare_tables<tensor_kernels>(graph const&);
 template graph typed_and_optimized<graph>(graph const&);
 template void run_prepared<void>(prepared const&, void const* const*, void* const*);
 } // namespace loop

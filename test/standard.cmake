@@ -20,7 +20,7 @@ foreach(header varve/varve.hpp varve/transform/grad.hpp)
 endforeach()
 
 file(WRITE "${SCRATCH}/user/varve_user_config.hpp" "#define VARVE_USE_OPENMP 0\n#define the_users_own_switch 1\n")
-file(WRITE "${SCRATCH}/user.cpp" "#include <varve/config.hpp>\n#if !the_users_own_switch || VARVE_HAS_OPENMP\n#error no\n#endif\n")
+file(WRITE "${SCRATCH}/user.cpp" "#include <varve/config.hpp>\n#if !the_users_own_switch || VARVE_HAS_OPENMP()\n#error no\n#endif\n")
 execute_process(COMMAND ${behind_dashes} "-I${SCRATCH}/user" -fsyntax-only "${SCRATCH}/user.cpp" RESULT_VARIABLE failed
     ERROR_VARIABLE message)
 if(failed)

@@ -50,15 +50,15 @@ places; include one of them"
 #endif
 
 /// 1 where Boost.Hana is found, of which the headers of the umbrella need `stack_of` alone; 0 leaves that out.
-#ifndef VARVE_HAS_HANA
+#ifndef VARVE_USE_HANA
 #if defined(__has_include)
 #if __has_include(<boost/hana/tuple.hpp>)
-#define VARVE_HAS_HANA 1
+#define VARVE_USE_HANA 1
 #endif
 #endif
 #endif
-#ifndef VARVE_HAS_HANA
-#define VARVE_HAS_HANA 0
+#ifndef VARVE_USE_HANA
+#define VARVE_USE_HANA 0
 #endif
 
 /// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP
@@ -72,9 +72,17 @@ places; include one of them"
 #endif
 #endif
 
-/// What this build has, as 0 or 1, beside `VARVE_HAS_HANA` and `VARVE_HAS_EXCEPTIONS`.
-#define VARVE_HAS_XSIMD VARVE_USE_XSIMD
-#define VARVE_HAS_OPENMP VARVE_USE_OPENMP
+/// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
+#define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
+#define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+/// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and
+/// then ends the program. All units of a program must agree.
+#if defined(__cpp_exceptions) && __cpp_exceptions
+#define VARVE_HAS_EXCEPTIONS() 1
+#else
+#define VARVE_HAS_EXCEPTIONS() 0
+#endif
+#define VARVE_HAS_HANA() VARVE_USE_HANA
 
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see
 /// stale reads otherwise.
@@ -89,14 +97,6 @@ places; include one of them"
 #endif
 #ifndef VARVE_RECYCLE_BLOCKS
 #define VARVE_RECYCLE_BLOCKS 1
-#endif
-
-/// 1 where exceptions are on; 0 under `-fno-exceptions`, where what would be thrown goes to the program's error handler
-/// (`set_error_handler`), and then ends the program. All units of a program must agree.
-#if defined(__cpp_exceptions)
-#define VARVE_HAS_EXCEPTIONS 1
-#else
-#define VARVE_HAS_EXCEPTIONS 0
 #endif
 
 /// 1 in units of a program that links the compiled library (the target `varve::compiled` says so): what depends on no

@@ -27,6 +27,14 @@ places; include one of them"
 #include <varve-needs-another-compiler> // is nowhere: compilation ends here
 #endif
 
+/// A program's own switches, for all its units alike: a header of this name on the include path. CMake's target needs
+/// none.
+#if defined(__has_include)
+#if __has_include(<varve_user_config.hpp>)
+#include <varve_user_config.hpp>
+#endif
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1
@@ -48,6 +56,18 @@ places; include one of them"
 #define VARVE_USE_XSIMD 0
 #endif
 
+/// 1 where Boost.Hana is found, of which the headers of the umbrella need `stack_of` alone; 0 leaves that out.
+#ifndef VARVE_USE_HANA
+#if defined(__has_include)
+#if __has_include(<boost/hana/tuple.hpp>)
+#define VARVE_USE_HANA 1
+#endif
+#endif
+#endif
+#ifndef VARVE_USE_HANA
+#define VARVE_USE_HANA 0
+#endif
+
 /// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP
 /// (`-fopenmp`), without which it cannot be 1. All units of a program must agree. The CMake option of this name sees to
 /// both.
@@ -58,6 +78,18 @@ places; include one of them"
 #define VARVE_USE_OPENMP 0
 #endif
 #endif
+
+/// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
+#define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
+#define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+/// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and
+/// then ends the program. All units of a program must agree.
+#if defined(__cpp_exceptions) && __cpp_exceptions
+#define VARVE_HAS_EXCEPTIONS() 1
+#else
+#define VARVE_HAS_EXCEPTIONS() 0
+#endif
+#define VARVE_HAS_HANA() VARVE_USE_HANA
 
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see
 /// stale reads otherwise.
@@ -134,10 +166,21 @@ places; include one of them"
 /// Keeps a driver out of its callers' code.
 #define VARVE_NOINLINE __attribute__((noinline))
 
+// ---- varve/varve.hpp
+// A user's warnings are about the user's code: names of operators are those of parameters too, and sizes are signed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+
 // ---- varve/core/error.hpp
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <type_traits>
 
 namespace varve {
 
@@ -211,6 +254,63 @@ struct value_error : error {
   using error::error;
 };
 
+/// What a program without exceptions (`-fno-exceptions`) does with an error: it may leave by `std::exit` or `longjmp`,
+/// and must not return; should it do so, the program is aborted.
+using error_handler = void (*)(std::exception const& e);
+namespace detail {
+inline void print_error(std::exception const& e) { std::fprintf(stderr, "%s\n", e.what()); }
+inline constinit error_handler handler_of_errors = &print_error;
+} // namespace detail
+/// Sets it for all threads, and gives the one before: by default the text is printed, and the program aborted. A
+/// program with exceptions catches them and does not need it.
+inline error_handler set_error_handler(error_handler h) {
+  error_handler const before = detail::handler_of_errors;
+  detail::handler_of_errors = h ? h : &detail::print_error;
+  return before;
+}
+
+namespace refuse {
+/// Throws an `E` of these arguments, or without exceptions tells the error handler and ends the program. Inlined:
+/// callers are cold themselves.
+template <class E, class... A>
+[[noreturn]] VARVE_INLINE void with(A const&... a) {
+#if VARVE_HAS_EXCEPTIONS()
+  throw E(a...);
+#else
+  if constexpr (std::is_base_of_v<std::exception, E>) detail::handler_of_errors(E(a...));
+  std::abort();
+#endif
+}
+/// Throws again what is being handled.
+[[noreturn]] VARVE_INLINE void again() {
+#if VARVE_HAS_EXCEPTIONS()
+  throw;
+#else
+  std::abort(); // nothing is ever handled
+#endif
+}
+} // namespace refuse
+
+namespace detail {
+/// `body()`, and where it throws an `E`, `otherwise(e)`; of `E` void `otherwise()` of whatever it throws.
+template <class E, class F, class G>
+constexpr auto attempt(F const& body, [[maybe_unused]] G const& otherwise) {
+#if VARVE_HAS_EXCEPTIONS()
+  if constexpr (std::is_void_v<E>) {
+    try {
+      return body();
+    } catch (...) { return otherwise(); }
+  } else {
+    try {
+      return body();
+    } catch (E const& e) { return otherwise(e); }
+  }
+#else
+  return body();
+#endif
+}
+} // namespace detail
+
 /// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run
 /// time they throw.
 namespace refuse {
@@ -234,8 +334,6 @@ namespace refuse {
 } // namespace varve
 
 // ---- varve/core/extent.hpp
-#include <type_traits>
-
 namespace varve {
 
 /// A size, stride, axis or index.
@@ -243,6 +341,7 @@ using index_t = std::int64_t;
 
 /// What is computed of sizes; quotients and remainders are those of division rounded down (Python's `//` and `%`).
 enum class size_op : unsigned char { symbol, sum, product, quotient, remainder, least, greatest };
+/// What may be asked of two sizes.
 enum class relation : unsigned char { equal, unequal, less, less_equal };
 
 struct extent;
@@ -256,6 +355,7 @@ constexpr bool holds(relation is, index_t a, index_t b) {
 extent combined_sizes(size_op op, extent a, extent b);
 bool decided_sizes(relation is, extent a, extent b);
 index_t specialized_size(extent a);
+index_t number_of_size(extent a);
 
 /// Two extents, or one and an integer: the built-in operators on what an extent converts to are no better then.
 template <class A, class B>
@@ -284,8 +384,13 @@ struct extent {
   constexpr bool is_number() const { return is_small() || bits == INT64_MAX; }
   constexpr bool is_entry() const { return bits >> 61 == 2; }
   constexpr bool is_name() const { return bits >> 61 == 3 && bits != INT64_MAX; }
-  /// The number; only where `is_number()`. Otherwise what stands for the expression or name in its place.
-  constexpr index_t number() const { return bits; }
+  /// The number; only where `is_number()`. What stands for an expression of a graph, or for a name, otherwise; one of
+  /// an environment is taken for its number.
+  constexpr index_t number() const {
+    if (is_small() || std::is_constant_evaluated()) [[likely]]
+      return bits;
+    return detail::number_of_size(*this);
+  }
   /// The place of its expression, and whose table that is in; only where `is_entry()`.
   constexpr index_t entry() const { return bits & ((index_t{1} << entry_bits) - 1); }
   constexpr index_t environment() const { return bits >> entry_bits & most_environments; }
@@ -430,6 +535,7 @@ struct none_t {
 };
 inline constexpr none_t none{};
 
+/// Is a type that of `none`?
 template <class T>
 inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
 
@@ -465,6 +571,7 @@ constexpr auto type_name() {
   for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
   return r;
 }
+/// The name of a type, as the compiler writes it.
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
 /// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
@@ -588,7 +695,7 @@ struct dims {
   /// Is a number among the entries? A symbolic size is none.
   constexpr bool contains(index_t i) const {
     for (int k = 0; k < n; ++k)
-      if (v[k].number() == i) return true;
+      if (v[k].bits == i) return true;
     return false;
   }
   /// The same entries, whatever they stand for: asks nobody.
@@ -764,6 +871,7 @@ inline constexpr ints<I...> shape{};
 template <index_t... I>
 inline constexpr ints<I...> axis{};
 
+/// Is a type a list of integers known to the compiler, `ints<...>`?
 template <class T>
 inline constexpr bool is_ints = false;
 template <index_t... I>
@@ -776,6 +884,7 @@ inline constexpr bool is_ints<ints<I...> const> = true;
 template <class T>
 concept fact = is_ints<T> || std::is_same_v<T, dims>;
 
+/// A list of integers as data, whichever of the two it is.
 template <index_t... I>
 constexpr dims to_dims(ints<I...>) {
   return ints<I...>::to_dims();
@@ -809,7 +918,7 @@ constexpr auto on_dims(F f, A const&... a) {
     if constexpr (!evaluates<result>) {
       static_assert(never<F, A...>, "varve: these attributes or operands do not fit these shapes; the refusal named "
                                     "below says which");
-      static_assert((result::compute(), true)); // the compiler tells why, and goes on
+      static_assert((F{}(A::to_dims()...), true)); // the compiler tells why, and goes on
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {
@@ -883,8 +992,8 @@ constexpr void require_sizes(char const* op, dims const& sizes) {
 // ---- varve/core/dtype.hpp
 namespace varve {
 
-/// Element types, ordered by promotion within their category; names and order of PyTorch. The 16-bit and complex types
-/// have a place but no kernels yet.
+/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; complex
+/// ones have a place but no kernels yet. Their numbers stand in files of programs.
 enum class dtype : std::uint8_t {
   bool_,
   uint8,
@@ -895,25 +1004,37 @@ enum class dtype : std::uint8_t {
   float32,
   float64,
   complex64,
-  complex128
+  complex128,
+  int8,
+  int16
 };
 
 /// PyTorch's name of a dtype.
 constexpr char const* name(dtype t) {
-  constexpr char const* names[] = {"bool",     "uint8",   "int32",   "int64",     "float16",
-                                   "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr char const* names[] = {"bool",    "uint8",   "int32",     "int64",      "float16", "bfloat16",
+                                   "float32", "float64", "complex64", "complex128", "int8",    "int16"};
   return names[static_cast<int>(t)];
 }
 namespace detail {
-inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2,
-                                              2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4,  8, 2, 2, 4,
+                                              8, 8, 16, 1, 2}; // here: in the function it would be copied at each call
 }
 /// Bytes of one element.
 constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
 /// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its
 /// category is higher.
-constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
+constexpr int category(dtype t) {
+  return t == dtype::bool_ ? 0 : t <= dtype::int64 || t >= dtype::int8 ? 1 : t <= dtype::float64 ? 2 : 3;
+}
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
+
+/// Is it stored in fewer bytes than it is computed in?
+constexpr bool is_compact(dtype t) {
+  return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::int8 || t == dtype::int16;
+}
+/// The dtype in which operators compute elements of another: float32 for float16 and bfloat16, int32 for int8 and
+/// int16, else that itself.
+constexpr dtype computed_in(dtype t) { return !is_compact(t) ? t : is_floating(t) ? dtype::float32 : dtype::int32; }
 
 /// Dtype of a factory that names none (`torch.get_default_dtype`).
 inline constexpr dtype default_dtype = dtype::float32;
@@ -925,7 +1046,9 @@ constexpr dtype promote_types(dtype a, dtype b) {
     return dtype::float32;
   if ((a == dtype::complex64 && b == dtype::float64) || (a == dtype::float64 && b == dtype::complex64))
     return dtype::complex128;
-  return a > b ? a : b;
+  if ((a == dtype::uint8 && b == dtype::int8) || (a == dtype::int8 && b == dtype::uint8)) return dtype::int16;
+  constexpr std::uint8_t rank[] = {0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3}; // uint8, int8, int16, int32, ...
+  return rank[static_cast<int>(a)] > rank[static_cast<int>(b)] ? a : b;
 }
 
 /// dtype of a C++ element type. Integers of other widths than 8, 32 and 64 bits are refused.
@@ -947,10 +1070,10 @@ constexpr dtype dtype_of_type() {
 namespace detail {
 /// Refuses an attribute that is no dtype with kernels.
 constexpr void require_dtype(char const* op, dims const& type) {
-  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::complex128);
+  bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::int16);
   if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
   auto const t = static_cast<dtype>(type[0]);
-  if (category(t) == 3 || t == dtype::float16 || t == dtype::bfloat16) refuse::dtype_is_not_supported(op, name(t));
+  if (category(t) == 3) refuse::dtype_is_not_supported(op, name(t));
 }
 template <dtype D>
 struct dtype_element;
@@ -1053,6 +1176,81 @@ constexpr dtype result_type(M const&... m) {
 
 } // namespace varve
 
+// ---- varve/core/compact.hpp
+#include <bit>
+
+/// @file
+/// Elements of the dtypes that are stored in fewer bytes than they are computed in: int8 and int16 (computed as int32),
+/// float16 and bfloat16 (as float32). Results are rounded once per operator, to nearest, ties to even; integers wrap.
+namespace varve {
+
+namespace detail {
+/// The nearest of 10 bits of fraction and 5 of exponent, among them subnormal numbers; what is too large is infinite.
+constexpr std::uint16_t half_bits(float x) {
+  std::uint32_t const all = std::bit_cast<std::uint32_t>(x), a = all & 0x7FFFFFFFu, sign = (all >> 16) & 0x8000u;
+  std::uint32_t const normal = ((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10); // carries into the exponent
+  // below 2^-14 an element counts steps of 2^-24, which is what 0.5 leaves of the fraction
+  float const small = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
+  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(small + 0.5f) - 0x3F000000u;
+  std::uint32_t r = a < 0x38800000u ? subnormal : normal;
+  r = a >= 0x477FF000u ? 0x7C00u : r;
+  r = a > 0x7F800000u ? 0x7E00u : r;
+  return static_cast<std::uint16_t>(r | sign);
+}
+constexpr float from_half_bits(std::uint16_t h) {
+  std::uint32_t const a = h & 0x7FFFu, sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
+  std::uint32_t const normal = (a << 13) + (a >= 0x7C00u ? 224u << 23 : 112u << 23);
+  std::uint32_t const subnormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(a)) * 0x1p-24f);
+  return std::bit_cast<float>((a < 0x400u ? subnormal : normal) | sign);
+}
+/// The upper half of a float, rounded.
+constexpr std::uint16_t bfloat_bits(float x) {
+  std::uint32_t const a = std::bit_cast<std::uint32_t>(x);
+  std::uint32_t const rounded = (a + 0x7FFFu + ((a >> 16) & 1u)) >> 16;
+  return static_cast<std::uint16_t>((a & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : rounded);
+}
+constexpr float from_bfloat_bits(std::uint16_t b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16); }
+} // namespace detail
+
+/// An element of dtype float16: it converts to a float and from one, and has no arithmetic of its own.
+struct float16 {
+  std::uint16_t bits = 0;
+  constexpr float16() = default;
+  constexpr explicit float16(float x) : bits(detail::half_bits(x)) {}
+  constexpr operator float() const { return detail::from_half_bits(bits); } // NOLINT(google-explicit-constructor)
+};
+/// ... of bfloat16.
+struct bfloat16 {
+  std::uint16_t bits = 0;
+  constexpr bfloat16() = default;
+  constexpr explicit bfloat16(float x) : bits(detail::bfloat_bits(x)) {}
+  constexpr operator float() const { return detail::from_bfloat_bits(bits); } // NOLINT(google-explicit-constructor)
+};
+
+namespace detail {
+/// dtype of the elements of memory: those of static values and the compact ones.
+template <class T>
+constexpr dtype stored_dtype() {
+  if constexpr (std::is_same_v<T, float16>) return dtype::float16;
+  else if constexpr (std::is_same_v<T, bfloat16>) return dtype::bfloat16;
+  else if constexpr (std::is_same_v<T, std::int8_t>) return dtype::int8;
+  else if constexpr (std::is_same_v<T, std::int16_t>) return dtype::int16;
+  else return dtype_of_type<T>();
+}
+/// `on_dtype`, and of compact dtypes the types of their elements.
+template <class F>
+constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
+  if (t == dtype::float16) return f.template operator()<float16>();
+  if (t == dtype::bfloat16) return f.template operator()<bfloat16>();
+  if (t == dtype::int8) return f.template operator()<std::int8_t>();
+  if (t == dtype::int16) return f.template operator()<std::int16_t>();
+  return on_dtype(t, op, f);
+}
+} // namespace detail
+
+} // namespace varve
+
 // ---- varve/value/traits.hpp
 #include <array>
 
@@ -1107,8 +1305,10 @@ constexpr void refuse_range() {
 }
 } // namespace detail
 
+/// What a value is below all transforms: a number, an array, a tensor, a proxy.
 template <class V>
 using base_of = typename traits<std::remove_cvref_t<V>>::base;
+/// The level of the outermost static transform that a value is seen through; 0 of plain ones.
 template <class V>
 inline constexpr int level_of = traits<std::remove_cvref_t<V>>::level;
 
@@ -1276,6 +1476,7 @@ struct traits<array<T, D...>> {
   static constexpr auto type(array<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<T>())>{}; }
 };
 
+/// Is a type an `array`?
 template <class V>
 inline constexpr bool is_array = false;
 template <class T, index_t... D>
@@ -1604,6 +1805,7 @@ struct at_t;
 template <class I, class V, class Extra = none_t>
 struct seen;
 
+/// Is a type that of a value seen through a static transform?
 template <class V>
 inline constexpr bool is_seen = false;
 template <class I, class V, class E>
@@ -1812,10 +2014,13 @@ struct probe : R, rule_names {}; // a name found in both bases is ambiguous: the
 /// absence.
 template <class Tag>
 concept has_jvp = !requires { &detail::probe<rules<Tag>>::jvp; };
+/// Likewise, of `vjp`.
 template <class Tag>
 concept has_vjp = !requires { &detail::probe<rules<Tag>>::vjp; };
+/// Likewise, of `batch`.
 template <class Tag>
 concept has_batch = !requires { &detail::probe<rules<Tag>>::batch; };
+/// Likewise, of `eval`.
 template <class Tag>
 concept has_eval = !requires { &detail::probe<rules<Tag>>::eval; };
 
@@ -1857,13 +2062,28 @@ constexpr decltype(auto) taken_for_number(X const& x) {
   else return (x);
 }
 } // namespace detail
+namespace detail {
+template <class Op, class... X>
+struct static_shape; // of a result, where the operands are plain: `static_eval.hpp`
+}
 /// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
 /// `where`.
 template <class Tag>
 struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
-    return bound<Tag>{}(detail::front<X...>(x)...);
+    if constexpr (((number<X> || is_array<X>) && ...) && (is_array<X> || ...)) {
+      // Asked here, where messages are shorter than below the door of all calls.
+      using asked = detail::static_shape<bound<Tag>, std::remove_cvref_t<decltype(detail::front<X...>(x))>...>;
+      if constexpr (!evaluates<asked>) {
+        static_assert(never<Tag, X...>, "varve: these operands do not fit this operator: the operator and its operands "
+                                        "are named above, the refusal below");
+        static_assert((asked::compute(), true)); // the compiler tells why, and goes on
+        return nth<0>(x...);
+      } else return bound<Tag>{}(detail::front<X...>(x)...);
+    } else {
+      return bound<Tag>{}(detail::front<X...>(x)...);
+    }
   }
   template <class X, class... Y>
     requires detail::range_of_numbers<X>
@@ -1885,7 +2105,6 @@ inline constexpr bool is_hop = false;
 } // namespace varve
 
 // ---- varve/core/dispatch_key.hpp
-#include <bit>
 namespace varve {
 
 /// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest
@@ -1954,6 +2173,7 @@ constexpr char const* name(dispatch_key k) {
 constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
 /// Is it the product of `dense` and a backend?
 constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
+/// Is it the autograd key of a backend?
 constexpr bool is_autograd(dispatch_key k) {
   return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta;
 }
@@ -2968,7 +3188,7 @@ VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
 /// copy.
 namespace varve::kernel {
 
-/// An element that is only moved, whatever its type: of 1, 4 or 8 bytes.
+/// An element that is only moved, whatever its type: of 1, 2, 4 or 8 bytes.
 template <int Bytes>
 struct item {
   unsigned char bytes[Bytes];
@@ -3669,7 +3889,7 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
 // ---- varve/kernel/convert.hpp
 #include <limits>
 /// @file
-/// Conversion between the six element types.
+/// Conversion between the six element types, and of compact ones from and to that in which they are computed.
 namespace varve::kernel {
 
 /// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the
@@ -3724,12 +3944,32 @@ template <class To>
 loop convert_from(dtype from) {
   return on_dtype(from, "convert", []<class From>() -> loop { return conversion<To, From>; });
 }
+/// ... of a compact dtype from or to that in which it is computed.
+template <class To, class From>
+VARVE_VECTORIZED void convert_compact(std::size_t n, void* out, void const* const* in) {
+  auto* const to = static_cast<To*>(out);
+  auto const* const x = static_cast<From const*>(in[0]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<To>(x[i]);
+}
+template <class = void>
+VARVE_NOINLINE loop compact_loop(dtype to, dtype from) {
+  bool const narrows = is_compact(to);
+  dtype const t = narrows ? to : from;
+  if (is_compact(narrows ? from : to) || (narrows ? from : to) != computed_in(t))
+    refuse::dtype_is_not_supported("convert", name(t));
+  if (t == dtype::float16) return narrows ? convert_compact<float16, float> : convert_compact<float, float16>;
+  if (t == dtype::bfloat16) return narrows ? convert_compact<bfloat16, float> : convert_compact<float, bfloat16>;
+  if (t == dtype::int8)
+    return narrows ? convert_compact<std::int8_t, std::int32_t> : convert_compact<std::int32_t, std::int8_t>;
+  return narrows ? convert_compact<std::int16_t, std::int32_t> : convert_compact<std::int32_t, std::int16_t>;
+}
 } // namespace detail
 
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only
-/// to cost nothing unless used.)
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. A compact dtype
+/// has those from and to that in which it is computed. (A template only to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
+  if (is_compact(to) || is_compact(from)) return detail::compact_loop<>(to, from);
   return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
 }
 /// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands
@@ -3917,7 +4157,7 @@ struct strided {
 
   constexpr T& at(dims const& index) const {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k].number() * strides[k].number();
+    for (int k = 0; k < sizes.n; ++k) o += index[k].bits * strides[k].bits;
     return data[o];
   }
 };
@@ -3926,14 +4166,14 @@ struct strided {
 template <class F>
 constexpr void for_each_index(dims const& sizes, F&& f) {
   for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k].number() == 0) return;
+    if (sizes[k].bits == 0) return;
   dims index = sizes;
   for (int k = 0; k < index.n; ++k) index[k] = 0;
   while (true) {
     f(static_cast<dims const&>(index));
     int k = sizes.n - 1;
     for (; k >= 0; --k) {
-      if (++index[k].bits < sizes[k].number()) break;
+      if (++index[k].bits < sizes[k].bits) break;
       index[k] = 0;
     }
     if (k < 0) return;
@@ -3989,7 +4229,7 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   bool met = false;
   for_each_index(sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += i[k].number() * strides[k].number();
+    for (int k = 0; k < sizes.n; ++k) o += i[k].bits * strides[k].bits;
     char& there = taken[static_cast<std::size_t>(o)];
     met = met || there;
     there = 1;
@@ -4120,7 +4360,7 @@ constexpr auto evaluate_pointwise(X const&... x) {
       auto element = [&](auto const& s) {
         auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
         index_t o = 0;
-        for (int d = 0; d < i.n; ++d) o += i[d].number() * at[d].number();
+        for (int d = 0; d < i.n; ++d) o += i[d].bits * at[d].bits;
         return s.data[o];
       };
       out[k++] = kernel(element(strided_of(x))...);
@@ -4150,7 +4390,7 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
       auto const& v = nth<0>(x...);
       constexpr layout l =
           R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
-      auto const* in = data_of(v) + l.offset.number();
+      auto const* in = data_of(v) + l.offset.bits;
       auto* out = data_of(r);
       if constexpr (l.contiguous()) {
         constexpr index_t all = numel(l.sizes);
@@ -4473,75 +4713,81 @@ inline constinit recorder_list recorders;
 VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
   extent const e = a.is_number() ? b : a;
   if (a.is_name() || b.is_name())
-    throw size_error("varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
-                     "more); trace or fuse the function, where names become sizes");
+    refuse::with<size_error>(
+        "varve: a size that only has a name, as in a spec, was computed with (or a number of 2^62 and "
+        "more); trace or fuse the function, where names become sizes");
   if (e.environment() == 0)
-    throw size_error("varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
-                     "of 2^62 and more was); give the graph operands, which tell what its sizes are");
+    refuse::with<size_error>(
+        "varve: a symbolic size of a finished graph was computed with, or taken for a number (or a number "
+        "of 2^62 and more was); give the graph operands, which tell what its sizes are");
   if (a.is_entry() && b.is_entry() && a.environment() != b.environment())
-    throw size_error("varve: symbolic sizes of two environments meet; trace with one of them");
+    refuse::with<size_error>("varve: symbolic sizes of two environments meet; trace with one of them");
   shape_recorder* const r = shape_recorder::find(e.environment());
   if (!r)
-    throw size_error("varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
-                     "was traced in it");
+    refuse::with<size_error>(
+        "varve: a symbolic size was used after its environment was destroyed; keep that as long as what "
+        "was traced in it");
   return *r;
 }
 
 VARVE_COLD VARVE_LIBRARY extent combined_sizes(size_op op, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) {
-    if (op == size_op::least && a.number() == INT64_MAX) return b; // "the end" of `slice`: no size is greater
-    if (op == size_op::least && b.number() == INT64_MAX) return a;
+    if (op == size_op::least && a.bits == INT64_MAX) return b; // "the end" of `slice`: no size is greater
+    if (op == size_op::least && b.bits == INT64_MAX) return a;
     if (op == size_op::product && (known_equal(a, 1) || known_equal(b, 0))) return b;
     if (op == size_op::product && (known_equal(b, 1) || known_equal(a, 0))) return a;
     if (op == size_op::sum && known_equal(a, 0)) return b;
     if ((op == size_op::sum && known_equal(b, 0)) || (op == size_op::quotient && known_equal(b, 1))) return a;
     return recorder_of(a, b).combine(op, a, b);
   }
-  std::uint64_t const x = static_cast<std::uint64_t>(a.number()), y = static_cast<std::uint64_t>(b.number());
+  std::uint64_t const x = static_cast<std::uint64_t>(a.bits), y = static_cast<std::uint64_t>(b.bits);
   switch (op) {
   case size_op::sum:
     return static_cast<index_t>(x + y);
   case size_op::product:
     return static_cast<index_t>(x * y);
   case size_op::quotient:
-    return floor_div(a.number(), b.number());
+    return floor_div(a.bits, b.bits);
   case size_op::remainder:
-    return floor_mod(a.number(), b.number());
+    return floor_mod(a.bits, b.bits);
   case size_op::least:
-    return a.number() < b.number() ? a : b;
+    return a.bits < b.bits ? a : b;
   default:
-    return a.number() < b.number() ? b : a;
+    return a.bits < b.bits ? b : a;
   }
 }
 VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
   if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
-  if ((a.is_number() && b.is_number()) || a.number() == INT64_MAX || b.number() == INT64_MAX)
-    return holds(is, a.number(), b.number()); // an entry is the lesser one beside "the end" also as the number it has
+  if ((a.is_number() && b.is_number()) || a.bits == INT64_MAX || b.bits == INT64_MAX)
+    return holds(is, a.bits, b.bits); // an entry is the lesser one beside "the end" also as the number it has
   bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
   if (nobody && (is == relation::equal || is == relation::unequal))
     return is == relation::unequal; // as they stand in a finished graph
   return recorder_of(a, b).decide(is, a, b);
 }
+VARVE_COLD VARVE_LIBRARY index_t number_of_size(extent a) {
+  return a.is_entry() && a.environment() != 0 ? recorder_of(a).specialize(a) : a.bits;
+}
 VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
-  return a.is_number() ? a.number() : recorder_of(a).specialize(a);
+  return a.is_number() ? a.bits : recorder_of(a).specialize(a);
 }
 } // namespace detail
 
 VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
-  if (!decide(is, a, b)) throw value_error("varve: check: the relation does not hold");
+  if (!decide(is, a, b)) refuse::with<value_error>("varve: check: the relation does not hold");
 }
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
-  if (detail::holds(is, a.number(), b.number())) return;
+  if (detail::holds(is, a.bits, b.bits)) return;
   using enum relation;
   char const* const sign = is == equal ? " == " : is == unequal ? " != " : is == less ? " < " : " <= ";
-  throw value_error(
-      ("varve: check: " + std::to_string(a.number()) + sign + std::to_string(b.number()) + " does not hold").c_str());
+  refuse::with<value_error>(
+      ("varve: check: " + std::to_string(a.bits) + sign + std::to_string(b.bits) + " does not hold").c_str());
 }
 VARVE_LIBRARY void check_is_size(extent a) {
   if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
-  if (a.number() < 0)
-    throw value_error(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
+  if (a.bits < 0)
+    refuse::with<value_error>(("varve: check_is_size: " + std::to_string(a.bits) + " is negative").c_str());
 }
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {
@@ -4579,7 +4825,6 @@ VARVE_LIBRARY shape_recorder* shape_recorder::find(index_t number) {
 } // namespace varve
 
 // ---- varve/core/message.hpp
-#include <cstdlib>
 /// @file
 /// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
 namespace varve {
@@ -4635,34 +4880,34 @@ VARVE_COLD VARVE_LIBRARY std::string to_string(dims const& d) {
 
 namespace refuse {
 VARVE_COLD VARVE_LIBRARY void shapes_do_not_broadcast(dims const& a, dims const& b) {
-  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
+  refuse::with<shape_error>(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
 }
 VARVE_COLD VARVE_LIBRARY void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
-  throw shape_error(
+  refuse::with<shape_error>(
       ("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
 }
 VARVE_COLD VARVE_LIBRARY void dtype_does_not_fit(char const* op, char const* result, char const* into) {
-  throw dtype_error(
+  refuse::with<dtype_error>(
       ("varve: " + std::string(op) + ": a result of dtype " + result + " cannot be written into " + into).c_str());
 }
 VARVE_COLD VARVE_LIBRARY void rank_exceeds_eight_dimensions(int rank) {
-  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
-                    " dimensions a value may have")
-                       .c_str());
+  refuse::with<rank_error>(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) +
+                            " dimensions a value may have")
+                               .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void axis_out_of_range(std::int64_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
-  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) +
-                     ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
-                        .c_str());
+  refuse::with<index_error>(("varve: axis " + std::to_string(axis) + " is out of range for rank " +
+                             std::to_string(rank) + ": expected " + std::to_string(-r) + " to " + std::to_string(r - 1))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
-  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
-                     std::to_string(size))
-                        .c_str());
+  refuse::with<index_error>(("varve: " + std::string(op) + ": index " + std::to_string(index) +
+                             " is out of range for size " + std::to_string(size))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
-  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+  refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
 VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
   argument_is_invalid(op,
@@ -4670,35 +4915,35 @@ VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_tr
                       "not tell whether it is inside; use end, or a size that is a number");
 }
 VARVE_COLD VARVE_LIBRARY void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
-  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) +
-                         "; reduce its result, for example by sum")
-                            .c_str());
+  refuse::with<transform_error>(("varve: grad: the function must return a scalar (rank 0), not shape " +
+                                 to_string(sizes) + "; reduce its result, for example by sum")
+                                    .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void lengths_differ(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) +
-                     " and " + to_string(b))
-                        .c_str());
+  refuse::with<shape_error>(("varve: " + std::string(op) +
+                             ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b))
+                                .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
-  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
-                          " steps that bound it; give it a greater bound")
-                             .c_str());
+  refuse::with<step_limit_error>(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) +
+                                  " steps that bound it; give it a greater bound")
+                                     .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void trees_differ_in_size(std::size_t a, std::size_t b) {
-  throw shape_error(
+  refuse::with<shape_error>(
       ("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b))
           .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void mapped_sizes_differ(dims const& a, dims const& b) {
-  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) +
-                         " and " + to_string(b))
-                            .c_str());
+  refuse::with<transform_error>(("varve: vmap: the mapped dimensions of the arguments have different sizes: " +
+                                 to_string(a) + " and " + to_string(b))
+                                    .c_str());
 }
 VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
-  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+  refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
 VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
-  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+  refuse::with<dtype_error>(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
 }
 } // namespace refuse
 
@@ -4948,6 +5193,7 @@ struct storage_observer {
   void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
   void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
 };
+/// Who is told of what this thread allocates; null as a rule.
 inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
 
 /// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
@@ -4982,6 +5228,8 @@ struct storage {
   bool borrowed = false;
   /// A trace runs on it in place of another (`memory_stand_ins`).
   bool stands_in = false;
+  /// Is a `released_storage`.
+  bool releases = false;
   /// When it was made.
   std::uint32_t epoch = this_thread_epoch;
   /// Who wants to know when it is freed; null as a rule.
@@ -4996,6 +5244,13 @@ struct storage {
   static void operator delete(void* p) { detail::give_block<block>(p); }
 };
 static_assert(sizeof(storage) <= storage::block);
+
+/// Memory of somebody else, who is told when nobody needs it any more.
+struct released_storage : storage {
+  void (*release)(void* owner) = nullptr;
+  void* owner = nullptr;
+};
+static_assert(sizeof(released_storage) <= storage::block);
 
 namespace detail {
 inline void tell_allocated(storage* s) {
@@ -5256,21 +5511,23 @@ bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_traced_number() {
-  throw transform_error(
+  refuse::with<transform_error>(
       "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
       "this value only; use where, cond or while_loop, or pass it as a plain number");
 }
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen)
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass)
-    throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
-  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+    refuse::with<transform_error>(
+        "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  refuse::with<transform_error>("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
 [[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
-  throw transform_error("varve: alias: a tensor seen through a transform has no memory of its own to share; use "
-                        "detach(x), or a view");
+  refuse::with<transform_error>(
+      "varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+      "detach(x), or a view");
 }
 /// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
 struct read_watcher {
@@ -5303,9 +5560,10 @@ inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// How many hooks of gradients this thread has registered.
 inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
-  throw value_error((std::string("varve: ") + what +
-                     ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
-                        .c_str());
+  refuse::with<value_error>(
+      (std::string("varve: ") + what +
+       ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
+          .c_str());
 }
 } // namespace detail
 
@@ -5342,6 +5600,9 @@ public:
   static tensor from_data(T const* data, dims const& sizes);
   /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
   static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
+  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread; not if this throws.
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                          void (*release)(void* owner), void* owner);
   /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
   template <class T, std::size_t N>
   explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
@@ -6089,7 +6350,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
     b->strides.v[k] = static_cast<index_t>(step);
-    index_t const size = sizes.v[k].number();
+    index_t const size = sizes.v[k].bits;
     all |= size;
     step *= size > 0 ? static_cast<std::size_t>(size) : 1;
     count *= static_cast<std::size_t>(size);
@@ -6141,15 +6402,15 @@ inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset.number() * item;
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset.bits * item;
 }
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
-  if (dtype_of_type<T>() != dtype())
-    throw dtype_error(
-        (std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>()))
-            .c_str());
+  if (detail::stored_dtype<T>() != dtype())
+    refuse::with<dtype_error>((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " +
+                               name(detail::stored_dtype<T>()))
+                                  .c_str());
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->memory(*this);
   return static_cast<T*>(raw());
@@ -6163,7 +6424,7 @@ tensor tensor::from_number(T v) {
 }
 template <class T>
 tensor tensor::from_data(T const* data, dims const& sizes) {
-  tensor r = empty(sizes, dtype_of_type<T>());
+  tensor r = empty(sizes, detail::stored_dtype<T>());
   if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
   if (detail::lifts_literals) [[unlikely]]
     return detail::lifts_literals->lifted(r);
@@ -6227,13 +6488,13 @@ std::vector<T> tensor::to_vector() const {
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));
-  on_dtype(dtype(), "to_vector", [&]<class E>() {
+  detail::on_stored_dtype(dtype(), "to_vector", [&]<class E>() {
     if (numel() == 0) return;
     E const* const first = static_cast<E const*>(raw());
     dims const steps = strides();
     for_each_index(s, [&](dims const& i) {
       index_t o = 0;
-      for (int k = 0; k < i.n; ++k) o += i[k].number() * steps[k].number();
+      for (int k = 0; k < i.n; ++k) o += i[k].bits * steps[k].bits;
       r.push_back(static_cast<T>(first[o]));
     });
   });
@@ -6259,11 +6520,12 @@ T tensor::item() const {
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
     return block_->object->constant(*this).item<T>();
-  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+  return detail::on_stored_dtype(block_->type, "item",
+                                 [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
@@ -6409,7 +6671,7 @@ inline bool tensor::requires_grad() const {
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
   if (block_ && block_->inference) [[unlikely]]
-    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
+    refuse::with<autograd_error>("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
 inline std::uint32_t tensor::writes() const {
@@ -6569,7 +6831,11 @@ VARVE_LIBRARY void drop_storage(storage* s) {
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed && s->data) give_data(s->data, s->bytes);
-    delete s;
+    if (!s->releases) [[likely]]
+      return delete s;
+    auto* const r = static_cast<released_storage*>(s);
+    r->release(r->owner);
+    delete r;
   }
 }
 VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
@@ -6646,6 +6912,16 @@ VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims con
     else if (category == 1) static_cast<std::int64_t*>(r.raw())[k] = values[k].as_integer;
     else static_cast<double*>(r.raw())[k] = values[k].as_double;
   return detail::lifts_literals ? detail::lifts_literals->lifted(r) : r;
+}
+VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                                       void (*release)(void* owner), void* owner) {
+  tensor const r = from_blob(data, sizes, strides, type);
+  auto* const s = new released_storage;
+  s->data = data;
+  s->borrowed = s->releases = true;
+  s->release = release, s->owner = owner;
+  delete std::exchange(r.block_->store, s);
+  return r;
 }
 VARVE_LIBRARY tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
   auto* b = make(sizes, type);
@@ -7020,6 +7296,7 @@ struct packed_value {
   virtual ~packed_value() = default;
   virtual tensor unpack() = 0;
 };
+/// What packs and unpacks saved tensors, while it is on.
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
   /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
@@ -7038,6 +7315,7 @@ constexpr char const* name(infra_mode m) {
   constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
   return names[static_cast<int>(m)];
 }
+/// The number of infra slots.
 inline constexpr int infra_modes = 4;
 
 /// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it
@@ -7090,6 +7368,7 @@ private:
     return nullptr;
   }
 };
+/// All of it, for this thread.
 inline constinit thread_local thread_state this_thread_state{};
 
 /// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
@@ -7272,13 +7551,14 @@ VARVE_COLD VARVE_LIBRARY tensor no_kernel(void*, boxed_op const& op, dispatch_ke
   std::string const op_name = "varve: operator " + std::string(op.name());
   dispatch_key const k = (keys & t.stops).highest();
   if (k == dispatch_key::autograd_other && t.kernels.composite_implicit && t.kernels.has_backend_kernel())
-    throw dispatch_error(
+    refuse::with<dispatch_error>(
         (op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" +
          kernels_of(t.kernels) + "); register one for autograd_other")
             .c_str());
-  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) +
-                      "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) + ", kernel)")
-                         .c_str());
+  refuse::with<missing_rule>((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) +
+                              "; register one with library::impl(\"" + op.name() + "\", dispatch_key::" + name(k) +
+                              ", kernel)")
+                                 .c_str());
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
@@ -7364,6 +7644,8 @@ struct op_handle {
   bool is_call = false, draws_from_state = false;
   /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
   bool shares_region = false;
+  /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
+  bool writes_copy = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
@@ -7448,11 +7730,15 @@ namespace detail {
 /// The range of an integer dtype.
 constexpr std::int64_t least_of(dtype t) {
   return t == dtype::uint8   ? 0
+         : t == dtype::int8  ? -128
+         : t == dtype::int16 ? -32768
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::min)()
                              : (std::numeric_limits<std::int64_t>::min)();
 }
 constexpr std::int64_t greatest_of(dtype t) {
   return t == dtype::uint8   ? 255
+         : t == dtype::int8  ? 127
+         : t == dtype::int16 ? 32767
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
                              : (std::numeric_limits<std::int64_t>::max)();
 }
@@ -7545,7 +7831,8 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
     auto const range = on_dims( // of rank 0 beside a value with dimensions
         [](dims const& t, dims const& s, dims const& u, dims const& r) {
           auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
-          bool const exceeds = s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && own > into;
+          bool const exceeds =
+              s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
           return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
         },
         type_fact(n), shape_of(n), type_fact(v), shape_of(v));
@@ -7590,6 +7877,11 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
 /// conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
+  // Compact dtypes convert from and to that in which they are computed.
+  if (is_compact(t.dtype()) && type != t.dtype() && type != computed_in(t.dtype()))
+    return converted(converted(t, computed_in(t.dtype())), type);
+  if (is_compact(type) && t.dtype() != type && t.dtype() != computed_in(type))
+    return converted(converted(t, computed_in(type)), type);
   tensor r = tensor::empty(t.sizes(), type);
   kernel::convert<>(t.sizes(), operand_of(r, r.strides().numbers()), type, operand_of(t, t.strides().numbers()),
                     t.dtype());
@@ -7612,7 +7904,7 @@ struct pointwise_info {
   int conditions;
   bool floating, comparison, takes_bool;
   /// Contiguous kernels by computing dtype; null where there is none.
-  kernel::loop loops[10];
+  kernel::loop loops[12];
   /// Kernels of floats and of doubles beside one element.
   kernel::loops_beside beside[2]{};
   kernel::loops_beside beside_of(dtype t) const {
@@ -7665,10 +7957,13 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(),
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
-                                         nullptr, nullptr},
+                                         nullptr, nullptr, nullptr, nullptr},
                                         {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
+
+template <class = void>
+tensor run_pointwise(pointwise_info const& f, tensor const* const* x);
 
 /// The general case: operands of other dtypes are converted, shapes broadcast.
 template <class = void>
@@ -7745,9 +8040,36 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
   }
   return {};
 }
+/// A tensor of a compact dtype in that in which it is computed, others as they are.
+template <class T>
+T widened(T const& t) {
+  return is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t;
+}
+/// Compact operands: all are converted to the dtype of the result, then to that in which it is computed. A plain number
+/// keeps its digits, unless it is compared.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor const* const* x) {
+  dtype const t = pointwise_type(f, x);
+  if (!f.loops[static_cast<int>(computed_in(t))]) refuse::dtype_is_not_supported(f.name, name(t));
+  tensor in[4];
+  tensor const* p[4];
+  for (int k = 0; k < f.arity; ++k) {
+    dtype const own = x[k]->dtype();
+    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison;
+    if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
+    if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
+    else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);
+    p[k] = &in[k];
+  }
+  tensor const y = run_pointwise(f, p);
+  return f.comparison || y.dtype() == t ? y : converted(y, t);
+}
 /// What is no case for one call of the kernel.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const* const* x) {
+  for (int k = 0; k < f.arity; ++k)
+    if (is_compact(x[k]->dtype())) [[unlikely]]
+      return run_pointwise_compact<>(f, x);
   if (f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
     if (r.defined()) return r;
@@ -7755,7 +8077,7 @@ VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const*
   return run_pointwise_general(f, x);
 }
 /// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
-template <class = void>
+template <class>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   dtype const t = x[0]->dtype();
   dims const& sizes = x[0]->sizes();
@@ -7849,6 +8171,24 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
     return out;
   }(std::index_sequence_for<X...>{});
 }
+/// Does an operator compute with the elements of its operands, so that compact ones are converted?
+template <class R>
+inline constexpr bool computes_elements =
+    !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
+    R::kind != op_kind::pointwise&& R::kind != op_kind::convert&& R::kind != op_kind::factory&& R::kind !=
+        op_kind::mutation&& R::kind != op_kind::random;
+template <class Tag, int Facts>
+op_table const* registered_table();
+/// An operator on compact operands: it runs on what they are computed in, and its result has the dtype of theirs.
+template <class Table>
+VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, tensor const* const* x) {
+  attributes const at = given.any_symbol() ? given.as_numbers() : given; // memory has numbers only
+  boxed_args in, wide;
+  for (int k = 0; k < op.arity; ++k) in.push_back(*x[k]), wide.push_back(widened(*x[k]));
+  dtype const type = op.meta(at, in).dtype();
+  tensor const y = op.eval(at, wide);
+  return y.dtype() == type ? y : converted(y, type);
+}
 } // namespace detail
 
 /// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
@@ -7857,6 +8197,11 @@ template <class Op, class... X>
 tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;
   using R = rules<tag>;
+  if constexpr (detail::computes_elements<R>)
+    if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
+      tensor const* const in[] = {&x...};
+      return detail::compute_compact(*detail::registered_table<tag, Op::facts>(), op.boxed(), in);
+    }
   if constexpr (requires { R::make(op.boxed(), x...); }) {
     return R::make(op.boxed(), x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
@@ -7908,9 +8253,10 @@ auto rebound(attributes const& at) {
   else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
 }
 [[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
-  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter +
-                      "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl")
-                         .c_str());
+  refuse::with<missing_rule>(
+      (std::string("varve: operator ") + op + " has no rule for " + interpreter +
+       "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl")
+          .c_str());
 }
 
 template <class R>
@@ -7930,16 +8276,17 @@ attributes checked_attributes(attributes const& at, meta const* in, int count) {
     if (fits && at.count <= count) r = rules<Tag>::checked(at, in);
   }
   if (!fits || r.count != count)
-    throw dispatch_error((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() + " was called with " +
-                          std::to_string(at.count) + " attributes; it takes " + std::to_string(count))
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() +
+                                  " was called with " + std::to_string(at.count) + " attributes; it takes " +
+                                  std::to_string(count))
+                                     .c_str());
   return r;
 }
 /// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
 /// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
 VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
   dtype const into = beside.dtype();
-  if (category(v.dtype()) != 1 || category(into) != 1 || v.dtype() <= into) return;
+  if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
   if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
   bool const known = v.has_data() && !v.is_wrapped();
   if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
@@ -8112,9 +8459,12 @@ op_table const* defined_table() {
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
+/// Rules of varve that say `in_headers` are compiled where they are used: they need what the library is not linked to.
+template <class Tag>
+concept in_headers = requires { rules<Tag>::in_headers; };
 /// Is an operator in the compiled library, and called there?
 template <class Tag>
-inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>();
+inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>() && !in_headers<Tag>;
 
 /// An operator of varve as the compiled library has it. Of a user's tag in namespace varve it has none: the names of
 /// the functions are what the linker says.
@@ -8497,8 +8847,9 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_COLD VARVE_LIBRARY void refuse_elsewhere() {
-  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of "
-                        "that thread; hand the function over by carry, or restore a thread_snapshot");
+  refuse::with<transform_error>(
+      "varve: a value of a transform that is at work on another thread was used without the state of "
+      "that thread; hand the function over by carry, or restore a thread_snapshot");
 }
 VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
@@ -8511,8 +8862,9 @@ VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor c
     bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
     if (!constant && working_layers::elsewhere(p->layer())) refuse_elsewhere();
     if (!(p->sizes() == p->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the "
-                            "mapped function instead of storing it");
+      refuse::with<transform_error>(
+          "varve: a value mapped by vmap was used after its vmap had returned; return it from the "
+          "mapped function instead of storing it");
   }
   return *p;
 }
@@ -8535,16 +8887,16 @@ VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args con
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: ") + kind_.name + ": " + op.name() +
            ": a captured tensor cannot be written with a value of the transform; pass it as an argument")
               .c_str());
     inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
-                          " is a leaf and cannot be written into; write into a value computed from it")
-                             .c_str());
+    refuse::with<autograd_error>((std::string("varve: ") + op.name() + ": an argument of " + kind_.name +
+                                  " is a leaf and cannot be written into; write into a value computed from it")
+                                     .c_str());
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
@@ -8894,10 +9246,11 @@ VARVE_COLD VARVE_LIBRARY void refuse_all_declined(boxed_op const& op) {
   };
   add(s.modes);
   for (layer_stack const& slot : s.infra) add(slot);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried +
-                        "), and no operand is of a subclass that could accept; let the process of one of them return a "
-                        "tensor, for instance op(args)")
-                           .c_str());
+  refuse::with<dispatch_error>(
+      ("varve: " + std::string(op.name()) + ": all modes declined (" + tried +
+       "), and no operand is of a subclass that could accept; let the process of one of them return a "
+       "tensor, for instance op(args)")
+          .c_str());
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
@@ -8949,9 +9302,10 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dis
   }
   std::string tried;
   for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " +
-                        tried + "; let the dispatch of one of them return a tensor")
-                           .c_str());
+  refuse::with<dispatch_error>(("varve: " + std::string(op.name()) +
+                                ": no implementation found; these subclasses declined: " + tried +
+                                "; let the dispatch of one of them return a tensor")
+                                   .c_str());
 }
 } // namespace varve::detail
 #endif
@@ -8975,13 +9329,14 @@ struct saved_value {
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
-  throw autograd_error((std::string("varve: ") + name +
-                        ": trying to run backward through the graph a second time; its saved values were freed by the "
-                        "first. Say retain_graph there")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + name +
+       ": trying to run backward through the graph a second time; its saved values were freed by the "
+       "first. Say retain_graph there")
+          .c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
-  throw autograd_error(
+  refuse::with<autograd_error>(
       (std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") +
        varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name + ", is at version " +
        std::to_string(t.writes()) + "; expected version " + std::to_string(saved) +
@@ -8990,15 +9345,16 @@ struct saved_value {
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
-  throw autograd_error((std::string("varve: ") + name +
-                        ": an operand that is needed for a gradient was detached in place, by detach_; use detach")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + name +
+       ": an operand that is needed for a gradient was detached in place, by detach_; use detach")
+          .c_str());
 }
 
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
-    throw autograd_error(
+    refuse::with<autograd_error>(
         (std::string("varve: ") + name +
          ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first")
             .c_str());
@@ -9093,7 +9449,7 @@ struct operator_node : grad_node {
     for (int k = 0; k < facts; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
-      for (extent i : d) *w++ = i.number();
+      for (extent i : d) *w++ = i.bits;
     }
     return r;
   }
@@ -9118,7 +9474,7 @@ struct operator_node : grad_node {
     packed_value* const p = hooks.pack(t);
     if (t.version() != before) {
       delete p;
-      throw autograd_error("varve: saved_tensors_hooks: the pack hook modified its input in place");
+      refuse::with<autograd_error>("varve: saved_tensors_hooks: the pack hook modified its input in place");
     }
     return p;
   }
@@ -9260,8 +9616,9 @@ public:
   saved_tensors_hooks(Pack pack, Unpack unpack) : saved_tensors_hooks(std::move(pack), std::move(unpack), false) {
     for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
       if (l->kind->records)
-        throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
-                              "support them (TR-25)");
+        refuse::with<transform_error>(
+            "varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
+            "support them (TR-25)");
   }
   /// What `checkpoint` asks for: of the one level of `grad` that is at work, or of eager nodes.
   saved_tensors_hooks(Pack pack, Unpack unpack, bool of_level) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
@@ -9305,6 +9662,7 @@ private:
 // ---- varve/dispatch/boxed_function.hpp
 namespace varve {
 
+/// A function of the signature; below, for `R(A...)`.
 template <class Signature>
 class shared_function;
 /// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would
@@ -9461,7 +9819,7 @@ private:
            more.find(c) != more.npos;
   }
   [[noreturn]] void fail(char const* expected) const {
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1))
             .c_str());
   }
@@ -9716,16 +10074,17 @@ void registry<T>::add(op_table const* op, registration_record r, function_owner 
   for (auto const& o : e.records) {
     rules += o.rule.call != nullptr;
     if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
-      throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") +
-                            " registered for " + (r.rule.call ? r.rule.kind : name(r.key)) +
-                            " already; the library that registered it must end first")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: operator ") + op->name + " has a " +
+                                    (r.rule.call ? "rule" : "kernel") + " registered for " +
+                                    (r.rule.call ? r.rule.kind : name(r.key)) +
+                                    " already; the library that registered it must end first")
+                                       .c_str());
   }
   if (r.rule.call && rules == dispatch_table::most_rules)
-    throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) +
-                          " kinds of transform, and no room for " + r.rule.kind +
-                          "; process it by a kernel for dispatch_key::transform")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: operator ") + op->name + " has rules for " +
+                                  std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
+                                  "; process it by a kernel for dispatch_key::transform")
+                                     .c_str());
   keep(r, f);
   e.records.push_back(r);
   rebuild(e);
@@ -9735,9 +10094,9 @@ void registry<T>::add_fallback(registration_record r, function_owner f) {
   spin_lock::held const on(lock_of_tables);
   for (auto const& f : fallbacks_)
     if (f.key == r.key)
-      throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) +
-                            " is registered already; the library that registered it must end first")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: a fallback for ") + name(r.key) +
+                                    " is registered already; the library that registered it must end first")
+                                       .c_str());
   keep(r, f);
   fallbacks_.push_back(r);
   rebuild_all();
@@ -9927,10 +10286,11 @@ constexpr bool changed_by_calls() {
 }
 
 [[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
-  throw dispatch_error((std::string("varve: ") + op.name() +
-                        ": a kernel registered for it returned an undefined tensor; return a tensor, or call the "
-                        "operator again with lower keys (redispatch)")
-                           .c_str());
+  refuse::with<dispatch_error>(
+      (std::string("varve: ") + op.name() +
+       ": a kernel registered for it returned an undefined tensor; return a tensor, or call the "
+       "operator again with lower keys (redispatch)")
+          .c_str());
 }
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
@@ -9972,10 +10332,11 @@ public:
     operator_schema const s = operator_schema::parse(schema);
     std::string const full = qualified(s.name);
     if (s.operands() > 8 || s.attributes() > attributes::capacity)
-      throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
+      refuse::with<value_error>(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
     op_table const* const t = all<T>().define(this, full, s);
     if (!t)
-      throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
+      refuse::with<dispatch_error>(
+          ("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
     return t;
   }
   /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op
@@ -9990,11 +10351,11 @@ public:
       using P = detail::unboxed_parameters<F>;
       operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
       if (P::tensors != t->arity || P::facts > s.attributes())
-        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) +
-                              " tensors and at most " + std::to_string(s.attributes()) +
-                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " +
-                              std::to_string(P::facts) + " attributes")
-                                 .c_str());
+        refuse::with<dispatch_error>(
+            ("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) +
+             " tensors and at most " + std::to_string(s.attributes()) + " attributes as dims, but it takes " +
+             std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
+                .c_str());
     }
     all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
@@ -10040,9 +10401,9 @@ private:
   op_table const* known(std::string_view op) const {
     op_table const* t = ops::find(qualified(op).c_str());
     if (!t)
-      throw dispatch_error(("varve: there is no operator " + qualified(op) +
-                            "; define it first, or call it once so that the program contains it")
-                               .c_str());
+      refuse::with<dispatch_error>(("varve: there is no operator " + qualified(op) +
+                                    "; define it first, or call it once so that the program contains it")
+                                       .c_str());
     return t;
   }
   template <class F>
@@ -10064,17 +10425,17 @@ template <class... X>
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
   if (!t)
-    throw dispatch_error((std::string("varve: there is no operator ") + name +
-                          "; define it in a library, or call it once so that the program contains it")
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: there is no operator ") + name +
+                                  "; define it in a library, or call it once so that the program contains it")
+                                     .c_str());
   boxed_args args;
   attributes at;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
       if (at.count == attributes::capacity)
-        throw dispatch_error((std::string("varve: ") + name + t->schema +
-                              " was called with more than three attributes; an operator has three at most")
-                                 .c_str());
+        refuse::with<dispatch_error>((std::string("varve: ") + name + t->schema +
+                                      " was called with more than three attributes; an operator has three at most")
+                                         .c_str());
       at.fact[at.count++] = v;
     } else {
       args.push_back(detail::as_tensor(v));
@@ -10082,9 +10443,9 @@ tensor ops::call(char const* name, X const&... x) {
   };
   (take(x), ...);
   if (args.size() != t->arity)
-    throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " +
-                          std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
-                             .c_str());
+    refuse::with<dispatch_error>((std::string("varve: ") + name + t->schema + " was called with " +
+                                  std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity))
+                                     .c_str());
   attributes const checked = t->checked ? t->checked(at, args) : at;
   return boxed_op{t, &checked}(args);
 }
@@ -10265,9 +10626,9 @@ private:
   void add(asker const& whom, F f) {
     if (rule* const r = new rule_of<F>(whom, std::move(f)); !publish(r)) {
       r->destroy(r);
-      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name +
-                            " already; a call can follow one only")
-                               .c_str());
+      refuse::with<dispatch_error>((std::string("varve: the higher-order operator ") + name_ + " has a rule for " +
+                                    whom.name + " already; a call can follow one only")
+                                       .c_str());
     }
   }
   bool publish(rule* r) {
@@ -10283,9 +10644,9 @@ private:
     return r;
   }
   [[noreturn]] VARVE_COLD void refuse(char const* what, char const* who, std::string const& remedy) const {
-    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " +
-                        what + " " + who + "; " + remedy)
-                           .c_str());
+    refuse::with<missing_rule>((std::string("varve: no rule registered for the higher-order operator ") + name_ +
+                                " and the " + what + " " + who + "; " + remedy)
+                                   .c_str());
   }
   template <class = void>
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
@@ -10305,11 +10666,11 @@ private:
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_eager_gradient(char const* op, char const* mode) {
-  throw autograd_error((std::string("varve: ") + op +
-                        ": an operand requires a gradient of eager autograd, which under " + mode +
-                        " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
-                        "program, or detach the operand")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + op + ": an operand requires a gradient of eager autograd, which under " + mode +
+       " does not know of the operator; use grad or vjp, whose derivative of it is part of the "
+       "program, or detach the operand")
+          .c_str());
 }
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
 /// (`hop/recorded_hop.hpp`).
@@ -10423,9 +10784,9 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       bool recorded = false;
       for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
       if (recorded && written_)
-        throw autograd_error((std::string("varve: ") + name_ +
-                              " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
-                                 .c_str());
+        refuse::with<autograd_error>((std::string("varve: ") + name_ +
+                                      " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
+                                         .c_str());
       rule* r = recorded ? rule_for(k) : nullptr;
       if (recorded && !r) r = rule_for(dispatch_key::autograd);
       if (r) return (*r)(nullptr, op, x);
@@ -11336,6 +11697,53 @@ template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
   if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
 }
+/// Does a composite give a view of its operand, or elements as they are? Others compute halves (float16, bfloat16) in
+/// float32 as a whole: their sums do not overflow, and results are rounded once.
+template <class Tag>
+inline constexpr bool keeps_elements = requires { requires Tag::keeps_elements; };
+/// The dtype of the result of a call, where that is a half; else bool: there are none, or they meet other floats.
+VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
+  dtype type = dtype::bool_;
+  int best = -1; // operands with dimensions decide before others, those before plain numbers
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined() || !is_floating(x[k]->dtype())) continue;
+    int const rank = promotion_class(meta_of(*x[k]));
+    if (rank == best) type = promote_types(type, x[k]->dtype());
+    else if (rank > best) best = rank, type = x[k]->dtype();
+  }
+  return is_compact(type) ? type : dtype::bool_;
+}
+template <class A>
+constexpr auto in_float(A const& a) {
+  if constexpr (is_dynamic_operand<A>) {
+    if (a.defined() && is_compact(a.dtype()) && is_floating(a.dtype())) return dependent<to_t, A>{}(a, dtype::float32);
+  }
+  return a;
+}
+/// `f(a...)`, of halves what it is in float32, rounded.
+template <class F, class... A>
+constexpr auto halves_in_float(F const& f, A const&... a) {
+  using result = decltype(f(a...));
+  if constexpr (std::is_same_v<result, tensor> && (is_dynamic_operand<A> || ...)) {
+    tensor const* x[sizeof...(A)]{};
+    int n = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+    };
+    (take(a), ...);
+    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]] {
+      result const y = f(in_float(a)...);
+      return y.dtype() == dtype::float32 ? dependent<to_t, result>{}(y, type) : y;
+    }
+  }
+  return f(a...);
+}
+/// What a composite computes.
+template <class Tag, class... A>
+constexpr auto composed(A const&... a) {
+  if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+}
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
 /// below them its body runs.
 template <class Tag, class... A>
@@ -11375,7 +11783,7 @@ private:
       };
       std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
           at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+      return static_cast<tensor>(composed<Tag>(std::get<K>(in)...));
     }(std::index_sequence_for<A...>{});
   }
   static constexpr dispatch_table make_table() {
@@ -11413,7 +11821,7 @@ struct composite_operator {
         if (detail::public_calls_are_watched()) [[unlikely]]
           return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
       if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
-      else return Tag::body(a...);
+      else return detail::composed<Tag>(a...);
     }
   }
 };
@@ -11582,6 +11990,7 @@ inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
 
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
 inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "unsqueeze";
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
@@ -11595,6 +12004,7 @@ inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
 
 /// Removes dimensions of size 1: all, or those of the named axes that have size 1.
 inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "squeeze";
   template <value X, class A = ints<>>
   static constexpr auto body(X const& x, A const& axes = {}) {
@@ -12096,10 +12506,10 @@ inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
   if (axes.n == 0)
     for (int k = 0; k < sizes.n; ++k) r.push_back(k);
   for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k].number(), sizes.n);
+    int const a = wrap_axis(axes[k].bits, sizes.n);
     if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
     int at = r.n;
-    while (at > 0 && r[at - 1].number() > a) --at;
+    while (at > 0 && r[at - 1].bits > a) --at;
     if (sizes.n > 0) r.insert(at, a);
   }
   return r;
@@ -12120,7 +12530,7 @@ inline bool reads_columns_apart(tensor const& x, unsigned axes) {
   int const last = x.dim() - 1;
   if (last < 1 || (axes >> last & 1u) != 0 || x.numel() < large) return false;
   for (int d = 0; d <= last; ++d)
-    if (index_t const s = x.strides()[d].number(); x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
+    if (index_t const s = x.strides()[d].bits; x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
   return true;
 }
 /// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
@@ -12130,7 +12540,7 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   meta const m = rules<Tag>::shape(at, in, 1);
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
-  for (extent a : at[0]) axes |= 1u << a.number();
+  for (extent a : at[0]) axes |= 1u << a.bits;
   tensor const in_order = reads_columns_apart(x, axes) ? contiguous_copy(x) : x;
   kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(in_order, in_order.strides().numbers()), axes,
                                 r.raw());
@@ -12183,7 +12593,7 @@ constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T 
   }
   for_each_index(x.sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k].number() * step[k].number();
+    for (int k = 0; k < i.n; ++k) o += i[k].bits * step[k].bits;
     f(out.data[o], static_cast<T const&>(x.at(i)));
   });
 }
@@ -12577,11 +12987,13 @@ struct boxed_dual {
   boxed_args primal;
   boxed_args tangent;
 };
+/// Operands of a call as a level of reverse mode sees them.
 struct boxed_tracked {
   boxed_args const* of; // the operands as they came
   boxed_args primal;
   bool any = false;
 };
+/// Operands of a call, opened at a level.
 struct boxed_operands {
   boxed_args const* from;
   boxed_args value;
@@ -12791,10 +13203,11 @@ namespace detail {
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
   if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() +
-                           " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
-                           "randomness::different")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op.name() +
+         " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
+         "randomness::different")
+            .c_str());
   if (batch_level::of(*o.of).random == random_policy::same) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);
@@ -12855,7 +13268,7 @@ inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_st
                                                     .process_hop = hop_process(),
                                                     .process_custom = custom_process()};
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
-  throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
+  refuse::with<dispatch_error>((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
 inline layer_stack& free_slot(infra_mode slot, bool above = false) {
   thread_state& s = this_thread_state;
@@ -12969,6 +13382,7 @@ std::vector<L*> current_modes() {
 }
 /// Is any mode on, and is any of them a user's? (MD-17)
 inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
+/// Is a mode of the user's on, for this thread?
 inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
 
 /// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the
@@ -13114,8 +13528,9 @@ private:
     std::shared_ptr<detail::kept_versions<T>> kept;
     tensor operator()(value const& v) const {
       if (!kept->open)
-        throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the "
-                             "graph was recorded");
+        refuse::with<autograd_error>(
+            "varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the "
+            "graph was recorded");
       return v->at;
     }
   };
@@ -13124,13 +13539,14 @@ private:
     return c;
   }
   detail::copying_mode<T>& prepared() {
-    if (current()) throw autograd_error("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
+    if (current()) refuse::with<autograd_error>("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
     return mode_;
   }
   detail::copying_mode<T> mode_;
   mode_guard<detail::copying_mode<T>> on_;
   saved_tensors_hooks<pack, unpack> hooks_;
 };
+/// The scope by PyTorch's name.
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve
@@ -13173,6 +13589,7 @@ public:
 private:
   bool before_;
 };
+/// Is this thread in inference mode?
 inline bool is_inference_mode_enabled() { return this_thread_inference; }
 
 } // namespace varve
@@ -13227,8 +13644,8 @@ namespace varve::detail {
 inline bool has_nan(tensor const& t) {
   if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
   tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
-  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
-    if constexpr (std::is_floating_point_v<E>)
+  return on_stored_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+    if constexpr (!std::is_integral_v<E>)
       for (index_t k = 0; k < c.numel(); ++k)
         if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
     return false;
@@ -13244,17 +13661,17 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
           ? std::string("; it was recorded at") + n.extra->call()
           : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
   auto const attempt = [&] {
-    try {
-      return n.type->backward(n, g, wanted);
-    } catch (autograd_error const& e) {
-      if (std::strstr(e.what(), "recorded")) throw;
-      throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
-    }
+    return detail::attempt<autograd_error>([&] { return n.type->backward(n, g, wanted); },
+                                           [&](autograd_error const& e) -> boxed_args {
+                                             if (std::strstr(e.what(), "recorded")) refuse::again();
+                                             refuse::with<autograd_error>(
+                                                 (e.what() + std::string("; in ") + label + where).c_str());
+                                           });
   };
   boxed_args out = attempt();
   for (int k = 0; k < out.size(); ++k)
     if (out[k].defined() && has_nan(out[k]))
-      throw autograd_error(
+      refuse::with<autograd_error>(
           (std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
   return out;
 }
@@ -14356,6 +14773,7 @@ X limited(X const& x, Lo const& low, Hi const& high) {
 /// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The
 /// derivative passes inside and at the bounds (torch.clamp).
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
@@ -14369,7 +14787,9 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
     auto lower = [](auto const& v, auto const& hi) {
       return where(detail::is_replaced(v, hi, gt), detail::within_range_of(op_name, v, hi), v);
     };
-    if constexpr (is_none<Lo>) {
+    if constexpr (is_none<Lo> && is_none<Hi>) {
+      return x; // nothing more after the message
+    } else if constexpr (is_none<Lo>) {
       return lower(x, high);
     } else if constexpr (is_none<Hi>) {
       return raise(x, low);
@@ -14832,14 +15252,16 @@ constexpr void require_room(char const* op, meta const& x, meta const& result) {
 /// Refuses what may not be written, before anything is.
 VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides) {
   if (x.is_inference() && !this_thread_inference)
-    throw autograd_error((std::string("varve: ") + op +
-                          ": a tensor made in inference mode cannot be written into outside of it; clone it first")
-                             .c_str());
+    refuse::with<autograd_error>(
+        (std::string("varve: ") + op +
+         ": a tensor made in inference mode cannot be written into outside of it; clone it first")
+            .c_str());
   if (repeats_elements(x.sizes(), strides))
-    throw value_error((std::string("varve: ") + op +
-                       ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
-                       "first")
-                          .c_str());
+    refuse::with<value_error>(
+        (std::string("varve: ") + op +
+         ": the tensor shows elements of its memory more than once, as an expanded one does; clone it "
+         "first")
+            .c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -15041,19 +15463,21 @@ inline constexpr struct clamp__t {
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
     if (x.is_wrapped() || y.is_wrapped())
-      throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
+      refuse::with<transform_error>(
+          "varve: set_ was called inside of a transform, with a value seen through it; use copy_");
     bool const objects = x.object() && y.object() && &x.object()->type() == &y.object()->type();
     if (!objects && (!x.has_data() || !y.has_data()))
-      throw dtype_error("varve: set_: both tensors must have memory of their own");
+      refuse::with<dtype_error>("varve: set_: both tensors must have memory of their own");
     if (x.dtype() != y.dtype())
-      throw dtype_error(
+      refuse::with<dtype_error>(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
               .c_str());
     if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
-      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
-                           "mode; call it under no_grad, or use copy_");
+      refuse::with<autograd_error>(
+          "varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
+          "mode; call it under no_grad, or use copy_");
     if (x.is_inference() && !this_thread_inference)
-      throw autograd_error(
+      refuse::with<autograd_error>(
           "varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
     if (detail::watches_renames) [[unlikely]]
       detail::watches_renames->renaming(*detail::watches_renames, "set_", x);
@@ -15132,7 +15556,7 @@ namespace detail {
 inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
                                            dims const& sizes) __attribute__((always_inline)) {
   if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0].number(), sizes.n);
+  int const a = wrap_axis(axis[0].bits, sizes.n);
   auto const bounds = [a](auto n, auto from, auto to, index_t step) {
     if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
     auto const bound = [n](auto i) { return i < 0 ? (i + n < 0 ? decltype(n)(0) : i + n) : i > n ? n : i; };
@@ -15161,7 +15585,7 @@ struct rules<slice_t> : rule::view {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
-    int const a = static_cast<int>(r[0].number());
+    int const a = static_cast<int>(r[0].bits);
     struct placed {
       extent count, stride, offset;
     };
@@ -15262,6 +15686,7 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
 
 /// The values at one index of an axis; the axis goes.
 inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "select";
   template <value X, class A, class I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
@@ -15453,7 +15878,7 @@ private:
         !are_built_in<dependent<slice_backward_t, T>, dependent<add_t, T>, dependent<add__t, T>>())
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
-        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype())
+        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype() || is_compact(sum.dtype()))
       return false;
     T const here = sum.with_layout(
         rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
@@ -15628,8 +16053,11 @@ namespace varve {
 /// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and
 /// after it runs; of a leaf, after its gradient was added.
 using tensor_hook = shared_function<tensor(tensor const&)>;
+/// Called with the gradients that a node is about to get; may change them.
 using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
+/// Called with what a node gave, and what it got; may change the former.
 using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+/// Called with a leaf whose gradient was added to.
 using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
@@ -15664,16 +16092,16 @@ struct hook_list {
 inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
   if (!now.defined() || now.is(was)) return;
   if (!was.defined())
-    throw autograd_error(
+    refuse::with<autograd_error>(
         (std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced")
             .c_str());
   if (!(now.sizes() == was.sizes()))
     refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(),
                                 was.sizes());
   if (now.dtype() != was.dtype())
-    throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) +
-                       " was replaced by one of " + name(now.dtype()))
-                          .c_str());
+    refuse::with<dtype_error>((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) +
+                               " was replaced by one of " + name(now.dtype()))
+                                  .c_str());
 }
 /// ... of a node, which is named.
 inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
@@ -15681,9 +16109,9 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
   n.type->name(n, text);
   std::string const who = std::string(kind) + " of " + text;
   if (was.size() != now.size())
-    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) +
-                          " to " + std::to_string(now.size()))
-                             .c_str());
+    refuse::with<autograd_error>(("varve: " + who + ": the number of gradients was changed from " +
+                                  std::to_string(was.size()) + " to " + std::to_string(now.size()))
+                                     .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
 /// Leaves of which a program is made on this thread: they are met again when it runs.
@@ -15964,9 +16392,10 @@ private:
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
-  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name +
-                         ", which keeps values from below that transform; call grad of a function there")
-                            .c_str());
+  refuse::with<transform_error>(
+      (std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name +
+       ", which keeps values from below that transform; call grad of a function there")
+          .c_str());
 }
 /// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no
 /// values of its own says so by a member `is_linear`.
@@ -16133,7 +16562,7 @@ struct eager_level {
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) {
-  throw autograd_error((std::string("varve: ") + op + ": " + why).c_str());
+  refuse::with<autograd_error>((std::string("varve: ") + op + ": " + why).c_str());
 }
 
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
@@ -16173,10 +16602,11 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
   if (t.origin() == view_origin::function)
-    throw autograd_error("varve: what a function of a higher-order operator returned may lie in the memory of its "
-                         "operand, which was written into since; let it return a copy, clone(x)");
+    refuse::with<autograd_error>(
+        "varve: what a function of a higher-order operator returned may lie in the memory of its "
+        "operand, which was written into since; let it return a copy, clone(x)");
   if (t.history() && t.history().to()->type->is_leaf)
-    throw autograd_error(
+    refuse::with<autograd_error>(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
         "require grad: it would be no leaf any more, and get no gradient; make the leaf a clone");
   old = t.history();
@@ -16306,7 +16736,8 @@ void mirror_autograd_meta(T const& from, T const& to) {
     return;
   }
   auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
-    throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
+    refuse::with<autograd_error>(
+        "varve: mirror_autograd_meta: backward reached a value that only mirrors another's history");
   };
   to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
@@ -16629,6 +17060,7 @@ constexpr auto permute_t::operator()(X const& x, S const& axes) const {
 
 /// Exchanges two dimensions; `transpose(x)` exchanges the last two.
 inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "transpose";
   template <value X, class A = ints<-2>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
@@ -16677,8 +17109,9 @@ inline shown_region region_of(tensor const& base, tensor const& view) {
   if (!whole.contiguous()) {
     for (extent k : memory_order(whole, mapped)) r.order.push_back(k - mapped);
     if (!is_dense(whole, mapped))
-      throw autograd_error("varve: the history of a view is asked for after its base, whose memory has gaps, was "
-                           "written into; clone the base first");
+      refuse::with<autograd_error>(
+          "varve: the history of a view is asked for after its base, whose memory has gaps, was "
+          "written into; clone the base first");
   }
   for (int k = mapped; k < l.sizes.n; ++k) r.strides.push_back(l.strides[k]);
   return r;
@@ -16896,11 +17329,11 @@ inline constexpr autograd_hooks eager_autograd{
     &copy_by_operator<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) {
-  throw autograd_error((std::string("varve: ") + what + ": " + why).c_str());
+  refuse::with<autograd_error>((std::string("varve: ") + what + ": " + why).c_str());
 }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
   if (t.is_wrapped())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + what +
          " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
             .c_str());
@@ -17007,7 +17440,7 @@ inline tensor tensor::data() const {
   if (!defined()) detail::refuse_undefined("data");
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped())
-    throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+    refuse::with<transform_error>("varve: data was read inside of a transform, of a value seen through it; use detach");
   // What stands for other memory, as a functional tensor does, says so itself in a graph.
   bool const says_so = detail::watches_renames && object() && detail::watches_renames->detach;
   tensor r = says_so ? detail::watches_renames->detach(*this) : alias();
@@ -17020,12 +17453,12 @@ inline void tensor::set_data(tensor const& y) const {
   if (detail::is_left_over(*this) || detail::is_left_over(y))
     return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped())
-    throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+    refuse::with<transform_error>("varve: set_data was called inside of a transform, with a value seen through it");
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
-    throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+    refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype()))
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
   bool const other_type = y.dtype() != dtype();
@@ -17054,7 +17487,7 @@ void detail::require_grad(tensor const& t, bool on) {
   if (is_left_over(t)) return require_grad<On>(outside(t), on);
   refuse_inside_transform("requires_grad_", t);
   if (inside_transform())
-    throw transform_error(
+    refuse::with<transform_error>(
         "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   if (on && exports)
     refuse_autograd("requires_grad_", "the function is exported, where nothing is recorded for backward, and its "
@@ -17069,7 +17502,7 @@ void detail::require_grad(tensor const& t, bool on) {
   }
   if (on == t.history().operator bool()) return;
   if (on && !is_floating(t.dtype()))
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
   if (on && t.is_inference() && !this_thread_inference)
     refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first, or ask for it there");
@@ -17093,7 +17526,7 @@ void detail::require_grad(tensor const& t, bool on) {
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
-  throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
+  refuse::with<transform_error>((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
 }
 /// Was a value made by the function that runs at a level of `grad` or `jvp`, or given to it?
 inline bool is_own(layer const& l, tensor const& x) {
@@ -17140,8 +17573,9 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
 VARVE_COLD inline void require_known(tensor const& v) {
   bool const custom = v.origin() == view_origin::custom && v.stands_in();
   if (!custom && v.origin() != view_origin::function) return;
-  throw transform_error("varve: what a function of a higher-order operator, or a custom function, returned may lie in "
-                        "the memory of its operand, which was written into since; let it return a copy, clone(x)");
+  refuse::with<transform_error>(
+      "varve: what a function of a higher-order operator, or a custom function, returned may lie in "
+      "the memory of its operand, which was written into since; let it return a copy, clone(x)");
 }
 /// How the payload of a view is found after its base was written into.
 template <class I>
@@ -17177,10 +17611,11 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   refuse_before_trace(*in.self, op, self);
   for (tensor const* v : {&self, &self.base()})
     if (v->defined() && v->history() && v->history().to()->type->is_leaf)
-      throw autograd_error((std::string("varve: ") + op.name() +
-                            ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write "
-                            "into a value computed from it, as clone(x)")
-                               .c_str());
+      refuse::with<autograd_error>(
+          (std::string("varve: ") + op.name() +
+           ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write "
+           "into a value computed from it, as clone(x)")
+              .c_str());
   bool const tracked = t.any || (self.base().defined() && self.base().history());
   if (!tracked || !in.records()) return op(t.primal), self;
   check_write(op.name(), self);
@@ -17935,8 +18370,9 @@ class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(detail::grad_kind<On>, this_thread_state.transforms) {
     if (this_thread_state.saved_hooks && !this_thread_state.saved_hooks->at_level)
-      throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
-                            "their scope (TR-25)");
+      refuse::with<transform_error>(
+          "varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
+          "their scope (TR-25)");
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 
@@ -18132,13 +18568,15 @@ level_seen_again graph_level_of(Targets const& outputs) {
   if (!inside_transform()) return r;
   for (auto const& y : outputs) {
     if (!y.value.defined())
-      throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, "
-                            "which do not tell their level");
+      refuse::with<transform_error>(
+          "varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, "
+          "which do not tell their level");
     if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value))
-      throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+      refuse::with<transform_error>("varve: autograd::grad: an output is a value of a transform that has ended");
     if (&y != &outputs[0] && y.value.layer() != r.layer)
-      throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their "
-                            "gradients one after the other");
+      refuse::with<transform_error>(
+          "varve: autograd::grad: the outputs are values of different transforms; ask for their "
+          "gradients one after the other");
     r = {y.value.layer(), y.value.level()};
   }
   return r;
@@ -18149,16 +18587,18 @@ template <class Run, class Targets, class Gradients>
 void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
   using T = typename Gradients::value_type;
   if (!gradients.empty() && gradients.size() != roots.size())
-    throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+    refuse::with<value_error>(
+        (std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     auto const& root = roots[k];
     T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
     if (!root.at && y.defined() && y.requires_grad())
-      throw transform_error((std::string("varve: ") + who +
-                             ": an output was recorded below the transform through which it is seen, mapped or with a "
-                             "tangent; use grad or vjp, or ask outside of the transform")
-                                .c_str());
+      refuse::with<transform_error>(
+          (std::string("varve: ") + who +
+           ": an output was recorded below the transform through which it is seen, mapped or with a "
+           "tangent; use grad or vjp, or ask outside of the transform")
+              .c_str());
     if (!root.at)
       refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is "
                            "made of, outside of no_grad");
@@ -18173,16 +18613,16 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
         refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(),
                                     g.sizes(), y.sizes());
       if (g.dtype() != y.dtype())
-        throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) +
-                           " was given for a value of " + name(y.dtype()))
-                              .c_str());
+        refuse::with<dtype_error>((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) +
+                                   " was given for a value of " + name(y.dtype()))
+                                      .c_str());
     }
     run.seed(root.at, static_cast<T&&>(g));
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
   if (inside_transform())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
 }
 template <class T, class Targets, class Options, class Unused>
@@ -18326,13 +18766,15 @@ template <class T, class Targets, class Options, class Unused>
 std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
                                     Options o, Unused allow) {
   if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0)
-    throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+    refuse::with<value_error>(
+        "varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
   extent const n = grad_outputs[0].sizes()[0];
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
     if (!g.defined() || g.dim() == 0 || g.sizes()[0] != n)
-      throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
+      refuse::with<value_error>(
+          "varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
   level_seen_again const level = graph_level_of(outputs);
@@ -18388,7 +18830,7 @@ VARVE_LIBRARY void tensor::set_grad(tensor const& g) const {
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
   if (g.defined() && g.dtype() != dtype())
-    throw dtype_error(
+    refuse::with<dtype_error>(
         (std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype()))
             .c_str());
   leaf->set(g);
@@ -19195,6 +19637,7 @@ struct size_range {
   friend constexpr bool operator==(size_range const&, size_range const&) = default;
 };
 
+/// What is known of a statement.
 enum class truth : unsigned char { no, yes, unknown };
 /// A condition on symbols that a program was made under.
 struct size_guard {
@@ -19818,7 +20261,7 @@ struct frozen_sizes {
 template <class Make>
 constexpr auto freeze(Make) {
   if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true),
+    static_assert((Make{}(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
                   "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
     return static_graph<graph_sizes{}>{};
@@ -19837,7 +20280,9 @@ namespace detail {
 /// The operators that only graphs have.
 constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
 } // namespace detail
+/// The operator of inputs.
 inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
+/// The operator of constants.
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
 /// One of several results of a higher-order node; attribute {k}.
@@ -20198,6 +20643,14 @@ struct factory {
   }
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
 };
+/// A factory of a compact dtype: what it makes of the dtype in which that is computed, converted.
+inline bool is_made_compact(attributes const& at) { return is_compact(static_cast<dtype>(at[1][0])); }
+template <class R, class... X>
+VARVE_NOINLINE tensor made_compact(attributes at, X const&... x) {
+  auto const type = static_cast<dtype>(at[1][0]);
+  at.fact[1] = dims{static_cast<index_t>(computed_in(type))};
+  return converted(R::make(at, x...), type);
+}
 /// Calls a factory through the thread's stack, though no operand brings it there.
 template <class Op, class... X>
 tensor create(Op const& op, X const&... x) {
@@ -20211,7 +20664,9 @@ struct rules<empty_t> : detail::factory {
 };
 template <>
 struct rules<arange_t> : detail::factory {
-  static tensor make(attributes const& at) {
+  template <class A>
+  static tensor make(A const& at) {
+    if (detail::is_made_compact(at)) return detail::made_compact<rules>(at);
     tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() { detail::count_up(r.numel(), static_cast<T*>(r.raw())); });
     return r;
@@ -20247,6 +20702,7 @@ struct rules<full_t> : rule::linear {
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
+    if (detail::is_made_compact(at)) return detail::made_compact<rules>(at, v);
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
@@ -20504,7 +20960,7 @@ private:
   std::string const needs = known_equal(g.left, 0) && g.is == relation::less_equal
                                 ? all.text(g.right) + " >= 0; it is " + std::to_string(size)
                                 : all.text(g) + "; for these arguments it is not so";
-  throw shape_error(
+  refuse::with<shape_error>(
       (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 
@@ -20566,7 +21022,7 @@ struct proxy : math::functions {
 private:
   /// Not usable in a constant expression: the compiler prints its name.
   static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
-    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
+    refuse::with<transform_error>("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
   }
 };
 
@@ -21313,8 +21769,11 @@ constexpr list<operator_class> identify(graph const& g) {
 
 /// Does a node's value lie in memory before the program runs?
 constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
+/// Is every element of the result one of the operands' elements at the same place?
 constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
+/// Does it fold elements along axes?
 constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
+/// Does it only change where elements are looked up?
 constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
 
 } // namespace varve
@@ -21581,7 +22040,7 @@ struct rules<local_scalar_t> {
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(o.value)>, tensor>)
-      throw data_dependent_error(
+      refuse::with<data_dependent_error>(
           "varve: vmap: item: the number is another one in each lane; use where or cond, or take "
           "it outside of vmap");
     return op(o.value);
@@ -21688,9 +22147,10 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
     if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
-      throw value_error(("varve: graph: no argument has the symbolic size " +
-                         g.expressions.view().text(extent::entry(e - all)) + " by itself, which would tell what it is")
-                            .c_str());
+      refuse::with<value_error>(("varve: graph: no argument has the symbolic size " +
+                                 g.expressions.view().text(extent::entry(e - all)) +
+                                 " by itself, which would tell what it is")
+                                    .c_str());
   r.settle(g);
   return std::make_shared<sizes_of_call const>(std::move(r));
 }
@@ -21721,10 +22181,11 @@ public:
     if (!n.text) return;
     for (auto const& t : x)
       if (is_differentiated(t))
-        throw transform_error((std::string("varve: graph: ") + n.op->name +
-                               " is part of the forward of a custom function, whose own derivative a graph that the "
-                               "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
-                                  .c_str());
+        refuse::with<transform_error>(
+            (std::string("varve: graph: ") + n.op->name +
+             " is part of the forward of a custom function, whose own derivative a graph that the "
+             "compiler traced does not have; trace at run time (make_fx), or trace(grad(f))")
+                .c_str());
     runs_text = true;
   }
   text_guard(text_guard const&) = delete;
@@ -21780,7 +22241,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop)
-        throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
+        refuse::with<missing_rule>(
+            (std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k)
         functions.push_back(closed_function{[&g, sizes, region = nd.regions_first + k](boxed_args const& a) {
@@ -21795,9 +22257,9 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
     } else {
       op_table const* table = table_of(*nd.op);
       if (!table)
-        throw missing_rule((std::string("varve: graph: operator ") + nd.op->name +
-                            " is not known for tensors; call it on a tensor anywhere in the program")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: graph: operator ") + nd.op->name +
+                                    " is not known for tensors; call it on a tensor anywhere in the program")
+                                       .c_str());
       tensor const y = boxed_op{table, &attributes_now}(x);
       if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
         sizes = sizes->with(g, nd.at[0][0], number_in(y));
@@ -21859,7 +22321,7 @@ public:
   auto lower(F const& body) const {
     layer const* const top = this_thread_state.transforms.top;
     if (!top || top->id != layer_->id)
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered")
               .c_str());
     lowered const off;
@@ -21905,7 +22367,7 @@ private:
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
   if (!layer_->kind->records || !layer_->object)
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
   std::vector<edge> edges;
   bool any = false;
@@ -21919,9 +22381,9 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
     if (!g[0].defined()) return {};
     auto r = pullback(static_cast<tensor const&>(g[0]));
     if (r.size() != count)
-      throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " +
-                             std::to_string(count) + " operands")
-                                .c_str());
+      refuse::with<transform_error>(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " +
+                                     std::to_string(count) + " operands")
+                                        .c_str());
     return r;
   };
   return tensor::wrap(y, layer_->id, layer_->level, {},
@@ -21944,7 +22406,7 @@ public:
   explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
     layer* l = saved_;
     for (int k = 0; k < count; ++k) {
-      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
+      if (!l) refuse::with<transform_error>("varve: fewer transforms are at work than are to be popped");
       l = l->below;
     }
     detail::set_top(this_thread_state.transforms, l);
@@ -22246,6 +22708,53 @@ constexpr graph share_regions(graph const& g) {
 
 } // namespace varve
 
+// ---- varve/pass/unread_states.hpp
+namespace varve {
+
+namespace detail {
+/// Is a call given the state of the generator, though its function draws nothing?
+constexpr bool needs_no_state(graph const& g, node const& n) {
+  bool needless = n.op->draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
+  for (int k = 0; needless && k < n.regions_count; ++k) needless = !draws(g, n.regions_first + k, true);
+  return needless;
+}
+/// The nodes that tell the state of the generator to nobody but such calls.
+constexpr list<char> unread_states(graph const& g) {
+  list<char> unread(g.nodes.size(), 0);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n)
+    unread[n] = g.nodes[n].op->kind == op_kind::random && g.nodes[n].at.count == 0;
+  for (node const& n : g.nodes)
+    for (int k = needs_no_state(g, n) ? 1 : 0; k < n.count; ++k) unread[g.edges[n.first + k]] = 0;
+  for (int r : g.results) unread[r] = 0;
+  return unread;
+}
+} // namespace detail
+
+/// The same program in which calls whose functions draw no random numbers are not given the state of the generator, but
+/// a number (`wrap_activation_checkpoint`). Linear in the nodes, for each depth of functions in functions.
+constexpr graph without_unread_states(graph const& g) {
+  bool any = false;
+  for (node const& n : g.nodes) any = any || (n.op->draws_from_state && detail::needs_no_state(g, n));
+  if (!any) return g;
+  list<char> const unread = detail::unread_states(g);
+  rewriter w(g);
+  return w.run(
+      [&](int n) {
+        node const& nd = g.nodes[n];
+        if (unread[n]) return -1;
+        if (!nd.op->draws_from_state || !detail::needs_no_state(g, nd)) return w.copy(nd);
+        node number{};
+        number.op = &constant_handle, number.out = {dtype::int64, {}};
+        int const none = w.append(number, nullptr);
+        list<int> in(static_cast<std::size_t>(nd.count), none);
+        for (int k = 1; k < nd.count; ++k) in[k] = w.operand(nd, k);
+        return w.append(nd, in.data());
+      },
+      [] {});
+}
+
+} // namespace varve
+
 // ---- varve/kernel/random.hpp
 /// @file
 /// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2,
@@ -22318,7 +22827,8 @@ constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::
   return used;
 }
 /// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
-template <integral T>
+/// The element type must hold them.
+template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
   std::uint64_t used = 0;
@@ -22331,6 +22841,21 @@ constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::
     }
   }
   return used;
+}
+/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates).
+template <class T>
+constexpr std::uint64_t fill_permutation(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  for (index_t i = 0; i < n; ++i) out[i] = static_cast<T>(i);
+  philox_block b{};
+  for (index_t i = n - 1, k = 0; i > 0; --i, ++k) {
+    if (k % 2 == 0) b = kernel::philox(seed, offset + static_cast<std::uint64_t>(k / 2));
+    std::uint64_t const bits = std::uint64_t{b.v[2 * (k % 2)]} << 32 | b.v[2 * (k % 2) + 1];
+    auto const j = static_cast<index_t>(bits % static_cast<std::uint64_t>(i + 1));
+    T const t = out[i];
+    out[i] = out[j];
+    out[j] = t;
+  }
+  return static_cast<std::uint64_t>(n / 2);
 }
 
 } // namespace varve::kernel
@@ -22378,9 +22903,11 @@ inline constexpr struct randn_t {
 template <>
 struct rules<randn_t> : detail::factory {
   static constexpr op_kind kind = op_kind::random;
-  static tensor make(attributes const& at) {
+  template <class A>
+  static tensor make(A const& at) {
     auto const type = static_cast<dtype>(at[1][0]);
     if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
+    if (is_compact(type)) return detail::made_compact<rules>(at);
     tensor r = detail::fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, "randn", [&]<class T>() {
@@ -22419,6 +22946,7 @@ inline generator as_generator(tensor const& state) {
   auto const* const v = static_cast<std::int64_t const*>(state.raw());
   return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
 }
+/// Puts the generator of this thread back where `get_rng_state` found it.
 inline void set_rng_state(tensor const& state) {
   default_generator = as_generator(state);
   ++detail::generator_sets;
@@ -22716,10 +23244,10 @@ struct trace_layer : layer {
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
     if (!one && values[0].size() != values[1].size())
-      throw shape_error((std::string("varve: ") + handle->name +
-                         ": both functions must return the same number of values: " + std::to_string(values[0].size()) +
-                         " and " + std::to_string(values[1].size()))
-                            .c_str());
+      refuse::with<shape_error>((std::string("varve: ") + handle->name +
+                                 ": both functions must return the same number of values: " +
+                                 std::to_string(values[0].size()) + " and " + std::to_string(values[1].size()))
+                                    .c_str());
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder,
                                             one ? nullptr : &on_false.builder);
     called(node, this_thread_state.grad_mode);
@@ -22855,8 +23383,9 @@ private:
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
       if (known_equal(known, symbol) && node != by)
-        throw data_dependent_error("varve: trace: a traced function that reads a number of data runs twice in one "
-                                   "program, on other data; read the number outside of it, and pass it");
+        refuse::with<data_dependent_error>(
+            "varve: trace: a traced function that reads a number of data runs twice in one "
+            "program, on other data; read the number outside of it, and pass it");
     told_.push_back({symbol, by});
   }
   /// What an operator is run on.
@@ -23166,7 +23695,7 @@ VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
   return false;
 }
 VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
-  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) throw write_met{};
+  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) refuse::with<write_met>();
   if (apart && is_random(op)) {
     emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
     return op(x);
@@ -23345,7 +23874,8 @@ private:
     if (l.captures) l.builder.inputs_first();
     dependent<graph, F> g = l.builder.finish();
     values.finish(g);
-    return share_regions(without_scaffolds(g));
+    g = without_scaffolds(g);
+    return share_regions(without_unread_states(g));
   }
 };
 template <class F>
@@ -23383,8 +23913,9 @@ struct boxed_dual_fn {
     bool changed = trace && trace->builder.writes_outside(before);
     for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
     if (changed)
-      throw transform_error("varve: jvp: the function of a higher-order operator writes into its operand, or what it "
-                            "captures, whose tangent would not change with it; return the new value instead");
+      refuse::with<transform_error>(
+          "varve: jvp: the function of a higher-order operator writes into its operand, or what it "
+          "captures, whose tangent would not change with it; return the new value instead");
     lowered const off;
     return joined(d.primal, full(d));
   }
@@ -23546,12 +24077,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     return {closed_function{std::move(run)}, random, writes};
   };
   generator const before = default_generator;
-  try {
-    return attempt(false);
-  } catch (trace_layer::write_met const&) {
-    default_generator = before;
-    return attempt(true);
-  }
+  if (!VARVE_HAS_EXCEPTIONS()) return attempt(true); // nothing can end a trace that should have copied
+  return detail::attempt<trace_layer::write_met>([&] { return attempt(false); },
+                                                 [&](trace_layer::write_met const&) {
+                                                   default_generator = before;
+                                                   return attempt(true);
+                                                 });
 }
 /// How many pullbacks this thread is in: what they call again draws what it drew.
 inline constinit thread_local int pullbacks = 0;
@@ -23789,7 +24320,7 @@ struct lanes_layer : layer {
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: vmap: ") + op +
          ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
          "before it: the others would be written too; return the new value instead")
@@ -23939,7 +24470,7 @@ constexpr auto vjp(F f, X const&... x) {
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
   scope->give(detail::captures_of(f));
-  auto y = scope->run([&] { return detail::call_with(f, in); });
+  auto y = scope->run([&] { return detail::call_with(f, in, std::index_sequence_for<X...>{}); });
   detail::require_floating_result(y);
   auto value = scope->primal(y);
   return std::pair(value,
@@ -24416,13 +24947,18 @@ class functionalizer {
 public:
   constexpr functionalizer(graph const& g, purpose what_for)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for),
+        kept_(g.regions.size(), 0) {
+    for (node const& n : g.nodes)
+      if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+  }
 
   constexpr graph run() {
     int r = -1;
     return w_.run(
         [&](int n) {
           region const& all = g_.regions[static_cast<std::size_t>(r)];
+          if (kept_[at(r)]) return w_.copy(old(n));
           int const mine = each(n, r > 0);
           if (n + 1 < all.node_first + all.node_count) return mine;
           w_.now[at(n)] = mine;
@@ -24671,6 +25207,7 @@ private:
   list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> hidden_;        // of a base: was it written through `detach`?
   purpose what_for_;
+  list<char> kept_;  // of the regions: does it write into what it is given for that?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
@@ -24777,7 +25314,7 @@ inline constexpr spec_t<T, D...> spec{};
 template <class F, class... M>
 constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
-  auto const y = detail::call_with(f, in);
+  auto const y = detail::call_with(f, in, std::index_sequence_for<M...>{});
   tree_for_each(
       [&](auto const& v) {
         using V = std::remove_cvref_t<decltype(v)>;
@@ -24924,8 +25461,8 @@ VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta con
     shapes = shapes || !(a.sizes == b.sizes);
   }
   text.back() = '.';
-  if (shapes) throw shape_error(text.c_str());
-  throw dtype_error(text.c_str());
+  if (shapes) refuse::with<shape_error>(text.c_str());
+  refuse::with<dtype_error>(text.c_str());
 }
 } // namespace refuse
 
@@ -24936,6 +25473,7 @@ constexpr op_handle make_hop_handle() {
   h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
   if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
+  if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
   if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
   return h;
 }
@@ -25487,6 +26025,12 @@ auto call_of_trees(Call const& call, F const& f, X const&... x) {
 namespace varve {
 
 namespace detail {
+/// Is a function given no state, since it draws nothing (`pass/unread_states.hpp`)?
+inline bool is_no_state(tensor const& lead) {
+  tensor const* t = &lead;
+  while (t->is_wrapped()) t = &t->inner();
+  return t->dim() == 0;
+}
 /// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
 inline generator generator_of(tensor const& state) {
   tensor const* t = &state;
@@ -25497,8 +26041,8 @@ inline generator generator_of(tensor const& state) {
 }
 } // namespace detail
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
-/// it runs again.
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs, or a number where the
+/// region draws nothing; one attribute says whether it runs again.
 struct wrap_activation_checkpoint_t {
   static constexpr auto op_name = "wrap_activation_checkpoint";
   static constexpr auto backward_name = "CheckpointBackward";
@@ -25509,6 +26053,7 @@ struct wrap_activation_checkpoint_t {
   template <class T = void>
   static higher_order_operator& in_library();
   static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
+    if (detail::is_no_state(lead)) return f(x);
     generator const state = detail::generator_of(lead);
     if (again || detail::pullbacks) {
       generator_guard const same(state);
@@ -25797,9 +26342,10 @@ struct boxed_custom_function {
 /// Refuses such a function where a transform other than a trace is innermost.
 inline void require_no_transform(char const* name) {
   if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
-    throw transform_error((std::string("varve: ") + name +
-                           " is used under a transform and must override setup_context; its forward takes no ctx then")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: ") + name +
+         " is used under a transform and must override setup_context; its forward takes no ctx then")
+            .c_str());
 }
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
@@ -25813,10 +26359,10 @@ void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
     if (!g[k].defined()) continue;
     meta const& m = c.operands[static_cast<std::size_t>(k)];
     if (!is_expandable(m.sizes, g[k].sizes()))
-      throw autograd_error((std::string("varve: ") + name + "Backward: a gradient of shape " + to_string(g[k].sizes()) +
-                            " was returned for argument " + std::to_string(k) + "; expected shape " +
-                            to_string(m.sizes))
-                               .c_str());
+      refuse::with<autograd_error>((std::string("varve: ") + name + "Backward: a gradient of shape " +
+                                    to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) +
+                                    "; expected shape " + to_string(m.sizes))
+                                       .c_str());
     g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
 }
@@ -25971,7 +26517,7 @@ struct custom_pull {
   /// The history of a value that may not be differentiated.
   edge refusal(char const* why, boxed_args const& cotangents = {}) const {
     auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
-      throw autograd_error(text.c_str());
+      refuse::with<autograd_error>(text.c_str());
     };
     return edge_to(record_function(std::move(refuse), leading_to(self, cotangents), 1, "Error"));
   }
@@ -26026,7 +26572,7 @@ struct custom_pull {
             continue;
           if (l->kind->role == layer_role::grad && l == top) return l;
           if (l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp)
-            throw autograd_error(("varve: " + label + " " + why_once).c_str());
+            refuse::with<autograd_error>(("varve: " + label + " " + why_once).c_str());
         }
     return nullptr;
   }
@@ -26053,7 +26599,7 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
     for (int i = 0; i < x.size(); ++i)
       for (auto const& t : c.saved)
         if (y[k].is(x[i]) && t.is(y[k]) && !(c.dirty_operands >> i & 1))
-          throw autograd_error(
+          refuse::with<autograd_error>(
               (std::string("varve: ") + f.name() +
                ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
                   .c_str());
@@ -26208,9 +26754,9 @@ struct kept_custom_call {
     boxed_args y;
     for (int r = 0; r < all.size(); ++r) {
       if (all[r].defined() != returned[static_cast<std::size_t>(r)])
-        throw value_error((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
-                           " is a tensor in one call and none in another; it was not when it was traced")
-                              .c_str());
+        refuse::with<value_error>((std::string("varve: graph: ") + f->name() + ": result " + std::to_string(r) +
+                                   " is a tensor in one call and none in another; it was not when it was traced")
+                                      .c_str());
       if (all[r].defined()) y.push_back(all[r]);
     }
     return y;
@@ -26386,10 +26932,11 @@ struct boxed_custom_call {
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
     for (int i = 0; i < x.size(); ++i)
       if ((c.dirty_operands >> i & 1) && !mine(x[i]))
-        throw transform_error((std::string("varve: ") + self->kind->name + ": " + f->name() +
-                               ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
-                               "argument, or return a new value")
-                                  .c_str());
+        refuse::with<transform_error>(
+            (std::string("varve: ") + self->kind->name + ": " + f->name() +
+             ": a captured tensor, which the transform does not see, was marked dirty; pass it as an "
+             "argument, or return a new value")
+                .c_str());
     for (int k = 0; k < y.size(); ++k)
       if (c.constant_results >> k & 1) closed[k] = y[k];
     for (int k = 0; k < y.size(); ++k)
@@ -26554,9 +27101,9 @@ public:
       rest->saved_ = rest->constants_ = rest->dirty_ = boxed_args();
       c.rest = std::move(rest);
     } else if constexpr (!has_context<arity>) {
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                             " is differentiated and must override setup_context(ctx, inputs, output)")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                     " is differentiated and must override setup_context(ctx, inputs, output)")
+                                        .c_str());
     } else {
       blank_context ctx;
       ctx.needs_input_grad = asked;
@@ -26581,9 +27128,9 @@ public:
     auto const call = [&](auto const&... v) {
       if constexpr (requires { D::backward(filled, v...); }) return D::backward(filled, v...);
       else
-        return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() +
-                                   " has no backward(ctx, g...) for its results; grad needs it")
-                                      .c_str()),
+        return refuse::with<missing_rule>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                           " has no backward(ctx, g...) for its results; grad needs it")
+                                              .c_str()),
                tensor();
     };
     auto const r = [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -26599,10 +27146,10 @@ public:
       (check(K, std::get<K>(r)), ...);
     }(std::make_index_sequence<given>{});
     if (given < arity || too_many)
-      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                            ": backward returned an incorrect number of gradients: expected " + std::to_string(arity) +
-                            ", got " + std::to_string(given))
-                               .c_str());
+      refuse::with<autograd_error>((std::string("varve: ") + name_of_type<D>.c_str() +
+                                    ": backward returned an incorrect number of gradients: expected " +
+                                    std::to_string(arity) + ", got " + std::to_string(given))
+                                       .c_str());
     boxed_args t; // of the gradients of all arguments those of the tensors
     if constexpr (given >= arity)
       [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -26616,9 +27163,9 @@ public:
     int k = 0;
     boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
-      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " +
-                             std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " +
+                                     std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results")
+                                        .c_str());
     return r;
   }
   boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
@@ -26637,7 +27184,7 @@ public:
     } else if constexpr (generates_vmap<D>) {
       return {};
     } else {
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: ") + name_of_type<D>.c_str() +
            " has no vmap support; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap")
               .c_str());
@@ -26651,7 +27198,7 @@ private:
     if constexpr (requires { D::jvp(filled, std::get<K>(t)...); })
       return boxed_results(D::jvp(filled, std::get<K>(t)...));
     else
-      throw missing_rule(
+      refuse::with<missing_rule>(
           (std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
   }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
@@ -26715,10 +27262,11 @@ private:
       bool found = false;
       for (auto const& v : y) found = found || v.is(t);
       if (!found)
-        throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() +
-                              ": every operand marked dirty must be returned by forward; under vmap such a function "
-                              "needs a vmap of its own")
-                                 .c_str());
+        refuse::with<autograd_error>(
+            (std::string("varve: ") + name_of_type<D>.c_str() +
+             ": every operand marked dirty must be returned by forward; under vmap such a function "
+             "needs a vmap of its own")
+                .c_str());
     }
   }
   /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag
@@ -26738,7 +27286,7 @@ private:
           },
           mapped);
       if (given.size() != all.size())
-        throw transform_error(
+        refuse::with<transform_error>(
             (std::string("varve: ") + name_of_type<D>.c_str() + ": vmap returned " + std::to_string(all.size()) +
              " results and " + std::to_string(given.size()) +
              " flags of which are mapped, which is an incompatible structure; return one flag, or one for each result")
@@ -26950,7 +27498,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
   scope.give(detail::captures_of(f));
-  auto const y = scope.run([&] { return detail::call_with(f, in); });
+  auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence_for<P...>{}); });
   if constexpr (std::is_same_v<Strict, strict_t>)
     tree_map(
         [&](auto const& v) {
@@ -27069,7 +27617,7 @@ struct checkpoint_region {
   std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
-  bool stops_early = checkpoint_stops_early;
+  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
   std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
@@ -27093,23 +27641,24 @@ private:
   void recompute() {
     auto keep = [this](tensor const& t) -> std::size_t {
       std::size_t const k = values.size();
-      if (k == places.size() && stops_early) throw enough{};
+      if (k == places.size() && stops_early) refuse::with<enough>();
       if (k == places.size())
-        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " +
-                              std::to_string(k) + " of the forward pass; the function must do the same each time")
-                                 .c_str());
+        refuse::with<autograd_error>(("varve: checkpoint: the recomputation is trying to save more values than the " +
+                                      std::to_string(k) +
+                                      " of the forward pass; the function must do the same each time")
+                                         .c_str());
       if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
-        throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
-                              name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
-                              to_string(places[k].sizes) +
-                              " in the forward pass; the function must do the same each time")
-                                 .c_str());
+        refuse::with<autograd_error>(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
+                                      name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
+                                      to_string(places[k].sizes) +
+                                      " in the forward pass; the function must do the same each time")
+                                         .c_str());
       values.push_back(t.alias());
       versions.push_back(t.writes());
-      if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
+      if (values.size() == places.size() && stops_early) refuse::with<enough>(); // CK-2
       return k;
     };
-    try {
+    auto const again = [&] {
       generator_guard const same(random);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
@@ -27120,12 +27669,13 @@ private:
       } const after;
       if (level) set_top(this_thread_state.transforms, &level->stands_for);
       run_again();
-    } catch (enough const&) {}
+    };
+    detail::attempt<enough>(again, [](enough const&) {});
     if (values.size() != places.size())
-      throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " +
-                            std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
-                            " in the forward pass")
-                               .c_str());
+      refuse::with<autograd_error>(("varve: checkpoint: a different number of values was saved in the recomputation: " +
+                                    std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
+                                    " in the forward pass")
+                                       .c_str());
   }
 };
 /// A call with its arguments, whose versions tell whether they are as they were.
@@ -27236,19 +27786,20 @@ public:
 private:
   static layer_stack& prepared() {
     if (current())
-      throw transform_error(
+      refuse::with<transform_error>(
           "varve: dual_level: nested forward mode AD is not supported; use jvp for derivatives of higher order");
     return this_thread_state.transforms;
   }
   varve::detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
+/// The scope by PyTorch's name.
 using dual_level = dual_level_scope<>;
 
 namespace detail {
 inline layer& level_of(char const* who) {
   if (!dual_level::current())
-    throw transform_error(
+    refuse::with<transform_error>(
         (std::string("varve: ") + who + ": no dual_level is there; dual tensors live in the scope of one").c_str());
   return *dual_level::current();
 }
@@ -27260,22 +27811,24 @@ template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
   if (!is_floating(primal.dtype()))
-    throw value_error(
+    refuse::with<value_error>(
         (std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
   if (!is_floating(tangent.dtype()))
-    throw value_error(
+    refuse::with<value_error>(
         (std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
   if (!(primal.sizes() == tangent.sizes()))
     refuse::shapes_do_not_match("make_dual (primal and tangent)", primal.sizes(), tangent.sizes());
-  if (primal.dtype() != tangent.dtype()) throw value_error("varve: make_dual: primal and tangent must be of one dtype");
+  if (primal.dtype() != tangent.dtype())
+    refuse::with<value_error>("varve: make_dual: primal and tangent must be of one dtype");
   if (primal.is_wrapped() && primal.layer() == l.id)
-    throw value_error("varve: make_dual: the primal is dual already; unpack_dual it first");
+    refuse::with<value_error>("varve: make_dual: the primal is dual already; unpack_dual it first");
   return tensor::wrap(primal, l.id, l.level, tangent, {}, primal.sizes());
 }
 /// What a dual tensor is made of. `tangent` is undefined where there is none.
 struct unpacked_dual {
   tensor primal, tangent;
 };
+/// Primal and tangent of a dual tensor; of another tensor itself, and no tangent.
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
   if (t.is_wrapped() && t.layer() == l.id)
@@ -27292,6 +27845,7 @@ namespace varve {
 struct gradcheck_error : error {
   using error::error;
 };
+/// How `gradcheck` compares, by PyTorch's names.
 struct gradcheck_options {
   double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
   /// Throw `gradcheck_error`; otherwise the result tells.
@@ -27307,7 +27861,7 @@ std::vector<tensor> outputs_of(Y const& y) {
   return r;
 }
 inline bool fail_gradcheck(gradcheck_options const& o, std::string const& text) {
-  if (o.raise_exception) throw gradcheck_error(("varve: gradcheck: " + text).c_str());
+  if (o.raise_exception) refuse::with<gradcheck_error>(("varve: gradcheck: " + text).c_str());
   return false;
 }
 } // namespace detail
@@ -27322,10 +27876,11 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     if (!x.requires_grad()) continue;
     any = true;
     if (x.dtype() != dtype::float64)
-      throw dtype_error("varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
-    if (!x.is_contiguous()) throw value_error("varve: gradcheck: inputs must be contiguous; clone them first");
+      refuse::with<dtype_error>(
+          "varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
+    if (!x.is_contiguous()) refuse::with<value_error>("varve: gradcheck: inputs must be contiguous; clone them first");
   }
-  if (!any) throw value_error("varve: gradcheck: at least one input must require grad");
+  if (!any) refuse::with<value_error>("varve: gradcheck: at least one input must require grad");
   auto const call = [&] { return detail::outputs_of(f(inputs)); };
   std::vector<T> const y = call();
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -27407,25 +27962,28 @@ tensor const& become(char const* name, T const& x, View const& view) {
   if (!x.defined()) refuse_undefined(name);
   bool const recorded = is_grad_enabled() && !this_thread_inference;
   if (x.is_inference() && !this_thread_inference)
-    throw autograd_error((std::string("varve: ") + name +
-                          ": a tensor made in inference mode cannot be changed outside of it; clone it first")
-                             .c_str());
+    refuse::with<autograd_error>((std::string("varve: ") + name +
+                                  ": a tensor made in inference mode cannot be changed outside of it; clone it first")
+                                     .c_str());
   if (layer const* const top = this_thread_state.transforms.top;
       top && x.layer() != top->id && !x.is_made_since(top->epoch))
-    throw transform_error((std::string("varve: ") + name + ": a tensor that the function of a transform captures is " +
-                           "changed in it; pass it as an argument, or use the operator without underscore")
-                              .c_str());
+    refuse::with<transform_error>((std::string("varve: ") + name +
+                                   ": a tensor that the function of a transform captures is " +
+                                   "changed in it; pass it as an argument, or use the operator without underscore")
+                                      .c_str());
   if (recorded) check_write(name, x);
   if (!recorded && x.requires_grad() && !is_eager_leaf(x))
-    throw autograd_error((std::string("varve: ") + name +
-                          ": the tensor has a history, which would be one of another shape; call it in grad mode, or "
-                          "detach the tensor")
-                             .c_str());
+    refuse::with<autograd_error>(
+        (std::string("varve: ") + name +
+         ": the tensor has a history, which would be one of another shape; call it in grad mode, or "
+         "detach the tensor")
+            .c_str());
   if (watches_renames) [[unlikely]]
     watches_renames->renaming(*watches_renames, name, x);
   T const y = view(x);
   if (!y.shares_storage(x))
-    throw autograd_error((std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
+    refuse::with<autograd_error>(
+        (std::string("varve: ") + name + ": the memory cannot be shown in that shape").c_str());
   edge h = recorded ? edge(y.history()) : edge(x.history());
   x.become_view(y);
   if (recorded && h) change_history(x, std::move(h));
@@ -27640,7 +28198,7 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
   tensor process(boxed_op const& op, X const& x) {
     if (!may_be_kept(op) || !policy(op.name())) return op(x);
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
-      throw autograd_error(
+      refuse::with<autograd_error>(
           (std::string("varve: selective_checkpoint: ") + op.name() +
            " was not called at this place in the forward pass; the function must do the same each time")
               .c_str());
@@ -27690,7 +28248,7 @@ private:
 /// Sets a version counter by hand; a negative number is `value_error`.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {
   if (version < 0)
-    throw value_error(
+    refuse::with<value_error>(
         ("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is")
             .c_str());
   (void)t.version();
@@ -27751,7 +28309,7 @@ bool same_constant(V const& a, V const& b) {
 }
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
-  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) &&
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
          !(t.requires_grad() && is_grad_enabled());
 }
 /// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
@@ -27763,6 +28321,25 @@ struct traced_kind {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
 };
+/// Which sizes of a tensor a program leaves free: a bit for each.
+using free_sizes = unsigned;
+/// Is a tensor of the kind that a program was made for, but for the sizes that it leaves free?
+inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_sizes free) {
+  if (!free) return now == then;
+  dims sizes = now.info.sizes;
+  if (sizes.n != then.info.sizes.n) return false;
+  for (int d = 0; d < sizes.n; ++d)
+    if (free >> d & 1) sizes[d] = then.info.sizes[d];
+  return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
+}
+/// "argument 0: size 1 ..."
+inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
+  std::string r;
+  for (std::size_t k = 0; k < free.size(); ++k)
+    for (int d = 0; d < max_rank; ++d)
+      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
+  return r;
+}
 /// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
 /// only to cost nothing unless used.)
 template <class T = tensor>
@@ -27845,7 +28422,9 @@ inline bool run_plainly(boxed_args const& x) {
 
 /// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
 /// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
-/// `still()` of what it read of captured tensors. Threads share it; the first to come makes others wait.
+/// `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are other
+/// ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the first
+/// change. Threads share it; the first to come makes others wait.
 template <class F, class Program>
 class program_versions {
   using kind = dependent<traced_kind, F>;
@@ -27860,7 +28439,8 @@ public:
     std::vector<kind> arguments, captures;
     boxed_args captured;
     Program program;
-    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+    std::shared_ptr<void const> results;          // the tree that the function returned, with undefined tensors
+    std::vector<dependent<free_sizes, F>> free{}; // of the arguments; none: no size is
 
     /// ... with other tensors.
     template <class Y>
@@ -27885,25 +28465,65 @@ public:
   /// What a call with these arguments would run, and if nothing, why not the program that was called last.
   template <class... X>
   std::string explain(X const&... x) const {
-    std::vector<std::shared_ptr<version const>> all;
-    {
-      spin_lock::held const on(lock_);
-      all = all_;
-    }
+    std::vector<std::shared_ptr<version const>> const all = kept();
     std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
     if (all.empty()) return "no program was made yet: the call traces one\n";
     for (std::size_t k = 0; k < all.size(); ++k)
       if (same_arguments(*all[k], x...) && same_captures(*all[k]))
         return "runs one of " + count + ", " +
-               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n";
-    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...);
+               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
+               text_of_sizes(all[k]->free, " may be another one\n");
+    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...) +
+           text_of_sizes(leaves_free_ ? changed_sizes(all, x...) : std::vector<dependent<free_sizes, F>>{},
+                         " has changed, and will be free if it can be\n");
   }
 
 private:
   mutable spin_lock lock_;
   std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
   owner_lock making_;
+  std::atomic<bool> leaves_free_ = false; // as the function said when a program was made
 
+  std::vector<std::shared_ptr<version const>> kept() const {
+    spin_lock::held const on(lock_);
+    return all_;
+  }
+  /// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
+  template <class... X>
+  static std::vector<dependent<free_sizes, F>> changed_sizes(std::vector<std::shared_ptr<version const>> const& all,
+                                                             X const&... x) {
+    boxed_args const now = tensors_among(x...);
+    std::vector<dependent<free_sizes, F>> r;
+    if constexpr (requires(F const& f) { Program::leaves_free(f); })
+      for (auto const& v : all) {
+        if (v->types != &type_mark<std::tuple<X...>> || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
+            v->grad_mode != is_grad_enabled() || !same_constants(*v, x...))
+          continue;
+        std::vector<dependent<free_sizes, F>> here;
+        for (auto const& then : v->arguments) {
+          traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
+          free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
+          for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
+            if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
+          if (!is_of_kind(kind, then, differ)) break;
+          here.push_back(differ);
+        }
+        if (here.size() != v->arguments.size()) continue;
+        r.resize(here.size());
+        for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
+      }
+    for (auto const f : r)
+      if (f) return r;
+    return {};
+  }
+  template <class... X>
+  static bool same_constants(version const& v, X const&... x) {
+    return same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                     []<class V>(V const& now, V const& then) {
+                       if constexpr (std::is_same_v<V, tensor>) return true;
+                       else return same_constant(now, then);
+                     });
+  }
   template <class... X>
   static std::string why_not(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return "the arguments are of other C++ types\n";
@@ -27913,11 +28533,14 @@ private:
              "\n";
     std::string r;
     for (int k = 0; k < now.size(); ++k)
-      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]),
-                           v.arguments[static_cast<std::size_t>(k)]);
+      if (auto const at = static_cast<std::size_t>(k);
+          !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
+        r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
     if (v.grad_mode != is_grad_enabled())
       r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-    if (r.empty() && !v.program.is_for(now)) r += "an argument is laid out otherwise, or a leaf and was none\n";
+    if (r.empty() && !v.program.is_for(now))
+      r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
+                          : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
     if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
     for (int c = 0; c < v.captured.size(); ++c)
       r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
@@ -27932,7 +28555,12 @@ private:
     bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
                                 [&]<class V>(V const& now, V const& then) {
                                   if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
-                                  else return k < v.arguments.size() && v.arguments[k++] == traced_kind::of(now);
+                                  else {
+                                    bool const fits =
+                                        k < v.arguments.size() && is_of_kind(traced_kind::of(now), v.arguments[k],
+                                                                             v.free.empty() ? 0 : v.free[k]);
+                                    return ++k, fits;
+                                  }
                                 });
     return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
   }
@@ -27963,11 +28591,22 @@ private:
       for (auto const& t : of) r.push_back(traced_kind::of(t));
       return r;
     };
-    Program program = Program::make(f, captured, returned, x...);
+    std::vector<dependent<free_sizes, F>> free;
+    auto const made = [&]() -> Program {
+      if constexpr (requires { Program::leaves_free(f); })
+        if (leaves_free_ = Program::leaves_free(f); leaves_free_) {
+          std::vector<std::shared_ptr<version const>> const all = kept();
+          if (free = changed_sizes(all, x...); !free.empty())
+            if (auto p = Program::make_free(f, free, captured, returned, x...)) return std::move(*p);
+          free.clear(), captured = boxed_args();
+        }
+      return Program::make(f, captured, returned, x...);
+    };
+    Program program = made();
     auto const v = std::make_shared<version const>(
         version{&type_mark<std::tuple<X...>>,
                 std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
-                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results)});
+                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results), free});
     std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
     spin_lock::held const on(lock_);
     for (auto& old : all_)
@@ -28258,6 +28897,7 @@ struct program {
   /// Numbers that were taken to be 0 or more where sizes are samples.
   list<index_t> asked;
   bool writes_arguments = false; // and was not planned
+  int traced_operators = 0;
 };
 
 /// Array sizes of a frozen program.
@@ -28291,11 +28931,13 @@ struct static_program {
   program_sizes used{};
   index_t workspace = 0;
   bool writes_arguments = false;
+  int traced_operators = 0;
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
   constexpr explicit static_program(program const& p)
-      : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
+      : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments),
+        traced_operators(p.traced_operators) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots),
         copy(sinks, p.sinks);
@@ -29183,7 +29825,12 @@ VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a
     a += a_col;
     b += b_row;
   }
-  bool const whole = cols == Batches * L && !accumulate;
+  bool const whole = cols == Batches * L;
+  if (whole && accumulate)
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = V(kernel::load(c + i * c_row + j * L) + sum[i][j]);
   alignas(64) T tile[Rows * Batches * L];
   T* const to = whole ? c : tile;
   index_t const to_row = whole ? c_row : Batches * L;
@@ -31082,6 +31729,3191 @@ private:
 
 } // namespace varve::loop
 
+// ---- varve/kernel/matmul.hpp
+/// @file
+/// Matrix products of run-time size with any strides.
+namespace varve::kernel {
+
+/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
+template <class T>
+struct matrix {
+  T* data;
+  index_t row, col;
+  matrix at(index_t i, index_t j) const
+    requires(!std::is_void_v<T>)
+  {
+    return {data + i * row + j * col, row, col};
+  }
+  matrix transposed() const { return {data, col, row}; }
+};
+
+namespace detail {
+/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
+inline constexpr index_t inner_block = 256, outer_block = 240;
+/// Do loads and stores of some lanes cost what whole ones do?
+#if defined(__AVX512F__)
+inline constexpr bool has_masks = true;
+#else
+inline constexpr bool has_masks = false;
+#endif
+
+/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
+template <class T, int Rows>
+VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row,
+                                     matrix<T> c, index_t cols, bool accumulate) {
+  for (; i + Rows <= m; i += Rows)
+    detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols,
+                                       accumulate);
+  return i;
+}
+/// The same with A packed: the rows of a block lie side by side.
+template <class T>
+VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c,
+                                            index_t cols, bool accumulate) {
+  index_t i = 0;
+  for (; i + block_rows <= m; i += block_rows)
+    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols,
+                                             accumulate);
+  return i;
+}
+template <class T>
+VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
+  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
+    for (index_t p = 0; p < k; ++p)
+      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
+}
+/// A panel of B, its rows side by side, missing columns 0.
+template <class T>
+VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
+  constexpr index_t W = block_cols<T>, L = lanes<T>;
+  if (b.col == 1) {
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < W; j += L) {
+        T const* const from = b.data + p * b.row + j;
+        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from)
+                                      : cols > j    ? kernel::load_first(from, static_cast<std::size_t>(cols - j))
+                                                    : batch<T>(T(0)));
+      }
+    return;
+  }
+  index_t p = 0;
+  if (b.row == 1 && cols == W) // squares transposed in registers
+    for (; p + L <= k; p += L)
+      for (index_t j = 0; j < W; j += L) {
+        batch<T> r[lanes<T>];
+        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
+        kernel::transpose<T>(r);
+        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
+      }
+  for (index_t j = 0; j < W; ++j)
+    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
+}
+
+/// y[i] (+)= sum_p a[i, p] x[p].
+template <class T>
+VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
+                                    index_t y_step, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  index_t i = 0;
+  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
+    constexpr index_t W = 4 * L;
+    for (; i + W <= m; i += W) {
+      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
+      for (index_t p = 0; p < k; ++p)
+        for (int j = 0; j < 4; ++j)
+          s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
+      for (int j = 0; j < 4; ++j)
+        kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
+    }
+    for (; i < m; i += L) {
+      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
+      bool const whole = n == lanes<T>;
+      V s(T(0));
+      for (index_t p = 0; p < k; ++p) {
+        T const* const from = a.data + i + p * a.col;
+        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
+      }
+      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
+      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
+    }
+    return;
+  }
+  bool const rows = a.col == 1 && x_step == 1;
+  for (; i < m; ++i) {
+    T const* const p = a.data + i * a.row;
+    V s(T(0)), t(T(0));
+    index_t j = 0;
+    if (rows) {
+      for (; j + 2 * L <= k; j += 2 * L) {
+        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
+      }
+      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+      if (j < k)
+        t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)),
+                           kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t),
+        j = k;
+    }
+    T r = kernel::reduce_sum(V(s + t));
+    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
+    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
+  }
+}
+
+template <class T>
+VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                     bool accumulate) {
+  constexpr index_t W = block_cols<T>;
+  alignas(64) T panel[inner_block * W];
+  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
+  T* const packed =
+      pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
+  for (index_t p = 0; p < k; p += inner_block) {
+    index_t const kb = k - p < inner_block ? k - p : inner_block;
+    bool const add = accumulate || p > 0;
+    index_t const step = packed ? outer_block : m;
+    for (index_t i = 0; i < m; i += step) {
+      index_t const mb = m - i < step ? m - i : step;
+      matrix<T const> const rows = a.at(i, p);
+      if (packed) detail::pack_rows(mb, kb, rows, packed);
+      for (index_t j = 0; j < n; j += W) {
+        index_t const cols = n - j < W ? n - j : W;
+        matrix<T const> const from = b.at(p, j);
+        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
+        if (!direct) detail::pack_panel(kb, cols, from, panel);
+        T const* const q = direct ? from.data : panel;
+        index_t const q_row = direct ? from.row : W;
+        matrix<T> const to = c.at(i, j);
+        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
+                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
+        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
+        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
+      }
+    }
+  }
+  std::free(packed);
+}
+/// `Rows` rows of n < lanes columns, or of a whole batch.
+template <class T, int Rows, bool Whole>
+VARVE_INLINE void multiply_few(index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                               bool accumulate) {
+  using V = batch<T>;
+  auto const live = static_cast<std::size_t>(n);
+  auto const some = [&](T const* p) { return Whole ? kernel::load(p) : kernel::load_first(p, live); };
+  V sum[Rows];
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) sum[i] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V const row = some(b.data + p * b.row);
+#pragma GCC unroll 24
+    for (int i = 0; i < Rows; ++i) sum[i] = kernel::fma<T>(V(a.data[i * a.row + p * a.col]), row, sum[i]);
+  }
+#pragma GCC unroll 24
+  for (int i = 0; i < Rows; ++i) {
+    T* const to = c.data + i * c.row;
+    V const r = accumulate ? V(some(to) + sum[i]) : sum[i];
+    if constexpr (Whole) kernel::store<T>(to, r);
+    else kernel::store_first<T>(to, live, r);
+  }
+}
+template <class T, bool Whole, int Rows, int... Fewer>
+VARVE_INLINE void multiply_narrow_rows(index_t i, index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b,
+                                       matrix<T> c, bool accumulate) {
+  for (; i + Rows <= m; i += Rows) detail::multiply_few<T, Rows, Whole>(n, k, a.at(i, 0), b, c.at(i, 0), accumulate);
+  if constexpr (sizeof...(Fewer) > 0)
+    if (i < m) detail::multiply_narrow_rows<T, Whole, Fewer...>(i, m, n, k, a, b, c, accumulate);
+}
+/// At most one batch of columns, by rows of B as they lie, or of a copy of what they are in a column-wise B: more rows
+/// of C fit the registers, and small ones need no panel.
+template <class T>
+VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                    bool accumulate) {
+  constexpr index_t L = lanes<T>, deep = 64;
+  constexpr int most = 2 * block_rows;
+  auto const rows = [&](index_t kb, matrix<T const> x, matrix<T const> y, bool add) {
+    if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+    else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
+  };
+  if (b.col == 1) return rows(k, a, b, accumulate);
+  alignas(64) T turned[deep * L];
+  for (index_t p = 0; p < k; p += deep) {
+    index_t const kb = k - p < deep ? k - p : deep;
+    for (index_t j = 0; j < n; ++j)
+      for (index_t q = 0; q < kb; ++q) turned[q * L + j] = b.data[(p + q) * b.row + j * b.col];
+    rows(kb, a.at(0, p), {turned, L, 1}, accumulate || p > 0);
+  }
+}
+/// Products of a column and a row; each is a sum that begins with 0, so that none is -0.
+template <class T>
+VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T const* b, matrix<T> c, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  for (index_t i = 0; i < m; ++i) {
+    V const x(a.data[i * a.row]);
+    T* const to = c.data + i * c.row;
+    index_t j = 0;
+    for (; j + L <= n; j += L)
+      kernel::store<T>(to + j, kernel::fma<T>(x, kernel::load(b + j), accumulate ? kernel::load(to + j) : V(T(0))));
+    if (j == n) continue;
+    auto const rest = static_cast<std::size_t>(n - j);
+    kernel::store_first<T>(
+        to + j, rest,
+        kernel::fma<T>(x, kernel::load_first(b + j, rest), accumulate ? kernel::load_first(to + j, rest) : V(T(0))));
+  }
+}
+/// A few dozen products, for which a block is too much.
+template <class T>
+VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                                  bool accumulate) {
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      T s(0);
+      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
+      T& to = c.data[i * c.row + j * c.col];
+      to = accumulate ? to + s : s;
+    }
+}
+template <class T>
+void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+                     bool accumulate) {
+  for (index_t i = 0; i < m; ++i) {
+    T* const row = c.data + i * c.row;
+    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < n; ++j)
+        row[j * c.col] =
+            kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
+  }
+}
+} // namespace detail
+
+/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives
+/// zeros. Floating products are blocked for registers and caches (scratch: a panel on the stack, beyond 128 Ki elements
+/// of A also 240 KiB on the heap, without which it goes on); integers wrap.
+template <class T>
+void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
+            bool accumulate = false) {
+  if (m == 0 || n == 0) return;
+  if (!floating_lane<T> || k == 0) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+  if constexpr (floating_lane<T>) {
+    constexpr index_t L = lanes<T>;
+    bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
+    if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
+    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
+    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
+    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
+    if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+    if (c.col != 1) // (a b)^T = b^T a^T
+      return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
+    if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
+    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
+  }
+}
+
+/// `count` products, whose operands lie so many elements apart, by dtype (`dtype_error` for bool and the dtypes without
+/// kernels); strides in elements.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, index_t m, index_t n, index_t k,
+                           matrix<void const> a, matrix<void const> b, matrix<void> c) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      for (index_t i = 0; i < count; ++i)
+        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
+                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
+                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+  });
+}
+/// One by dtype.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
+                           matrix<void> c, bool accumulate = false) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col},
+                        {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
+                        accumulate);
+  });
+}
+
+} // namespace varve::kernel
+
+// ---- varve/pass/inline_calls.hpp
+namespace varve {
+
+namespace detail {
+class call_inliner {
+public:
+  constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
+      : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
+  constexpr graph run() {
+    if (!of_custom_functions_) remains_.assign(g_.regions.size(), 0), mark(0, true);
+    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}, ++region_; });
+  }
+
+private:
+  constexpr node const& old(int n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int& now(int n) { return w_.now[static_cast<std::size_t>(n)]; }
+  constexpr int each(int n) {
+    node const& nd = old(n);
+    if (is_inlined(nd)) return call(nd);
+    if (nd.op == &getitem_handle)
+      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); is_inlined(of))
+        return now(result(of, static_cast<int>(nd.at[0][0])));
+    int const copy = w_.copy(nd);
+    if (of_custom_functions_) w_.to.nodes.back().mode = recording::as_around;
+    return copy;
+  }
+  constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
+  /// Which functions are still called when the calls are gone.
+  constexpr void mark(int r, bool called) {
+    if (called) remains_[r] = 1;
+    region const& f = g_.regions[static_cast<std::size_t>(r)];
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      for (int k = 0; k < old(n).regions_count; ++k) mark(old(n).regions_first + k, !is_inlined(old(n)));
+  }
+  constexpr int result(node const& call, int k) const {
+    return g_
+        .results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
+  }
+  constexpr int call(node const& nd) {
+    region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
+    if (f.result_count == 0) return -1;
+    if (of_custom_functions_) {
+      for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+        now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
+      return now(result(nd, 0));
+    }
+    int const state = w_.operand(nd, 0);
+    std::size_t seen = 0; // of what was drawn from that state
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+      if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
+      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
+        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
+      else now(n) = each(n);
+    }
+    return now(result(nd, 0));
+  }
+  /// The next number drawn from a state of the generator: the same in every call that begins there.
+  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
+    for (; seen < drawn_.size(); seen += 2)
+      if (drawn_[seen] == state) {
+        seen += 2;
+        return drawn_[seen - 1];
+      }
+    if (again && remains_[region_] && old(n).at.count > 0)
+      refuse::argument_is_invalid(
+          "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
+                  "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
+                  "numbers outside and pass them in");
+    int const made = w_.copy(old(n));
+    drawn_.push_back(state), drawn_.push_back(made);
+    seen = drawn_.size();
+    return made;
+  }
+
+  rewriter w_;
+  graph const& g_;
+  bool of_custom_functions_;
+  int region_ = -1;      // that is written now
+  list<char> remains_{}; // of the regions: is it called when all is done?
+  list<int> drawn_{};    // pairs of a state and what was drawn from it
+};
+} // namespace detail
+
+/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`:
+/// checkpoints). Random numbers that two of them draw from one state of the generator are drawn once. The functions
+/// stay in the graph, unused. Linear in the nodes.
+constexpr graph inline_calls(graph const& g) {
+  for (node const& n : g)
+    if (n.op->is_call) {
+      detail::call_inliner i(g, false); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      return i.run();
+    }
+  return g;
+}
+
+/// The same program for whoever asks for its values alone: with what `forward` of its custom functions computes in
+/// their place, and without a word of `no_grad`. No derivative may be taken of it: their own rules are gone. Linear in
+/// the nodes.
+constexpr graph values_only(graph const& g) {
+  for (node const& n : g)
+    if (n.function >= 0 || n.mode != recording::as_around) {
+      detail::call_inliner i(g, true);
+      return i.run();
+    }
+  return g;
+}
+
+} // namespace varve
+
+// ---- varve/pass/cse.hpp
+namespace varve {
+
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
+/// Random, mutating and higher-order operators are left alone; what no result depends on is left out. Of graphs without
+/// in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
+constexpr graph cse(graph const& g) {
+  rewriter w(g);
+  std::size_t slots = 16;
+  while (slots < 2 * g.nodes.size()) slots *= 2;
+  list<int> table(slots, -1);
+  list<std::size_t> used;
+  list<operator_class> const kinds = identify(g);
+  list<char> const marks = live_nodes(g);
+  char const* const live = marks.data();
+  operator_class const* const what = kinds.data();
+  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto same_bits = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  };
+  auto start = [&] { // operations of one region are not visible in another
+    for (std::size_t s : used) table[s] = -1;
+    used.clear();
+  };
+  auto each = [&](int n) {
+    if (!live[n]) return -1;
+    node const& nd = g.nodes[n];
+    op_kind const kind = nd.op->kind;
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop)
+      return w.copy(nd);
+    bool const data = what[n] == operator_class::data;
+    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
+    index_t const count = data ? numel(nd.out.sizes).number() : 0;
+    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
+    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
+    operator_class const k_ = what[n];
+    h = mix(h, static_cast<std::uint64_t>(k_));
+    bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap ||
+                      k_ == operator_class::other; // operators of this kind: the name tells them apart
+    for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
+    bool const commutes = k_ == operator_class::add || k_ == operator_class::mul;
+    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
+    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
+    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
+    for (int k = 0; k < nd.at.count; ++k)
+      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.bits));
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
+      bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
+                  o.out == nd.out && o.at == nd.at;
+      if (o.text != nd.text) same = false; // by itself: g++ 12 joins comparisons of neighbours and fails on the result
+      for (index_t e = 0; e < count && same; ++e)
+        same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
+      int const* in = w.to.edges.data() + o.first;
+      if (commutes && same)
+        same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
+      else
+        for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
+      if (same) return table[s];
+    }
+    used.push_back(s);
+    return table[s] = w.copy(nd);
+  };
+  return w.run(each, start);
+}
+
+} // namespace varve
+
+// ---- varve/pass/constant_elements.hpp
+/// @file
+/// Constants of graphs. A number, and an array of equal elements, is a proxy without a node until something needs it;
+/// operators on such are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are `constant`
+/// nodes of rank > 0 whose elements lie in the graph's own list, copied along by every pass, so that nothing refers to
+/// what is gone. `cse` merges equal ones, `fold` computes with up to 64 elements, planning treats them as memory that
+/// is given (`is_given`), and emission makes each a read-only table of the executable.
+namespace varve {
+namespace detail {
+
+/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
+constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
+
+/// Does a node tell of derivatives alone: `detach`, or the text of a custom function, whose derivative is another?
+constexpr bool is_for_derivatives(node const& n, operator_class k) {
+  return n.text || (k == operator_class::expand && n.at.count == 0 && n.op->own && n.op->name[0] == 'd');
+}
+
+/// State of `fold`: what is known of the nodes made so far.
+struct constant_elements {
+  graph const& g;
+  rewriter w;
+  list<operator_class> what;   // of the old nodes
+  list<char> live;             // of the old nodes
+  list<int> uses{};            // of the old nodes
+  list<operator_class> made{}; // of the new nodes
+  list<char> splat{};          // every element of the new node is `value`
+  list<double> value{};
+  purpose what_for = purpose::values;
+  op_handle const* expand = nullptr;
+  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
+
+  constexpr explicit constant_elements(graph const& graph_)
+      : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+    uses.assign(g.nodes.size(), 0);
+    made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
+    for (int r : g.results) ++uses[r];
+    int* const used = uses.data();
+    operator_class const* kind = what.data();
+    char const* alive = live.data();
+    for (node const& nd : g.nodes) {
+      operator_class const k = *kind++;
+      if (!*alive++) continue;
+      for (int e = 0; e < nd.count; ++e) ++used[w.edges[nd.first + e]];
+      if (k == operator_class::add) add_ = nd.op;
+      if (k == operator_class::sub) sub_ = nd.op;
+      if (k == operator_class::neg) neg_ = nd.op;
+      if (k == operator_class::expand && nd.at.count == 1) expand = nd.op;
+    }
+  }
+  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
+  constexpr operator_class kind(int n) const { return made[static_cast<std::size_t>(n)]; }
+  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
+  /// The very bits: 0 and -0 differ.
+  constexpr bool is_splat(int n, double x) const {
+    return is_splat(n) &&
+           std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x);
+  }
+
+  /// 0, 1, ..., n - 1
+  constexpr bool is_row(int n) const { return kind(n) == operator_class::arange && at(n).out.sizes.n == 1; }
+
+  constexpr int add(node const& n, int const* in, operator_class k) {
+    int const id = w.append(n, in);
+    made.push_back(k);
+    bool const constant_ = k == operator_class::constant,
+               same = (k >= operator_class::reshape && k <= operator_class::slice) && is_splat(in[0]);
+    splat.push_back(constant_ || same);
+    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
+    return id;
+  }
+  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
+  constexpr int splatted(meta const& m, double x) {
+    if (m.sizes.n > 0 && !expand) return -1;
+    node c;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
+    int const id = add(c, nullptr, operator_class::constant);
+    if (m.sizes.n == 0) return id;
+    node e;
+    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
+    return add(e, &id, operator_class::expand);
+  }
+  /// A binary operator in place of `nd`.
+  constexpr int pair(op_handle const* op, operator_class k, node nd, int a, int b) {
+    int const in[] = {a, b};
+    nd.op = op, nd.count = 2;
+    return add(nd, in, k);
+  }
+  /// Whether two nodes are one or will be: the same operator on the same operands.
+  constexpr bool equal(int a, int b) const {
+    if (a == b) return true;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out &&
+                at(a).at == at(b).at;
+    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
+    return same;
+  }
+  constexpr int negated(node nd, int a) {
+    if (kind(a) == operator_class::neg) return input(a, 0);
+    nd.op = neg_, nd.count = 1;
+    return add(nd, &a, operator_class::neg);
+  }
+  /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
+  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
+  /// What a new node is a multiple of, and the factor.
+  struct multiple {
+    int of;
+    double by;
+  };
+  constexpr multiple factored(int n) const {
+    node const& nd = at(n);
+    if (!is_floating(nd.out.type)) return {n, 1};
+    if (kind(n) == operator_class::neg) return {input(n, 0), -1};
+    if (kind(n) != operator_class::mul) return {n, 1};
+    for (int k = 0; k < 2; ++k)
+      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out)
+        return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
+    return {n, 1};
+  }
+  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one
+  /// of rank 0 counts less.
+  constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
+    int const first = nd.count == 3; // a condition has none
+    for (int q = first; q < nd.count && e >= first; ++q)
+      if (at(in[q]).out.type != at(in[e]).out.type) return true;
+    return false;
+  }
+  /// Whether a permutation exchanges the last two axes.
+  static constexpr bool swaps(dims const& p) {
+    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
+    return r;
+  }
+  constexpr int visit(int n);
+  constexpr int arithmetic(node const& nd, operator_class k, int const* in);
+  constexpr int view(node nd, operator_class k, int const* in);
+  constexpr int slice(node nd, int a);
+
+  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  constexpr bool evaluates(node const& nd, operator_class k, int const* in) const;
+  constexpr int evaluated(node const& nd, operator_class k, int const* in);
+};
+
+/// Is a node an operator on constants, one of them an array, and little work?
+constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
+  bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) &&
+                           (is_floating(nd.out.type) || k >= operator_class::abs);
+  if (!elementwise && k != operator_class::reshape && k != operator_class::permute && k != operator_class::slice)
+    return false;
+  bool any = false;
+  for (int e = 0; e < nd.count; ++e) {
+    if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
+    else if (!is_splat(in[e])) return false;
+  }
+  if (!any || nd.count > 3) return false;
+  for (extent d : nd.out.sizes)
+    if (is_symbol(d)) return false;
+  for (int e = 0; e < nd.at.count; ++e)
+    for (extent d : nd.at[e])
+      if (is_symbol(d)) return false;
+  return numel(nd.out.sizes) <= few;
+}
+/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or
+/// is an integer that no double is.
+constexpr int constant_elements::evaluated(node const& nd, operator_class k, int const* in) {
+  dims const& s = nd.out.sizes;
+  dims const strides = contiguous_strides(s);
+  list<double> result;
+  bool same = true;
+  for (index_t e = 0, all = numel(s); e < all; ++e) {
+    double x[4]{};
+    for (int q = 0; q < nd.count; ++q) {
+      dims const& a = at(in[q]).out.sizes;
+      dims const as = contiguous_strides(a);
+      index_t from = k == operator_class::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
+        index_t const i = e / strides[d] % s[d];
+        if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == operator_class::slice)
+          from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
+        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
+      }
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]
+             : is_row(in[q]) ? static_cast<double>(from)
+                             : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+    }
+    double y = x[0];
+    if (k == operator_class::add) y = x[0] + x[1];
+    else if (k == operator_class::sub) y = x[0] - x[1];
+    else if (k == operator_class::mul) y = x[0] * x[1];
+    else if (k == operator_class::neg) y = -x[0];
+    else if (k >= operator_class::abs && k <= operator_class::cheap) y = nd.op->lane_f64(x);
+    else if (k == operator_class::div) {
+      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
+      y = x[0] / x[1];
+    }
+    if (k <= operator_class::convert) {
+      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
+      y = kernel::converted(nd.out.type, y, k == operator_class::convert ? at(in[0]).out.type : nd.out.type);
+    }
+    result.push_back(y);
+    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
+  }
+  if (same && !result.empty())
+    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+  node c;
+  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
+  for (double y : result) w.to.constants.push_back(y);
+  return add(c, nullptr, operator_class::data);
+}
+} // namespace detail
+} // namespace varve
+
+// ---- varve/pass/fold.hpp
+namespace varve {
+namespace detail {
+/// Simplifications that keep every IEEE result; -1 for none.
+constexpr int constant_elements::arithmetic(node const& nd, operator_class k, int const* in) {
+  auto keeps = [&](int a) { return at(a).out == nd.out; };
+  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
+  bool const number = is_floating(nd.out.type);
+  if (is_splat(a) && is_splat(b) && number) {
+    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
+    if (!moderate(x) || !moderate(y) || (k == operator_class::div && y > -1e-15 && y < 1e-15)) return -1;
+    if (k == operator_class::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
+    if (k == operator_class::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
+    if (k == operator_class::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
+    if (k == operator_class::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
+    if (k == operator_class::neg) return splatted(nd.out, -x);
+  }
+  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
+    double x[4]{};
+    bool all = true;
+    for (int e = 0; e < nd.count; ++e)
+      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0,
+      all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15)))
+      return splatted(nd.out, kernel::converted(nd.out.type, y));
+  }
+  if (k == operator_class::mul && is_splat(b, 1) && keeps(a)) return a;
+  if (k == operator_class::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == operator_class::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == operator_class::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
+  if (k == operator_class::div && is_splat(b, 1) && keeps(a)) return a;
+  if (k == operator_class::sub && is_splat(b, 0.0) && keeps(a))
+    return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
+  if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1]; // where of one value
+  if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
+  if (k == operator_class::add && kind(a) == operator_class::mul &&
+      kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
+                                      // not round
+    if (multiple const x = factored(a), y = factored(b);
+        x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
+      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0)
+        return pair(at(a).op, operator_class::mul, nd, twice, x.of);
+  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of
+  // a uint8 u is not its opposite elsewhere.
+  auto const negative = [&](int n) { return kind(n) == operator_class::neg && at(n).out.type == nd.out.type; };
+  if (k == operator_class::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
+  if (k == operator_class::add && negative(b) && sub_) return pair(sub_, operator_class::sub, nd, a, input(b, 0));
+  if (k == operator_class::add && negative(a) && sub_) return pair(sub_, operator_class::sub, nd, b, input(a, 0));
+  if (k == operator_class::sub && negative(b) && add_) return pair(add_, operator_class::add, nd, a, input(b, 0));
+  if (k == operator_class::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(a) && neg_)
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(b) && neg_)
+    return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  return -1;
+}
+
+/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for
+/// none.
+constexpr int constant_elements::slice(node nd, int a) {
+  dims const& r = nd.at[0];
+  if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
+  if (kind(a) != operator_class::expand || at(a).at.count != 1) return -1;
+  int from = input(a, 0);
+  node const repeat = at(a);
+  dims const& s = at(from).out.sizes;
+  int const axis = static_cast<int>(r[0]) - (nd.out.sizes.n - s.n);
+  if (axis >= 0 && s[axis] != 1) {
+    node part = nd;
+    part.at = attributes(dims{axis, r[1], r[2], r[3]});
+    part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
+    from = evaluates(part, operator_class::slice, &from) ? evaluated(part, operator_class::slice, &from)
+                                                         : add(part, &from, operator_class::slice);
+  }
+  node e = repeat;
+  e.out = nd.out, e.at = attributes(nd.out.sizes);
+  return add(e, &from, operator_class::expand);
+}
+
+/// Views of views, and views that change nothing; -1 for none.
+constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
+  int const a = in[0];
+  if (k == operator_class::permute) {
+    dims perm = nd.at[0];
+    int from = a;
+    if (kind(a) == operator_class::permute) {
+      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
+      from = input(a, 0);
+    }
+    bool same = true;
+    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
+    if (same) return from;
+    int const old = g.edges[static_cast<std::size_t>(nd.first)];
+    if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm &&
+        uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+      int const factors[] = {input(from, 1), input(from, 0)};
+      node product = at(from);
+      product.out = nd.out;
+      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
+      return add(product, factors, operator_class::mm);
+    }
+    if (from == a) return -1;
+    nd.at = attributes(perm);
+    return add(nd, &from, k);
+  }
+  if (k == operator_class::slice) return slice(nd, a);
+  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
+  if (kind(a) == k) {
+    int const from = input(a, 0);
+    if (at(from).out.sizes == nd.out.sizes) return from;
+    return add(nd, &from, k);
+  }
+  if (k == operator_class::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
+  return -1;
+}
+
+constexpr int constant_elements::visit(int n) {
+  node nd = g.nodes[static_cast<std::size_t>(n)];
+  operator_class const k = what[static_cast<std::size_t>(n)];
+  int place[4]{}; // no memory of its own for most nodes: it costs the compiler
+  list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
+  int* const in = nd.count > 4 ? many.data() : place;
+  for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
+  if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
+    return add(nd, in, operator_class::other);
+  nd.text = false;
+  int same = -1;
+  if (k == operator_class::data) take_constants(w.to, g, nd);
+  else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
+  if (same >= 0) return same;
+  if (is_pointwise(k)) {
+    same = arithmetic(nd, k, in);
+    if (same >= 0) return same;
+    for (int e = 0; e < nd.count && nd.count > 1;
+         ++e) { // the operator broadcasts by itself, when another operand has the shape
+      int& o = in[e];
+      if (kind(o) != operator_class::expand) continue;
+      dims shape = at(input(o, 0)).out.sizes;
+      if (shape.n == 0 && raises_dtype(nd, in, e)) continue;
+      for (int q = 0; q < nd.count; ++q)
+        if (q != e) shape = broadcast(shape, at(in[q]).out.sizes);
+      if (shape == nd.out.sizes) o = input(o, 0);
+    }
+  } else if (k == operator_class::convert) {
+    if (at(in[0]).out.type == nd.out.type) return in[0];
+    if (is_splat(in[0]) && is_floating(nd.out.type))
+      same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+  } else if (k >= operator_class::reshape && k <= operator_class::slice) {
+    same = view(nd, k, in);
+  } else if (k == operator_class::mm) { // a transposed operand is read transposed
+    dims flags = nd.at[0];
+    for (int e = 0; e < 2; ++e) {
+      int& o = in[e];
+      if (kind(o) != operator_class::permute) continue;
+      if (!swaps(at(o).at[0])) continue;
+      o = input(o, 0);
+      flags[e] = !flags[e];
+    }
+    nd.at = attributes(flags);
+  }
+  return same >= 0 ? same : add(nd, in, k);
+}
+} // namespace detail
+
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
+/// neg(neg x), where(c, x, x), signs into additions, views of views, views that change nothing, slices of what is
+/// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
+/// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
+/// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
+/// per node. For values alone `detach` goes too, and what is the text of a custom function is folded as any other.
+constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
+  detail::constant_elements f(g);
+  f.what_for = what_for;
+  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/pass/optimize.hpp
+namespace varve {
+
+/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
+/// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
+/// by `interpret` under a transform, are those of the graph, unless it is for values alone.
+constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
+  if (has_mutation(g)) {
+    graph const pure =
+        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
+    graph const folded = fold(pure, what_for);
+    return cse(folded);
+  }
+  graph const folded = fold(g, what_for);
+  return cse(folded);
+}
+
+} // namespace varve
+
+// ---- varve/pass/written_conversions.hpp
+namespace varve {
+
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every
+/// conversion of an elementwise operator's operands is a `to` (tensors convert inside of their operators, so that
+/// `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes. (A template only
+/// to cost nothing unless used.)
+template <class = void>
+graph as_traced(graph const& g) {
+  rewriter w(g);
+  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
+    node nd;
+    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
+    return w.append(nd, &in);
+  };
+  auto converted = [&](int n, dtype wanted) {
+    meta const m = w.to.nodes[n].out;
+    return m.type == wanted
+               ? n
+               : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[n];
+    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
+    if (nd.op == &handle<full_t>) {
+      int const v = converted(w.operand(nd, 0), nd.out.type);
+      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
+    }
+    if (identify(*nd.op) == operator_class::cond) { // the predicate is a truth value, whatever it was on tensors
+      list<int> in;
+      for (int k = 0; k < nd.count; ++k) in.push_back(k ? w.operand(nd, k) : converted(w.operand(nd, 0), dtype::bool_));
+      return w.append(nd, in.data());
+    }
+    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
+    op_table const* const table = detail::table_of(*nd.op);
+    int const conditions = table && table->pointwise                              ? table->pointwise->conditions
+                           : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1
+                                                                                  : 0;
+    meta x[2];
+    number[n] = 1;
+    for (int k = 0; k < nd.count; ++k) {
+      int const from = g.edges[nd.first + k];
+      number[n] = number[n] && number[from];
+      if (k < conditions || k - conditions > 1) continue;
+      x[k - conditions] = g.nodes[from].out;
+      x[k - conditions].number = number[from] != 0;
+    }
+    dtype type = nd.out.type; // of comparisons it says nothing
+    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
+    int in[4];
+    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
+    return w.append(nd, in);
+  };
+  return w.run(each, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/plan/index_maps.hpp
+/// @file
+/// Index maps: which element of a value a point of an iteration space takes, axis by axis.
+namespace varve::loop {
+
+/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
+struct axis_index {
+  int dim;
+  index_t offset, coef;
+  friend constexpr bool operator==(axis_index const& a, axis_index const& b) {
+    return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef;
+  }
+};
+
+/// Part of an iteration space.
+struct box {
+  index_t lo[max_rank]{}, hi[max_rank]{};
+};
+
+/// Sizes without the ones: what an iteration space is.
+constexpr dims squeeze(dims const& s) {
+  dims r;
+  for (int k = 0; k < s.n; ++k)
+    if (s.v[k] != 1) r.push_back(s.v[k]);
+  return r;
+}
+
+/// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+constexpr void identity_map(dims const& s, axis_index* m) {
+  int d = 0;
+  for (int k = 0; k < s.n; ++k) {
+    if (s.v[k] != 1) m[k] = {d++, 0, 1};
+    else m[k] = {-1, 0, 0};
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/unfolding.hpp
+/// @file
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
+/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
+/// shift or zero.
+namespace varve::loop {
+
+/// One node at one index map.
+struct instance {
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
+};
+
+/// What unfolding asks of the planner: nodes whose values are found in memory.
+struct facts {
+  graph const& g;
+  operator_class const* what;
+  char const* stored; // the node has a buffer
+  char const* opaque; // the node is never computed in a loop
+  int const* group;   // of a stored node
+};
+
+struct unfolding {
+  facts const& f;
+  int group;     // stored nodes of this group are computed, not loaded
+  bool explore;  // follow all branches, without boxes
+  int self = -1; // while exploring: the root itself
+  box range{};
+  list<int> head{};
+  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
+  list<axis_index> maps{};
+  list<instance> all{};
+  list<int> args{};
+  int highest = -1;
+  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
+  int cut_dim = -1;               // set when the box must be split at cut_at
+  index_t cut_at = 0;
+
+  node const* nodes = nullptr; // and where these lists lie, which never grow
+  int const* edges = nullptr;
+  int* heads = nullptr;
+  std::uint64_t *bits = nullptr, *words = nullptr;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
+      : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
+        near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
+    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
+  }
+  unfolding(unfolding const&) = delete;
+  unfolding& operator=(unfolding const&) = delete;
+
+  constexpr void clear() {
+    for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
+    maps.clear(), all.clear(), args.clear();
+    highest = cut_dim = -1;
+  }
+  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and
+  /// not what the graph has.
+  constexpr int below(int n) const {
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1))
+      return k * 64 + 63 - __builtin_clzll(here);
+    int w = k / 64;
+    std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
+    while (!some && w > 0) some = words[--w];
+    if (!some) return -1;
+    k = w * 64 + 63 - __builtin_clzll(some);
+    return k * 64 + 63 - __builtin_clzll(bits[k]);
+  }
+  constexpr int above(int n) const {
+    if (++n > highest) return n;
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
+    int const last = highest / 4096;
+    int w = k / 64;
+    std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
+    while (!some && w < last) some = words[++w];
+    if (!some) return highest + 1;
+    k = w * 64 + __builtin_ctzll(some);
+    return k * 64 + __builtin_ctzll(bits[k]);
+  }
+  constexpr dims const& sizes(int n) const { return nodes[n].out.sizes; }
+
+  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
+  constexpr int demand(int n, axis_index const* m) {
+    dims const& s = nodes[n].out.sizes;
+    axis_index mine[max_rank];
+    for (int k = 0; k < s.n; ++k)
+      if (s.v[k] != 1) mine[k] = m[k];
+      else mine[k] = {-1, 0, 0};
+    int const first = heads[n];
+    instance const* const known_ones = first >= 0 ? all.data() : nullptr;
+    for (int i = first; i >= 0; i = known_ones[i].next) {
+      axis_index const* const at = maps.data() + known_ones[i].map;
+      bool same = true;
+      for (int k = 0; k < s.n && same; ++k)
+        same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
+      if (same) return i;
+    }
+    int const id = static_cast<int>(all.size());
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), first, 0, 0});
+    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
+    if (first < 0) bits[n / 64] |= std::uint64_t{1} << n % 64, words[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    heads[n] = id;
+    if (n > highest) highest = n;
+    return id;
+  }
+  constexpr bool is_identity(instance const& i, dims const& space) const {
+    dims const& s = sizes(i.node);
+    if (!(squeeze(s) == space)) return false;
+    axis_index m[max_rank]{};
+    identity_map(s, m);
+    for (int k = 0; k < s.n; ++k)
+      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
+    return true;
+  }
+  constexpr bool is_leaf(int n) const {
+    if (is_given(f.what[n]) || f.opaque[n]) return true;
+    return f.stored[n] && (explore ? n != self : f.group[n] != group);
+  }
+
+  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
+  constexpr void run() {
+    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i, n);
+  }
+
+private:
+  constexpr void operand(int i, int n, axis_index const* m) {
+    int const a = demand(n, m);
+    args.push_back(a);
+    ++all.data()[i].count;
+  }
+  constexpr void form(int i, instance::form x) { all.data()[i].as = x; }
+  constexpr void expand(int i, int n); // an instance of node `n`
+  // One for each class of operators: what instance `i` of node `nd` needs, whose own map is a copy in `m`.
+  constexpr void through_permute(int i, node const& nd, axis_index const* m);
+  constexpr void through_reshape(int i, node const& nd, axis_index const* m);
+  constexpr void through_slice(int i, node const& nd, axis_index* m);
+  constexpr void through_slice_backward(int i, node const& nd, axis_index* m);
+  constexpr void through_cat(int i, node const& nd, axis_index* m);
+  constexpr void unroll_reduction(int i, node const& nd, axis_index const* m);
+  constexpr void unroll_product(int i, node const& nd, axis_index* m);
+  constexpr void broadcast_operands(int i, node const& nd, axis_index const* m);
+  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
+  constexpr int inside(axis_index const& x, index_t from, index_t to) {
+    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
+    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
+    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
+    auto decided = [this](bool is, index_t more, index_t less) {
+      return is && (!asked || (asked->push_back(more - less), true));
+    };
+    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
+    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
+    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
+    cut_dim = x.dim;
+    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
+    return -1;
+  }
+};
+
+constexpr void unfolding::expand(int i, int n) {
+  instance& me = all.data()[i];
+  me.args = static_cast<int>(args.size());
+  if (is_leaf(n)) {
+    me.as = instance::form::load;
+    return;
+  }
+  operator_class const what = f.what[n];
+  if (what == operator_class::constant || what == operator_class::count || what == operator_class::arange) return;
+  node const& nd = nodes[n];
+  axis_index m[max_rank]; // the map of the instance, which may move
+  axis_index const* const mine = maps.data() + me.map;
+  int const rank = nd.out.sizes.n;
+  for (int k = 0; k < rank; ++k) m[k] = mine[k];
+  switch (what) {
+  case operator_class::permute:
+    return through_permute(i, nd, m);
+  case operator_class::reshape:
+    return through_reshape(i, nd, m);
+  case operator_class::slice:
+    return through_slice(i, nd, m);
+  case operator_class::slice_backward:
+    return through_slice_backward(i, nd, m);
+  case operator_class::cat:
+    return through_cat(i, nd, m);
+  case operator_class::sum:
+  case operator_class::amax:
+  case operator_class::amin:
+    return unroll_reduction(i, nd, m);
+  case operator_class::mm:
+    return unroll_product(i, nd, m);
+  case operator_class::one_hot: // compares the operand with the last index
+    return operand(i, edges[nd.first], m);
+  case operator_class::expand:
+    broadcast_operands(i, nd, m);
+    return form(i, instance::form::alias);
+  default: // pointwise and convert
+    return broadcast_operands(i, nd, m);
+  }
+}
+constexpr void unfolding::through_permute(int i, node const& nd, axis_index const* m) {
+  axis_index o[max_rank];
+  for (int k = 0; k < nd.out.sizes.n; ++k) o[nd.at[0][k]] = m[k];
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_reshape(int i, node const& nd, axis_index const* m) {
+  dims const& s = sizes(edges[nd.first]);
+  if (!(squeeze(s) == squeeze(nd.out.sizes)))
+    return form(i, instance::form::load); // a linear load of the operand's buffer
+  axis_index o[max_rank];
+  int at = 0;
+  for (int k = 0; k < s.n; ++k) {
+    if (s.v[k] == 1) continue;
+    while (nd.out.sizes.v[at] == 1) ++at;
+    o[k] = m[at++];
+  }
+  operand(i, edges[nd.first], o);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[0];
+  axis_index& x = m[a[0]];
+  x.offset = a[1] + a[3] * x.offset;
+  x.coef *= a[3];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_slice_backward(int i, node const& nd, axis_index* m) {
+  dims const& a = nd.at[1];
+  int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+  if (within == 0) return form(i, instance::form::zero);
+  if (within < 0) return;
+  m[a[0]].offset -= a[1];
+  operand(i, edges[nd.first], m);
+  form(i, instance::form::alias);
+}
+constexpr void unfolding::through_cat(int i, node const& nd, axis_index* m) {
+  int const axis = static_cast<int>(nd.at[0][0]);
+  int const* const in = edges + nd.first;
+  index_t const index = m[axis].offset;
+  index_t at = 0;
+  for (int k = 0; k < nd.count; ++k) {
+    index_t const size = sizes(in[k])[axis];
+    m[axis].offset = index;
+    int const within = explore ? 1 : inside(m[axis], at, at + size);
+    if (within < 0) return;
+    if (within) {
+      m[axis].offset -= at;
+      operand(i, in[k], m);
+      if (!explore) return form(i, instance::form::alias);
+    }
+    at += size;
+  }
+  form(i, instance::form::alias);
+}
+/// Of few elements.
+constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index const* m) {
+  int const in = edges[nd.first];
+  dims const& s = sizes(in);
+  bool const keep = nd.at[1][0] != 0;
+  axis_index o[max_rank];
+  dims count;
+  int at = 0;
+  int axes[max_rank]{};
+  for (int k = 0; k < s.n; ++k) {
+    if (nd.at[0].contains(k)) {
+      axes[count.n] = k;
+      count.push_back(s.v[k]);
+      at += keep;
+    } else {
+      o[k] = m[at++];
+    }
+  }
+  for (index_t e = 0, all = numel(count); e < all; ++e) {
+    index_t r = e;
+    for (int k = count.n - 1; k >= 0; --k) {
+      o[axes[k]] = {-1, r % count[k], 0};
+      r /= count[k];
+    }
+    operand(i, in, o);
+  }
+}
+/// Of a short inner dimension.
+constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
+  bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+  int const* const in = edges + nd.first;
+  int const rank = nd.out.sizes.n;
+  dims const& s = sizes(in[0]);
+  index_t const inner = s[s.n - (ta ? 2 : 1)];
+  axis_index const row = m[rank - 2], col = m[rank - 1];
+  for (index_t e = 0; e < inner; ++e) {
+    axis_index const c{-1, e, 0};
+    m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
+    operand(i, in[0], m);
+    m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+    operand(i, in[1], m);
+  }
+}
+constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index const* m) {
+  int const* const in = edges + nd.first;
+  for (int k = 0; k < nd.count; ++k) { // the last axes of the result are theirs
+    dims const& s = sizes(in[k]);
+    operand(i, in[k], m + (nd.out.sizes.n - s.n));
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/role.hpp
+namespace varve::loop {
+
+/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
+enum class role : unsigned char { source, inlined, reduction, product, call };
+
+/// Roles and costs of all nodes of a graph.
+struct role_table {
+  graph const& g;
+  list<operator_class> const& what;
+  list<role> of{};
+  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
+  list<index_t> dense{};  // the part of it that varies with every element
+  list<char> heavy{};     // an operator of many instructions is in that part
+
+  static constexpr index_t few = 16; // loops up to this length are unrolled
+  /// Cost of one operator without its operands.
+  static constexpr index_t own(operator_class k) {
+    if (k == operator_class::pointwise || k == operator_class::div) return 8;
+    return (k >= operator_class::add && k <= operator_class::cheap) ? 1 : 0;
+  }
+
+  constexpr role_table(graph const& graph_, list<operator_class> const& what_) : g(graph_), what(what_) {
+    std::size_t const n = g.nodes.size();
+    of.assign(n, role{}), weight.assign(n, 0), dense.assign(n, 0), heavy.assign(n, 0);
+    columns const to{g.nodes.data(), g.edges.data(), of.data(), weight.data(), dense.data(), heavy.data()};
+    operator_class const* const kinds = what.data();
+    for (std::size_t k = 0; k < n; ++k) classify(to, static_cast<int>(k), kinds[k]);
+  }
+  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
+
+  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
+  constexpr bool unrolls(int n) const {
+    if (n < 0) return false;
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      index_t const kept = numel(nd.out.sizes);
+      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
+    }
+    if (of[k] != role::reduction) return false;
+    dims const& s = sizes(input(nd, 0));
+    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
+    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) &&
+           s[static_cast<int>(last)] > 1 && dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
+  }
+  /// The iteration space of a stored node.
+  constexpr dims space(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      dims const& b = sizes(input(nd, 1));
+      dims const& a = sizes(input(nd, 0));
+      if (unrolls(n)) return squeeze(dims(inner(nd)));
+      return squeeze(numel(a) > numel(b) ? a : b);
+    }
+    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
+    dims const& s = sizes(input(nd, 0));
+    if (!unrolls(n)) return squeeze(s);
+    dims r;
+    for (int d = 0; d < s.n; ++d)
+      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
+    return r;
+  }
+
+  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
+  /// beyond the first caches and back.
+  constexpr bool recomputes(int n) const {
+    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
+    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
+  }
+
+private:
+  constexpr index_t inner(node const& nd) const {
+    dims const& a = sizes(input(nd, 0));
+    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
+  }
+  struct columns {
+    node const* nodes;
+    int const* edges;
+    role* of;
+    index_t *weight, *dense;
+    char* heavy;
+  };
+  constexpr void classify(columns const& to, int n, operator_class k) const {
+    node const& nd = to.nodes[n];
+    role r = role::inlined;
+    index_t w = own(k), d = w, times = 1;
+    bool much = w > 1;
+    index_t const size = numel(nd.out.sizes);
+    switch (k) {
+    case operator_class::placeholder:
+    case operator_class::data:
+    case operator_class::constant:
+      r = role::source;
+      break;
+    case operator_class::sum:
+    case operator_class::amax:
+    case operator_class::amin: {
+      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
+      if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0)
+        times = reduced, w = d = reduced;
+      else r = role::reduction;
+      break;
+    }
+    case operator_class::mm: {
+      index_t const in = inner(nd);
+      dims const& s = nd.out.sizes;
+      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
+      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
+      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16))
+        times = in, w = d = in;
+      else r = vector && s.n == 2 ? role::product : role::call;
+      break;
+    }
+    case operator_class::slice_backward:
+      r = nd.at[1][3] == 1 ? role::inlined : role::call;
+      break;
+    case operator_class::gather:
+    case operator_class::scatter_add:
+    case operator_class::convolution:
+    case operator_class::argmax:
+    case operator_class::cond:
+    case operator_class::scan:
+    case operator_class::getitem:
+    case operator_class::other:
+      r = role::call;
+      break;
+    default:
+      break;
+    }
+    if (r == role::inlined)
+      for (int e = 0; e < nd.count; ++e) {
+        int const o = to.edges[nd.first + e];
+        if (to.of[o] != role::inlined) continue;
+        w += to.weight[o] * times;
+        if ((size > 1 || times > 1) && numel(to.nodes[o].out.sizes) >= size)
+          d += to.dense[o] * times, much = much || to.heavy[o];
+      }
+    else w = d = 0;
+    to.of[n] = r, to.heavy[n] = much;
+    to.weight[n] = w < 100000 ? w : 100000, to.dense[n] = d < 100000 ? d : 100000;
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/plan/loop_form.hpp
+/// @file
+/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at = blank_access;
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+
+/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing
+/// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
+/// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
+  bool f32 = false, f64 = false, integers = false, exact = true,
+       small =
+           true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  instance const* const all = u.all.data();
+  node const* const nodes = u.f.g.nodes.data();
+  operator_class const* const what_of = u.f.what;
+  int const* const args = u.args.data();
+  auto resolved = [&](int i) {
+    while (all[i].as == instance::form::alias) i = args[all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return nodes[all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) {
+    return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value &&
+           nodes[i.node].out.sizes.back() < (1 << 24);
+  };
+  bool any_integer = false; // of any kind: else nobody has to be asked
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
+  };
+  int const count = static_cast<int>(u.all.size());
+  for (int k = 0; k < count; ++k)
+    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t))
+      any_integer = true;
+  for (int k = 0; k < count; ++k) {
+    instance const& i = all[k];
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    node const& nd = nodes[i.node];
+    dtype const t = nd.out.type;
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    operator_class const what = what_of[i.node];
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert ||
+                      what == operator_class::constant || what == operator_class::arange ||
+                      what == operator_class::count || what == operator_class::one_hot ||
+                      (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
+    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
+            what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
+    if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    if (any_integer) needs(r.a);
+    if (any_integer && r.product) needs(r.b);
+    small = small && r.kind != sink_kind::sum;
+    integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
+  }
+  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1
+/// for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved,
+                                         bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, operator_class k) {
+    return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k;
+  };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product &&
+                                     is(i, operator_class::neg) &&
+                                     is(resolved[u.args[u.all[i].args]], operator_class::mul))
+      r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s = blank_stage;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/demand.hpp
+namespace varve::loop {
+
+/// A node that a loop computes, or a copy of its value.
+struct member {
+  int node;
+  int copy_to;        // result buffer of a copy, -1 for the node's own
+  index_t offset = 0; // where the copy begins in it
+  dims strides{};     // and how it goes on, per axis of the node
+};
+
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in
+/// one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m,
+                      list<member>& copies) {
+  node const& nd = g.nodes[m.node];
+  auto operand = [&](int k) { return g.edges[nd.first + k]; };
+  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
+  operator_class const k = what[m.node];
+  if (uses[m.node] == 1 && k == operator_class::cat) {
+    member part = m;
+    for (int e = 0; e < nd.count; ++e) {
+      part.node = operand(e);
+      spread(g, what, uses, part, copies);
+      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
+    }
+  } else if (uses[m.node] == 1 && k == operator_class::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+    member whole{operand(0), m.copy_to, m.offset, {}};
+    int at = 0;
+    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+      while (s != 1 && nd.out.sizes[at] == 1) ++at;
+      whole.strides.push_back(s == 1 ? extent(0) : m.strides[at++]);
+    }
+    spread(g, what, uses, whole, copies);
+  } else if (uses[m.node] == 1 && k == operator_class::permute) {
+    member whole{operand(0), m.copy_to, m.offset, m.strides};
+    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
+    spread(g, what, uses, whole, copies);
+  } else {
+    copies.push_back(m);
+  }
+}
+
+/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its
+/// value.
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m,
+                    list<root>& roots) {
+  graph const& g = roles.g;
+  node const& nd = g.nodes[m.node];
+  axis_index map[max_rank]{};
+  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
+  root r;
+  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
+  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
+  r.at.offset = m.offset;
+  if (kind == role::inlined || kind == role::source) {
+    identity_map(nd.out.sizes, map);
+    r.a = u.demand(m.node, map);
+    for (int k = 0; k < nd.out.sizes.n; ++k)
+      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
+    roots.push_back(r);
+    return;
+  }
+  bool const unrolled = roles.unrolls(m.node);
+  int const a = roles.input(nd, 0);
+  dims const& s = g.nodes[a].out.sizes;
+  if (kind == role::product) { // mm with one row or column
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    int const b = roles.input(nd, 1);
+    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
+    r.kind = sink_kind::sum, r.product = true;
+    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
+    index_t const free = rows > 1 ? rows : cols;
+    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
+      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
+      axis_index const f = unrolled    ? axis_index{-1, e, 0}
+                           : free == 1 ? axis_index{-1, 0, 0}
+                                       : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
+      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
+      map[0] = ta ? k : row, map[1] = ta ? row : k;
+      r.a = u.demand(a, map);
+      map[0] = tb ? col : k, map[1] = tb ? k : col;
+      r.b = u.demand(b, map);
+      r.at.offset = unrolled ? e : 0;
+      if (f.dim >= 0) r.at.stride[f.dim] = 1;
+      roots.push_back(r);
+    }
+    return;
+  }
+  r.kind = roles.what[m.node] == operator_class::sum    ? sink_kind::sum
+           : roles.what[m.node] == operator_class::amax ? sink_kind::greatest
+                                                        : sink_kind::least;
+  bool const keep = nd.at[1][0] != 0;
+  dims stride; // of the result, per axis of the operand
+  for (int k = 0, o = 0; k < s.n; ++k) {
+    bool const reduced = nd.at[0].contains(k);
+    stride.push_back(reduced ? extent(0) : out[o]);
+    o += !reduced || keep;
+  }
+  index_t const copies_ = unrolled ? numel(nd.out.sizes).number() : 1;
+  for (index_t e = 0; e < copies_; ++e) {
+    int d = 0;
+    r.at.offset = e;
+    for (int k = 0; k < s.n; ++k) {
+      map[k] = {-1, 0, 0};
+      if (s[k] == 1) continue;
+      bool const reduced = nd.at[0].contains(k);
+      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
+      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
+    }
+    r.a = u.demand(a, map);
+    roots.push_back(r);
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/loop_order.hpp
+/// @file
+/// The loops of a nest: the addresses its instances and roots have over the iteration space, and from these which loops
+/// there are, in which order they run, and which of them runs in SIMD registers.
+namespace varve::loop {
+
+/// The loops that compute `roots` over `u.range`.
+class nest_loops {
+public:
+  nest_loops(nest_loops const&) = delete;
+  nest_loops& operator=(nest_loops const&) = delete;
+
+protected:
+  unfolding const& u;
+  int rank; // of the iteration space
+  list<root> const& roots;
+  instance const* all;
+  int const *args, *edges, *head;
+  node const* nodes;
+  operator_class const* what_of;
+  int count; // of the instances
+  body b = blank_body;
+  list<access> accesses{};   // loads first, then sinks
+  access* address = nullptr; // where they lie, once all are there
+  list<int> access_numbers;
+  int* access_of; // of an instance; -1: none
+  int first_sink = 0, computed = 0;
+
+  constexpr explicit nest_loops(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of)
+      : u(u_), rank(rank_), roots(roots_), all(u_.all.data()), args(u_.args.data()), edges(u_.f.g.edges.data()),
+        head(u_.head.data()), nodes(u_.f.g.nodes.data()), what_of(u_.f.what), count(static_cast<int>(u_.all.size())),
+        access_numbers(u_.all.size(), -1), access_of(access_numbers.data()) {
+    b.type = detail::lanes_for(u, roots);
+    addresses(buffer_of);
+    from_origin();
+    merge_loops();
+    order_of_loops();
+    vector_loop();
+  }
+
+private:
+  /// Affine addresses over the iteration space.
+  constexpr void addresses(int const* buffer_of) {
+    axis_index const* const maps = u.maps.data();
+    for (int i = 0; i < count; ++i) {
+      instance const& in = all[i];
+      if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+      node const& nd = nodes[in.node];
+      operator_class const what = what_of[in.node];
+      bool const index =
+          in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
+                                             what == operator_class::count); // else it lies in memory, by another nest
+      if (in.as == instance::form::value && !index) {
+        computed += 1;
+        continue;
+      }
+      access a = blank_access;
+      dims const stride = contiguous_strides(nd.out.sizes);
+      for (int k = 0; k < nd.out.sizes.n; ++k) {
+        if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+        axis_index const& x = maps[in.map + k];
+        index_t const s = index ? 1 : stride[k].number();
+        a.offset += x.offset * s;
+        if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+      }
+      if (what == operator_class::count) a.offset = nd.at[0][0];
+      if (!index) {
+        int from = in.node;
+        if (what_of[from] == operator_class::reshape && buffer_of[from] < 0) from = edges[nd.first];
+        a.buffer = buffer_of[from];
+      }
+      access_of[i] = static_cast<int>(accesses.size());
+      accesses.push_back(a);
+    }
+    first_sink = static_cast<int>(accesses.size());
+    for (root const& r : roots) accesses.push_back(r.at);
+    address = accesses.data();
+  }
+  /// Loops count from 0, wherever the box begins.
+  constexpr void from_origin() {
+    for (int d = 0; d < rank; ++d)
+      if (u.range.lo[d] != 0)
+        for (access& a : accesses) a.offset += a.stride[d] * u.range.lo[d];
+  }
+  /// Extent 1 is dropped; adjacent loops that every access walks as one are merged.
+  constexpr void merge_loops() {
+    for (int d = 0; d < rank; ++d) {
+      index_t const n = u.range.hi[d] - u.range.lo[d];
+      if (n == 1) continue;
+      int const l = b.rank;
+      bool merge = l > 0;
+      for (access const& a : accesses) merge = merge && a.stride[l - 1] == n * a.stride[d];
+      if (merge) {
+        for (access& a : accesses) a.stride[l - 1] = a.stride[d];
+        b.extent[l - 1] *= n;
+      } else {
+        if (l != d)
+          for (access& a : accesses) a.stride[l] = a.stride[d];
+        b.extent[l] = n;
+        ++b.rank;
+      }
+    }
+    for (int d = b.rank; d < rank; ++d)
+      for (access& a : accesses) a.stride[d] = 0;
+  }
+  /// What all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input
+  /// in columns.
+  constexpr void order_of_loops() {
+    index_t volume = 1;
+    for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
+    int order[max_rank]{}, placed = 0;
+    bool reduces = false, moves = false;
+    for (root const& r : roots) reduces |= r.kind != sink_kind::store;
+    auto kept = [&](int d) {
+      for (std::size_t r = 0; r < roots.size(); ++r)
+        if (roots[r].kind != sink_kind::store && address[static_cast<std::size_t>(first_sink) + r].stride[d] == 0)
+          return false;
+      return true;
+    };
+    bool const reorder = reduces && volume <= 16384;
+    for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
+      for (int d = 0; d < b.rank; ++d)
+        if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
+    if (!moves) return;
+    list<access> const old = accesses;
+    access const* const before = old.data();
+    body const as_given = b;
+    for (int l = 0; l < b.rank; ++l) {
+      b.extent[l] = as_given.extent[order[l]];
+      for (std::size_t k = 0; k < accesses.size(); ++k) address[k].stride[l] = before[k].stride[order[l]];
+    }
+  }
+  /// The loop that runs in SIMD registers, and how many vectors of it at once.
+  constexpr void vector_loop() {
+    if (b.type != lane::wide && b.rank > 0) {
+      double best = 1e300;
+      for (int d = b.rank - 1; d >= 0; --d) {
+        double const c = detail::vector_cost(b, accesses, d, computed, width_of(b.type));
+        if (c < best) best = c, b.vector = d;
+      }
+      if (width_of(b.type) == 1) b.vector = -1;
+      int sums = 0;
+      for (root const& r : roots) sums += r.kind != sink_kind::store;
+      b.paired = sums > 4 || computed > 64; // long bodies: a processor sees little beyond one of them; of shorter ones,
+                                            // two cost more registers than they gain
+      b.unroll = sums > 4 || computed > 24 ? 1 : sums > 2 || computed > 6 ? 2 : 4; // accumulators stay in registers
+    }
+    if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/plan/lower.hpp
+/// @file
+/// Lowering: from the instances of an unfolding to the steps of one loop nest.
+namespace varve::loop {
+
+/// Writes a loop nest into a program: its steps, in the order of the nodes, and its sinks.
+class nest_writer : nest_loops {
+public:
+  constexpr explicit nest_writer(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of,
+                                 program& p_)
+      : nest_loops(u_, rank_, roots_, buffer_of), p(p_), inner(b.rank - 1), width(width_of(b.type)),
+        at_once(b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>),
+        access_base(static_cast<int>(p_.accesses.size())), step_first(static_cast<int>(p_.steps.size())),
+        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), slots(u_.all.size(), 0),
+        step_numbers(u_.all.size(), -1), marks(u_.all.size(), 0), by_node(numbers_by_node.data()),
+        resolved(targets.data()), slot(slots.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
+
+  constexpr void write() {
+    resolve_aliases();
+    list<char> const subtractions = detail::subtracted_products(u, roots, resolved, b.vector >= 0);
+    subtracted = subtractions.data();
+    products_needed_alone();
+    steps();
+    products_of_sums();
+    fixed_steps();
+    sinks();
+    for (access const& a : accesses) p.accesses.push_back(a);
+    stage st = blank_stage;
+    st.number = static_cast<int>(p.bodies.size());
+    p.bodies.push_back(b);
+    p.stages.push_back(st);
+  }
+
+private:
+  program& p;
+  int inner, width; // the innermost loop; elements of a register
+  int at_once;      // fields of a record that are loaded together
+  int access_base, step_first;
+  // One element for each instance, and below where these lists lie.
+  list<int> numbers_by_node, targets, slots, step_numbers;
+  list<char> marks;
+  int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
+  int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
+  char* needed_alone;               // used by more than additions: the product itself is needed
+  char const* subtracted = nullptr; // `acc -= a * b`
+  list<step> fixed{};               // do not change in the innermost loop; the varying ones are written where they stay
+
+  constexpr int varying() const { return static_cast<int>(p.steps.size()) - step_first; }
+  constexpr void resolve_aliases() {
+    int* next = by_node;
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
+      for (int i = head[n]; i >= 0; i = all[i].next) *next++ = i;
+    for (int const* k = by_node; k != next; ++k) {
+      instance const& in = all[*k];
+      resolved[*k] = in.as == instance::form::alias ? resolved[args[in.args]] : *k;
+    }
+  }
+
+  // ---- products and the sums that take them
+  constexpr bool is_product(int i) const {
+    return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul &&
+           !is_narrow(nodes[all[i].node].out.type);
+  }
+  constexpr bool sums_products(instance const& in) const { // then it is a dot product
+    bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
+    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
+    return all_are;
+  }
+  constexpr int factor(int product, int k) const { return slot[resolved[args[all[product].args + k]]]; }
+  /// What a root adds up, without the sign.
+  constexpr int summand(root const& r) const {
+    int const a = resolved[r.a];
+    return subtracted[a] ? resolved[args[all[a].args]] : a;
+  }
+  /// Does a root sum up products, each multiplied where it is added?
+  constexpr bool multiplies(root const& r) const {
+    return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) &&
+           !needed_alone[summand(r)];
+  }
+  /// The users of a product multiply by themselves.
+  constexpr void vanish(int product) {
+    if (step_of[product] >= 0 && !needed_alone[product]) p.steps[step_first + step_of[product]].kind = step_kind::none;
+  }
+  constexpr void products_needed_alone() {
+    for (int i = 0; i < count; ++i) {
+      instance const& in = all[i];
+      if (in.as != instance::form::value || subtracted[i]) continue;
+      operator_class const what = what_of[in.node];
+      if (sums_products(in)) continue;
+      for (int k = 0; k < in.count; ++k) {
+        int const a = resolved[args[in.args + k]];
+        int const other =
+            (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
+        bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
+        if (!(sum_of_products && (what == operator_class::add || k == 1))) needed_alone[a] = 1;
+      }
+    }
+    for (root const& r : roots) {
+      if (r.kind != sink_kind::sum || r.product || b.vector < 0) needed_alone[resolved[r.a]] = 1;
+      if (r.product) needed_alone[resolved[r.b]] = 1;
+    }
+  }
+  constexpr void products_of_sums() {
+    for (root const& r : roots) {
+      if (!multiplies(r)) continue;
+      vanish(summand(r));
+      if (int const n = step_of[resolved[r.a]]; subtracted[resolved[r.a]] && n >= 0)
+        p.steps[step_first + n].kind = step_kind::none;
+    }
+  }
+
+  // ---- loads of records
+  /// Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
+  /// registers.
+  constexpr void records(int first) {
+    list<int> numbers;
+    access const& like = address[access_of[first]];
+    for (int i = first; i >= 0; i = all[i].next) {
+      access const& a = address[access_of[i]];
+      bool same = a.buffer == like.buffer;
+      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
+      if (same) numbers.push_back(i);
+    }
+    int* const fields = numbers.data();
+    int const n = static_cast<int>(numbers.size());
+    auto offset = [&](int k) { return address[access_of[fields[k]]].offset; };
+    for (int k = 1; k < n; ++k) // by address; they come nearly sorted
+      for (int q = k; q > 0 && offset(q) < offset(q - 1); --q) std::swap(fields[q], fields[q - 1]);
+    if (n < at_once || offset(n - 1) - offset(0) != n - 1) return;
+    for (int k = 0; k < n; k += at_once) {
+      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
+      for (int q = 0; q < at_once; ++q) {
+        int const field = fields[start + q];
+        step s = blank_step;
+        s.kind = q ? step_kind::none : step_kind::records;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
+        s.access = access_base + access_of[field];
+        s.slot = varying();
+        if (start + q >= k) slot[field] = step_of[field] = s.slot;
+        p.steps.push_back(s);
+      }
+    }
+  }
+  constexpr bool may_be_field(int i) const {
+    instance const& in = all[i];
+    if (in.as != instance::form::load || b.vector < 0 || b.vector != inner || width <= 1 || b.extent[inner] < width)
+      return false;
+    dtype const t = nodes[in.node].out.type;
+    return address[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) &&
+           is_floating(t) && i == head[in.node];
+  }
+
+  // ---- steps
+  /// Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  constexpr void steps() {
+    if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
+    for (int k = 0; k < count; ++k) {
+      int const i = by_node[k];
+      if (all[i].as == instance::form::alias || step_of[i] >= 0) continue;
+      if (may_be_field(i)) {
+        records(i);
+        if (step_of[i] >= 0) continue;
+      }
+      one_step(i);
+    }
+  }
+  constexpr void one_step(int i) {
+    instance const& in = all[i];
+    operator_class const what = what_of[in.node];
+    step s = blank_step;
+    s.type = nodes[in.node].out.type, s.node = in.node, s.wide = b.type == lane::wide;
+    s.args = static_cast<int>(p.slots.size());
+    set_kind(s, in, what);
+    bool invariant = true;
+    if (int const a = access_of[i]; a >= 0) {
+      s.access = access_base + a;
+      invariant = inner < 0 || address[a].stride[inner] == 0;
+    }
+    if (in.as == instance::form::value && !operands(s, in)) invariant = false;
+    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant &&
+        b.vector >= 0)
+      multiply_and_add(s, in, what);
+    arithmetic(s, what);
+    if (b.rank == 0) invariant = false;
+    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
+    slot[i] = invariant ? ~s.slot : s.slot;
+    step_of[i] = invariant ? -1 : s.slot;
+    (invariant ? fixed : p.steps).push_back(s);
+  }
+  constexpr void set_kind(step& s, instance const& in, operator_class what) const {
+    node const& nd = nodes[in.node];
+    if (in.as == instance::form::zero) s.kind = step_kind::constant;
+    else if (in.as == instance::form::load) s.kind = step_kind::load;
+    else if (what == operator_class::constant) s.kind = step_kind::constant, s.value = nd.value;
+    else if (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count)
+      s.kind = step_kind::index;
+    else if (what == operator_class::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
+    else if (what == operator_class::sum) s.kind = step_kind::sum;
+    else if (what == operator_class::amax) s.kind = step_kind::greatest;
+    else if (what == operator_class::amin) s.kind = step_kind::least;
+    else if (what == operator_class::mm) s.kind = step_kind::dot;
+    else
+      s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
+  }
+  /// The operands of a value. False when one of them changes in the innermost loop.
+  constexpr bool operands(step& s, instance const& in) {
+    bool invariant = true;
+    auto take = [&](int a) {
+      p.slots.push_back(a);
+      if (s.count < 3) s.in[s.count] = a;
+      invariant = invariant && a < 0;
+      ++s.count;
+    };
+    if (!sums_products(in)) {
+      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+      return invariant;
+    }
+    s.kind = step_kind::dot;
+    for (int k = 0; k < in.count; ++k) {
+      int const m = resolved[args[in.args + k]];
+      take(factor(m, 0)), take(factor(m, 1));
+      vanish(m);
+    }
+    return invariant;
+  }
+  /// a * b + c in one instruction, when the product is used in sums only.
+  constexpr void multiply_and_add(step& s, instance const& in, operator_class what) {
+    for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
+      int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
+      if (step_of[m] < 0 || needed_alone[m] || !is_product(m)) continue;
+      s.kind = what == operator_class::sub ? step_kind::fnma : step_kind::fma;
+      s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
+      s.count = 3;
+      vanish(m);
+      break;
+    }
+  }
+  /// Whether a result is brought back to what its type holds, and operators that need no kernel.
+  constexpr void arithmetic(step& s, operator_class what) const {
+    bool const narrow =
+        is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
+    bool const multiplies_integers =
+        (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
+    s.wraps = multiplies_integers ||
+              (narrow &&
+               (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
+    if (multiplies_integers) s.kind = step_kind::mul;
+    else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
+      s.kind = what == operator_class::add   ? step_kind::add
+               : what == operator_class::sub ? step_kind::sub
+               : what == operator_class::mul ? step_kind::mul
+                                             : step_kind::div;
+  }
+  /// Those of the innermost loop are written; the ones before it follow.
+  constexpr void fixed_steps() {
+    b.step_first = step_first, b.step_count = varying();
+    b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
+    for (step const& s : fixed) p.steps.push_back(s);
+    b.paired = b.paired && b.step_count <= 128;
+  }
+
+  // ---- sinks
+  constexpr void sinks() {
+    b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
+    int number = first_sink;
+    for (root const& r : roots) {
+      sink s = blank_sink;
+      s.kind = r.kind, s.product = r.product, s.accumulate = r.accumulate;
+      s.a = slot[resolved[r.a]];
+      if (s.product) s.b = slot[resolved[r.b]];
+      else if (multiplies(r))
+        s.product = true, s.minus = subtracted[resolved[r.a]], s.a = factor(summand(r), 0), s.b = factor(summand(r), 1);
+      s.access = access_base + number;
+      if (s.kind != sink_kind::store) accumulator(s, address[number], r.at.buffer);
+      p.sinks.push_back(s);
+      ++number;
+    }
+  }
+  /// Where the accumulator of a reduction lives.
+  constexpr void accumulator(sink& s, access const& a, int buffer) {
+    int level = b.rank;
+    while (level > 0 && a.stride[level - 1] == 0) --level;
+    s.level = level < b.rank || b.rank == 0 ? level : -1;
+    bool again = s.level < 0; // an outer loop comes back to the same element
+    for (int l = 0; l < level; ++l) again = again || a.stride[l] == 0;
+    if (again && !s.accumulate) fill(p, buffer, s.kind), s.accumulate = true;
+  }
+};
+
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
+/// node.
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
+  nest_writer nest(u, rank, roots, buffer_of.data(), p);
+  nest.write();
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/planner.hpp
+/// @file
+/// Planning: which values are stored, which loops compute them, in which order.
+namespace varve::loop {
+
+/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
+class planner {
+public:
+  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
+    std::size_t const n = g.nodes.size();
+    stored.assign(n, 0), opaque.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1), uses.assign(n, 0);
+    char* calls = opaque.data();
+    for (role r : roles.of) *calls++ = r == role::call;
+    int* const used = uses.data();
+    for (int e : g.edges) ++used[e];
+    for (int r : g.results) ++uses[r];
+  }
+  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
+  constexpr program run(bool samples) {
+    results();
+    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    role const* const of = roles.of.data();
+    for (std::size_t k = 0; k < own; ++k) {
+      if (of[k] != role::inlined && of[k] != role::source) stored[k] = 1;
+      if (of[k] == role::call)
+        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
+    }
+    for (int round = 0; round < 12 && !arrange(); ++round) {}
+    for (std::size_t k = 0; k < own; ++k)
+      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
+    unfolding u(f, -1, false);
+    if (samples) u.asked = &p.asked;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      if (groups[k].call >= 0) call(groups[k].call);
+      else boxes(static_cast<int>(k), u);
+    }
+    drop_unread(p);
+    place_in_arena(p);
+    return static_cast<program&&>(p);
+  }
+
+private:
+  struct one_group {
+    dims space;
+    int call = -1;
+    list<member> members{};
+  };
+  graph const& g;
+  list<operator_class> what;
+  role_table roles;
+  list<char> stored{}, opaque{};
+  list<int> group{}, buffer_of{}, uses{};
+  list<member> copies{};
+  list<one_group> groups{};
+  program p{};
+
+  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
+  constexpr void store(int n) {
+    if (!is_given(what[n])) stored[n] = 1;
+  }
+  /// The node whose buffer holds the elements of `n`: reshapes are free.
+  constexpr int base(int n) const {
+    while (what[n] == operator_class::reshape && !stored[n]) n = input(g.nodes[n], 0);
+    return n;
+  }
+  constexpr int new_buffer(meta const& m, index_t rows) {
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  constexpr int new_buffer(node const& n, place where, index_t number) {
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  /// The buffer of an array constant.
+  constexpr int constants(node const& n) {
+    auto const first = static_cast<std::ptrdiff_t>(n.value);
+    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
+    for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) p.constants.push_back(g.constants[first + e]);
+    return buffer;
+  }
+  constexpr void results() {
+    region const& r = g.regions[0];
+    for (int k = 0; k < r.inputs; ++k)
+      buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.node_count; ++k)
+      if (what[r.node_first + k] == operator_class::data)
+        buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
+    for (int k = 0; k < r.result_count; ++k) {
+      int const n = g.results[r.result_first + k], b = base(n);
+      int const buffer = new_buffer(g.nodes[n], place::result, k);
+      p.results.push_back(g.nodes[n].out);
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == operator_class::cat || what[b] == operator_class::permute))
+        spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
+      else stored[b] = 1, buffer_of[b] = buffer;
+    }
+  }
+  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
+  constexpr bool arrange() {
+    groups.clear();
+    bool stable = true;
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
+    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
+    char const* const marks = stored.data();
+    for (int k = 0; k < g.regions[0].node_count; ++k) {
+      if (!marks[k]) continue;
+      if (opaque[k]) {
+        int after = -1;
+        for (int e = 0; e < g.nodes[k].count; ++e) {
+          int const b = base(input(g.nodes[k], e));
+          store(b);
+          if (group[b] > after) after = group[b];
+        }
+        if (what[k] == operator_class::getitem) { // written by its operand
+          group[k] = after;
+          continue;
+        }
+        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
+        groups.push_back({dims{}, static_cast<int>(k)});
+      } else {
+        stable = join({static_cast<int>(k), -1}, e) && stable;
+      }
+    }
+    for (member const& c : copies) stable = join(c, e) && stable;
+    return stable;
+  }
+  /// What the members of a round share, so that each costs no more than what it needs.
+  struct exploration {
+    unfolding u;
+    list<int> seen;      // the loop that computed a node last
+    list<index_t> again; // cost of what is computed at several indices; zeros between two members
+  };
+  /// Puts a member into the first loop it may share. False when more values turned out to need storing.
+  constexpr bool join(member const& m, exploration& shared) {
+    unfolding& u = shared.u;
+    u.clear();
+    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
+    u.self = m.copy_to < 0 ? m.node : -1;
+    list<root> none;
+    seed(u, roles, buffer_of, m, none);
+    std::size_t const seeds = u.all.size();
+    u.run();
+    bool stable = true;
+    int j = after_loads(u, space, stable);
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
+    cost_at_several_indices(shared);
+    stable = keep_costly(shared, seeds, numel(space), j) && stable;
+    index_t* const costs = shared.again.data();
+    for (instance const& i : u.all) costs[i.node] = 0;
+    if (j == static_cast<int>(groups.size())) groups.push_back({space});
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
+    return stable;
+  }
+  /// The first group in which everything that is loaded is there: behind those that store it, or with them where it is
+  /// taken as it comes. What is not stored yet will be, and `stable` tells so.
+  constexpr int after_loads(unfolding const& u, dims const& space, bool& stable) {
+    int earliest = 0;
+    operator_class const* const kinds = what.data();
+    for (instance const& i : u.all) {
+      int n = i.node;
+      if (i.as != instance::form::load || is_given(kinds[n])) continue;
+      bool const linear = !u.is_leaf(n);
+      if (linear) n = base(input(g.nodes[n], 0));
+      if (is_given(kinds[n])) continue;
+      if (!stored[n]) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
+      int const after = group[n] + (together ? 0 : 1);
+      if (after > earliest) earliest = after;
+    }
+    return earliest;
+  }
+  /// What a value costs that is computed at several indices, with those it needs that are.
+  constexpr void cost_at_several_indices(exploration& shared) const {
+    unfolding const& u = shared.u;
+    int const* const heads = u.head.data();
+    instance const* const all = u.all.data();
+    index_t* const again = shared.again.data();
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
+      int const h = heads[n];
+      if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
+      node const& nd = g.nodes[n];
+      index_t c = role_table::own(what[n]);
+      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
+      again[n] = c;
+    }
+  }
+  /// Values that would be computed too often in loop `j` are stored: in descending order, since what a stored value
+  /// needs is then not needed here. The first `seeds` instances are needed anyway. False when one was found.
+  constexpr bool keep_costly(exploration& shared, std::size_t seeds, index_t volume, int j) {
+    unfolding const& u = shared.u;
+    list<char> needed(u.all.size(), 0);
+    char* const wanted = needed.data();
+    for (std::size_t i = 0; i < seeds; ++i) wanted[i] = 1;
+    int const *const heads = u.head.data(), *const args = u.args.data();
+    int* const seen = shared.seen.data();
+    index_t const* const again = shared.again.data();
+    instance const* const all = u.all.data();
+    operator_class const* const kinds = what.data();
+    int const own = u.self;
+    bool stable = true;
+    for (int n = u.highest; n >= 0; n = u.below(n)) {
+      int const h = heads[n];
+      if (h < 0) continue;
+      int maps = 0;
+      for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
+      if (!maps) continue;
+      bool keep = false;
+      if (n != own && all[h].as == instance::form::value && kinds[n] != operator_class::constant &&
+          kinds[n] != operator_class::arange && kinds[n] != operator_class::count) {
+        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
+        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) ||
+               (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
+        seen[n] = j;
+      }
+      if (keep) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      for (int i = h; i >= 0; i = all[i].next)
+        for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
+    }
+    return stable;
+  }
+  /// A branch, whose operand 0 is the predicate, or a loop.
+  constexpr void higher_order(int n) {
+    node const& nd = g.nodes[n];
+    region const& r = g.regions[nd.regions_first];
+    bool const loop = what[n] == operator_class::scan;
+    int const first = loop ? 0 : 1;
+    if (loop && nd.at[1][0] == 0 &&
+        (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
+      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a "
+                                          "bound there is no place for it; give the loop one: while_loop<100>(...)");
+    stage s = blank_stage;
+    s.kind = loop ? stage_kind::scan : stage_kind::branch;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    s.in[1] = static_cast<int>(p.slots.size());
+    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
+    s.in[2] = static_cast<int>(p.slots.size());
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
+    for (int m = n + 1; m < g.regions[0].node_count; ++m)
+      if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
+        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
+    index_t const carried = loop ? nd.at[0][0].number() : c.results;
+    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+      if (p.slots[s.in[2] + k] < 0)
+        p.slots[s.in[2] + k] =
+            new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
+    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
+    p.calls.push_back(c);
+    p.stages.push_back(s);
+  }
+  constexpr void call(int n) {
+    if (what[n] == operator_class::cond || what[n] == operator_class::scan) return higher_order(n);
+    node const& nd = g.nodes[n];
+    stage s = blank_stage;
+    s.kind = what[n] == operator_class::mm ? stage_kind::matmul : stage_kind::call;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
+    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
+    p.calls.push_back(c);
+    s.out = buffer_of[n];
+    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
+    p.stages.push_back(s);
+  }
+  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
+  constexpr void boxes(int j, unfolding& u) {
+    one_group const& gr = groups[j];
+    u.group = j;
+    list<box> waiting(1, box{});
+    for (int d = 0; d < gr.space.n; ++d) waiting[0].hi[d] = gr.space[d];
+    bool split = false;
+    while (!waiting.empty()) {
+      u.clear();
+      u.range = waiting.back();
+      waiting.pop_back();
+      list<root> roots;
+      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
+      u.run();
+      if (u.cut_dim >= 0) {
+        if (!split)
+          for (root const& r : roots)
+            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
+        split = true;
+        box left = u.range, right = u.range;
+        if (u.asked)
+          u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
+        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
+        waiting.push_back(right), waiting.push_back(left);
+        continue;
+      }
+      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
+      lower(u, gr.space.n, roots, buffer_of, p);
+    }
+  }
+};
+
+/// The stages that compute region 0 of an (optimized) graph.
+constexpr program plan(graph const& g, bool samples = false) {
+  if (has_mutation(g))
+    refuse::argument_is_invalid("fuse",
+                                "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run(samples);
+}
+
+} // namespace varve::loop
+
+// ---- varve/plan/row_sharing.hpp
+namespace varve::loop {
+
+/// A buffer that lies apart for each row, `stride` elements each.
+struct row_buffer {
+  int buffer;
+  index_t stride;
+};
+/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of
+/// their outermost loops, which have `extent` rounds.
+struct row_group {
+  int first, last;
+  index_t extent, rows;
+  index_t row_bytes = 0, row_points = 1,
+          least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
+  index_t own_bytes = 0;
+  list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
+};
+
+/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a
+/// row, where the others find it. A plan for loops over registers computes cheap values anew, since it would have to go
+/// through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than
+/// `most_steps` steps: work is quadratic.
+template <class = void>
+class row_sharing {
+public:
+  constexpr row_sharing(program& program_, row_group& group_) : p(program_), g(group_) {}
+  constexpr void run() {
+    int steps = 0;
+    for (int s = g.first; s <= g.last; ++s)
+      if (p.stages[s].kind == stage_kind::loops) steps += p.bodies[p.stages[s].number].step_count;
+    if (steps > most_steps) return;
+    for (int s = g.first; s <= g.last; ++s)
+      if (p.stages[s].kind == stage_kind::loops) nest(p.stages[s].number);
+  }
+
+private:
+  static constexpr int most_steps = 256;
+  static constexpr index_t most_bytes = 1 << 19;
+  /// A value: equal ones have equal keys.
+  struct key {
+    step_kind kind;
+    dtype type, from;
+    op_handle const* op;
+    std::uint64_t value;
+    access at;
+    int loops; // the first nest with the same loops
+    int count;
+    int in[4];
+    // where it was met first, and the access of the row it is kept in
+    int body, slot, row;
+  };
+  program& p;
+  row_group& g;
+  list<key> keys{};
+  list<int> seen{}; // bodies
+
+  constexpr int loops_of(int number) {
+    body const& b = p.bodies[number];
+    for (int o : seen) {
+      body const& other = p.bodies[o];
+      bool same = other.rank == b.rank;
+      for (int l = 0; l < b.rank && same; ++l) same = other.extent[l] == b.extent[l];
+      if (same) return o;
+    }
+    return number;
+  }
+  static constexpr bool equal(key const& a, key const& b) {
+    bool same = a.kind == b.kind && a.type == b.type && a.from == b.from && a.op == b.op && a.value == b.value &&
+                a.loops == b.loops && a.count == b.count && a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
+    for (int l = 0; l < max_rank && same; ++l) same = a.at.stride[l] == b.at.stride[l];
+    for (int k = 0; k < a.count && same; ++k) same = a.in[k] == b.in[k];
+    return same;
+  }
+  static constexpr bool computes(step const& s) {
+    return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma;
+  }
+  /// The number of a value.
+  constexpr int number(step const& s, int body, int loops, int slot, list<int> const& now, list<int> const& fixed) {
+    key k{s.kind,
+          s.type,
+          s.from,
+          s.op,
+          std::bit_cast<std::uint64_t>(s.value),
+          s.access >= 0 ? p.accesses[s.access] : blank_access,
+          loops,
+          s.count,
+          {-1, -1, -1, -1},
+          body,
+          slot,
+          -1};
+    if ((s.kind == step_kind::records || s.kind == step_kind::none) && s.access >= 0) k.kind = step_kind::load;
+    if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
+    bool comparable = s.count <= 4 && k.kind != step_kind::none;
+    for (int q = 0; q < s.count && comparable; ++q) {
+      int const in = q < 3 ? s.in[q] : p.slots[s.args + q];
+      k.in[q] = in >= 0 ? now[in] : fixed[~in];
+    }
+    if (comparable)
+      for (key const& o : keys)
+        if (equal(o, k)) return static_cast<int>(&o - keys.data());
+    if (!comparable) k.loops = -1 - static_cast<int>(keys.size()); // like no other
+    keys.push_back(k);
+    return static_cast<int>(keys.size()) - 1;
+  }
+  /// The access of the row in which a value is kept.
+  constexpr int row_of(key& k) {
+    if (k.row >= 0) return k.row;
+    body& b = p.bodies[k.body];
+    access a = blank_access;
+    index_t elements = 1;
+    for (int l = b.rank - 1; l >= 0; --l) a.stride[l] = elements, elements *= b.extent[l];
+    index_t const bytes = a.stride[0] * itemsize(k.type);
+    if (g.row_bytes + bytes > most_bytes) return -1;
+    g.row_bytes += bytes;
+    a.buffer = static_cast<int>(p.buffers.size());
+    p.buffers.push_back({place::arena, k.type, 0, elements, -1});
+    g.own.push_back({a.buffer, a.stride[0]});
+    k.row = static_cast<int>(p.accesses.size());
+    p.accesses.push_back(a);
+    int const first = static_cast<int>(p.sinks.size());
+    for (int s = 0; s < b.sink_count; ++s) {
+      sink const old = p.sinks[b.sink_first + s];
+      p.sinks.push_back(old);
+    }
+    sink s = blank_sink;
+    s.a = k.slot, s.access = k.row;
+    p.sinks.push_back(s);
+    b.sink_first = first, ++b.sink_count;
+    return k.row;
+  }
+  constexpr void nest(int number_of_body) {
+    body const b = p.bodies[number_of_body];
+    int const loops = loops_of(number_of_body);
+    seen.push_back(number_of_body);
+    list<int> now, fixed, none;
+    for (int k = 0; k < b.fixed_count; ++k)
+      fixed.push_back(number(p.steps[b.fixed_first + k], number_of_body, loops, ~k, none, fixed));
+    for (int k = 0; k < b.step_count; ++k)
+      now.push_back(number(p.steps[b.step_first + k], number_of_body, loops, k, now, fixed));
+    list<char> wanted(now.size(), 0);
+    auto want = [&](int slot) {
+      if (slot >= 0) wanted[slot] = 1;
+    };
+    for (int k = 0; k < b.sink_count; ++k) {
+      sink const& s = p.sinks[b.sink_first + k];
+      want(s.a);
+      if (s.product) want(s.b);
+    }
+    for (int k = b.step_count - 1; k >= 0; --k) {
+      step& s = p.steps[b.step_first + k];
+      if (!wanted[k]) continue;
+      key& v = keys[now[k]];
+      if (v.body != number_of_body && v.slot >= 0 && computes(s))
+        if (int const row = row_of(v); row >= 0) {
+          s.kind = step_kind::load, s.access = row, s.count = 0;
+          continue;
+        }
+      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.slots[s.args + q]);
+    }
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/plan/row_groups.hpp
+/// @file
+/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
+/// through all rows each time, and find nothing of them left in the first cache.
+///
+/// Turns are a few rows long: softmax is one stage, and what lies between its nests is memory for those rows, not for
+/// the array. The value of a row is an operand of one element. What several nests compute alike is kept once
+/// (`row_sharing.hpp`).
+namespace varve::loop {
+
+/// Whether the rounds of the outermost loop add to the same elements.
+constexpr bool folds_rows(program const& p, body const& b) {
+  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+    if (p.sinks[k].kind != sink_kind::store && p.accesses[p.sinks[k].access].stride[0] == 0) return true;
+  return false;
+}
+
+/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for
+/// each row: then a nest needs of the others only what they did in this row. Work is linear in the steps.
+template <class = void>
+class row_planner {
+public:
+  constexpr explicit row_planner(program& program_) : p(program_) {
+    place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1);
+  }
+
+  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled
+  /// before, and the memory of a buffer is kept while its group runs.
+  constexpr list<row_group> run() {
+    list<row_group> groups;
+    int const count = static_cast<int>(p.stages.size());
+    for (int s = 0; s < count;) {
+      row_group g = longest(s);
+      s = g.last + 1;
+      if (g.last > g.first) groups.push_back(static_cast<row_group&&>(g));
+    }
+    if (!groups.empty()) settle(groups);
+    return groups;
+  }
+
+private:
+  static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
+  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
+  // a sum over rows takes at a time.
+  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
+  /// How the nests use a buffer: are its rows apart, `stride` elements each?
+  struct use {
+    int buffer;
+    bool written, by_rows;
+    index_t stride;
+    bool filled, seen; // before the nests; by one of them
+  };
+  enum class verdict { apart, beside, together };
+  program& p;
+  list<int> place_of, place_here; // of a buffer in `uses` and in `here`
+  list<use> uses{}, here{};
+  index_t row_bytes = 0, row_points = 1, least_rows = 1;
+  bool shared = false; // whether threads share the rows
+
+  constexpr void forget() {
+    for (use const& u : uses) place_of[u.buffer] = -1;
+    uses.clear();
+    row_bytes = 0, row_points = 1, least_rows = 1;
+  }
+  static constexpr index_t common(index_t a, index_t b) {
+    index_t const few = a < b ? a : b;
+    return few > 1 && (a + b - few) % few == 0 ? few : 0;
+  }
+  static constexpr bool has_rows(body const& b, index_t extent) {
+    for (int l = 0; l < b.rank; ++l)
+      if (b.extent[l] == 0) return false;
+    return b.extent[0] == extent ? !(b.vector == 0 && turns_inwards(b)) : b.rank < max_rank;
+  }
+  /// Notes an access of the nest being looked at.
+  constexpr void note(body const& b, int number, index_t extent, bool writes) {
+    access const& a = p.accesses[number];
+    if (a.buffer < 0) return;
+    index_t const rounds = b.extent[0] / extent; // of the outermost loop in a row
+    index_t low = a.offset, high = a.offset;
+    for (int l = 0; l < b.rank; ++l) (a.stride[l] < 0 ? low : high) += a.stride[l] * ((l ? b.extent[l] : rounds) - 1);
+    index_t const stride = a.stride[0] * rounds;
+    bool const by_rows = low >= 0 && high < stride;
+    if (int& k = place_here[a.buffer]; k < 0) {
+      k = static_cast<int>(here.size());
+      here.push_back({a.buffer, writes, by_rows, stride, false, true});
+    } else {
+      use& u = here[k];
+      u.written = u.written || writes, u.by_rows = u.by_rows && by_rows && u.stride == stride;
+    }
+  }
+  /// Takes a stage into the group, if it can be one of it; and does it see a buffer that others of it see?
+  constexpr verdict add(stage const& s, index_t extent) {
+    if (s.kind == stage_kind::fill) {
+      if (place_of[s.out] >= 0) return verdict::apart;
+      keep({s.out, false, false, 0, true, false});
+      return verdict::beside;
+    }
+    if (s.kind != stage_kind::loops) return verdict::apart;
+    body const& b = p.bodies[s.number];
+    if (!has_rows(b, extent)) return verdict::apart;
+    for (use const& u : here) place_here[u.buffer] = -1;
+    here.clear();
+    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k)
+      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
+    for (int k = b.step_first; k < b.step_first + b.step_count; ++k)
+      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) note(b, p.sinks[k].access, extent, true);
+    bool const folds = folds_rows(p, b);
+    index_t bytes = row_bytes, points = b.extent[0] / extent;
+    bool sees = false;
+    for (use const& u : here) {
+      if (place_of[u.buffer] < 0) {
+        if (u.by_rows) bytes += u.stride * itemsize(p.buffers[u.buffer].type);
+        continue;
+      }
+      use const& o = uses[place_of[u.buffer]];
+      if (o.seen && (u.written || o.written) && !(u.by_rows && o.by_rows && u.stride == o.stride))
+        return verdict::apart;
+      sees = sees || o.seen;
+    }
+    for (int l = 1; l < b.rank; ++l) points *= b.extent[l];
+    index_t rows = least_rows;
+    if (folds && points * rows < least_fold)
+      rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
+    if (rows > extent) rows = extent;
+    if (bytes * rows > most_bytes) return verdict::apart;
+    if constexpr (threaded) {
+      if (!uses.empty() && shared == folds) return verdict::apart;
+      shared = !folds;
+    }
+    row_bytes = bytes, least_rows = rows;
+    if (points > row_points) row_points = points;
+    for (use const& u : here) keep(u);
+    return sees ? verdict::together : verdict::beside;
+  }
+  constexpr void keep(use const& u) {
+    int& k = place_of[u.buffer];
+    if (k < 0) {
+      k = static_cast<int>(uses.size());
+      uses.push_back(u);
+    } else {
+      use& o = uses[k];
+      o.by_rows = u.by_rows && (!o.seen || (o.by_rows && o.stride == u.stride));
+      o.stride = u.stride, o.written = o.written || u.written, o.seen = true;
+    }
+  }
+  constexpr verdict add_all(int first, int last, index_t extent) {
+    forget();
+    verdict r = verdict::apart;
+    for (int t = first; t <= last; ++t)
+      if (r = add(p.stages[t], extent); r == verdict::apart) break;
+    return r;
+  }
+  constexpr row_group longest(int s) {
+    row_group g{s, s, 0, 1};
+    if (p.stages[s].kind != stage_kind::loops) return g;
+    index_t extent = p.bodies[p.stages[s].number].extent[0];
+    if (p.bodies[p.stages[s].number].rank == 0 || extent < 2 || add_all(s, s, extent) == verdict::apart) return g;
+    int nests = 1, strangers = 0;
+    for (int t = s + 1; t < static_cast<int>(p.stages.size()) && strangers <= ahead && nests < block_group::most; ++t) {
+      stage const& st = p.stages[t];
+      index_t e = extent;
+      if (st.kind == stage_kind::loops) {
+        body const& b = p.bodies[st.number];
+        e = b.rank ? common(extent, b.extent[0]) : 0;
+        if (!e) break;
+        ++nests, ++strangers;
+      }
+      verdict const v = e == extent ? add(st, e) : add_all(s, t, e);
+      if (v == verdict::apart) break;
+      extent = e;
+      if (v == verdict::together) g.last = t, g.extent = e, strangers = 0;
+    }
+    if (g.last == s) return g;
+    (void)add_all(s, g.last, g.extent);
+    g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
+    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
+    for (use const& u : uses)
+      if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena)
+        g.own.push_back({u.buffer, u.stride});
+    return g;
+  }
+  static constexpr void choose_rows(row_group& g) {
+    g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
+    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole)
+      g.rows -= g.rows % whole; // rows that fill a block
+    if (g.rows < g.least_rows) g.rows = g.least_rows;
+    if (g.rows > g.extent) g.rows = g.extent;
+  }
+  /// Makes one round of the outermost loop of a nest one row.
+  constexpr void split(body& b, index_t extent) {
+    index_t const rounds = b.extent[0] / extent;
+    int first = -1, last = -1;
+    auto touch = [&](int a) {
+      if (a < 0) return;
+      if (first < 0 || a < first) first = a;
+      if (a > last) last = a;
+    };
+    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k) touch(p.steps[k].access);
+    for (int k = b.step_first; k < b.step_first + b.step_count; ++k) touch(p.steps[k].access);
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) touch(p.sinks[k].access);
+    for (int l = b.rank; l > 0; --l) b.extent[l] = b.extent[l - 1];
+    b.extent[0] = extent, b.extent[1] = rounds;
+    ++b.rank;
+    if (b.vector >= 0) ++b.vector;
+    for (int k = first; k >= 0 && k <= last; ++k) { // all are of this nest
+      access& a = p.accesses[k];
+      for (int l = b.rank - 1; l > 0; --l) a.stride[l] = a.stride[l - 1];
+      a.stride[0] = a.stride[1] * rounds;
+    }
+  }
+  constexpr void settle(list<row_group>& groups) {
+    list<life> const lives = lifetimes(p);
+    list<int> when;
+    for (std::size_t s = 0; s < p.stages.size(); ++s) when.push_back(static_cast<int>(s));
+    for (row_group& g : groups) {
+      list<stage> fills, loops;
+      for (int s = g.first; s <= g.last; ++s) {
+        stage const& st = p.stages[s];
+        when[s] = g.first;
+        (st.kind == stage_kind::fill ? fills : loops).push_back(st);
+        if (st.kind == stage_kind::loops)
+          if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
+      }
+      row_sharing<>(p, g).run();
+      choose_rows(g);
+      auto mine = [&](int k) {
+        return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last);
+      };
+      list<row_buffer> own;
+      for (row_buffer const& o : g.own)
+        if (mine(o.buffer)) {
+          buffer& b = p.buffers[o.buffer];
+          b.where = place::scratch, b.number = g.own_bytes, b.elements = o.stride * g.rows;
+          g.own_bytes += (b.elements * itemsize(b.type) + 63) / 64 * 64;
+          own.push_back(o);
+        }
+      g.own = own;
+      int s = g.first;
+      g.first += static_cast<int>(fills.size());
+      for (stage const& st : fills) p.stages[s++] = st;
+      for (stage const& st : loops) p.stages[s++] = st;
+    }
+    place_in_arena(p, when);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/plan/tables_of_graph.hpp
+namespace varve::loop {
+
+/// Plans a graph and its functions as tables.
+template <class Kernels>
+class block_graph_planner {
+public:
+  static constexpr block_program plan(graph const& g) {
+    block_program r;
+    block_graph_planner planner(r);
+    r.functions.assign(g.regions.size(), block_function{0, 0, 0, -1, 0, 0, 0});
+    for (int k = 0; k < g.regions[0].inputs; ++k) r.arguments.push_back(g.nodes[k].out);
+    planner.function(g, 0);
+    return r;
+  }
+
+private:
+  block_program& r;
+  Kernels kernels;
+
+  constexpr explicit block_graph_planner(block_program& r_) : r(r_), kernels(r_.keys) {}
+
+  static constexpr index_t aligned(index_t bytes) { return (bytes + 63) / 64 * 64; }
+  /// The elements of a constant as bytes.
+  constexpr index_t constant(program const& p, buffer const& b) {
+    while (r.constants.size() % 64) r.constants.push_back(0);
+    auto const first = static_cast<index_t>(r.constants.size());
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e)
+        for (unsigned char byte :
+             std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e])))
+          r.constants.push_back(byte);
+    });
+    return first;
+  }
+  constexpr int callee(call_info const& c) {
+    callee_key const key{c.what, c.out.type,
+                         c.operands > 1   ? c.in[1].type
+                         : c.operands > 0 ? c.in[0].type
+                                          : c.out.type,
+                         c.op};
+    for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
+      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other &&
+                                                   (o.op == key.op || key.what != operator_class::other))
+        return static_cast<int>(k);
+    r.keys.callees.push_back(key);
+    return static_cast<int>(r.keys.callees.size()) - 1;
+  }
+  constexpr int slots(program const& p, int from, int count) {
+    int const first = static_cast<int>(r.slots.size());
+    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
+    return first;
+  }
+  static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
+
+  /// Plans loop nests that take turns, and makes `s` their stage; bytes of scratch memory.
+  constexpr index_t turns(program const& p, row_group const& from, stage& s) {
+    block_group g{static_cast<int>(r.bodies.size()),
+                  from.last - from.first + 1,
+                  static_cast<int>(r.slots.size()),
+                  static_cast<int>(from.own.size()),
+                  from.extent,
+                  from.rows,
+                  0,
+                  from.own_bytes,
+                  from.own_bytes};
+    bool shared = true;
+    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
+    for (int k = from.first; k <= from.last; ++k) {
+      body const& b = p.bodies[p.stages[k].number];
+      block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
+      g.scratch += aligned(r.bodies.back().scratch);
+      index_t points = 1;
+      for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
+      g.points += points;
+      shared = shared && !folds_rows(p, b);
+    }
+    if (!shared) g.points = 0;
+    s.kind = stage_kind::rows, s.number = static_cast<int>(r.groups.size());
+    r.groups.push_back(g);
+    return g.scratch;
+  }
+  /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
+  constexpr void function(graph const& g, int number) {
+    program p = loop::plan(g);
+    list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
+    if (number == 0) r.results = p.results;
+    block_function f{static_cast<int>(r.buffers.size()),
+                     static_cast<int>(p.buffers.size()),
+                     static_cast<int>(r.stages.size()),
+                     static_cast<int>(p.stages.size()),
+                     p.workspace,
+                     0,
+                     0};
+    for (buffer b : p.buffers) {
+      if (b.where == place::constant) b.number = constant(p, b);
+      r.buffers.push_back(b);
+    }
+    index_t hungriest = 0, handed = 0;
+    row_group const* next = groups.data();
+    for (int k = 0; k < static_cast<int>(p.stages.size()); ++k) {
+      stage s = p.stages[k];
+      if (next != groups.data() + groups.size() && k == next->first) {
+        hungriest = greater(hungriest, turns(p, *next, s));
+        k = next++->last;
+      } else if (s.kind == stage_kind::loops) {
+        body const& b = p.bodies[s.number];
+        s.number = static_cast<int>(r.bodies.size());
+        block_planner<Kernels>::plan(p, b, kernels, r);
+        hungriest = greater(hungriest, r.bodies.back().scratch);
+      } else if (s.kind != stage_kind::fill) {
+        call_info const& c = p.calls[s.number];
+        s.number = static_cast<int>(r.calls.size());
+        bool const inner = s.kind == stage_kind::branch || s.kind == stage_kind::scan;
+        r.calls.push_back({c, inner ? -1 : callee(c)});
+        if (inner) {
+          int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
+          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
+          handed = greater(handed, c.operands + c.results + 2 * carried);
+        }
+      } else {
+        s.number = kernels.fold(s.value == 0  ? sink_kind::sum
+                                : s.value < 0 ? sink_kind::greatest
+                                              : sink_kind::least,
+                                p.buffers[s.out].type);
+      }
+      r.stages.push_back(s);
+    }
+    f.stage_count = static_cast<int>(r.stages.size()) - f.stage_first;
+    r.functions[number] = f; // known from here on
+    for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
+      stage const s = r.stages[k];
+      if (s.kind != stage_kind::branch && s.kind != stage_kind::scan) continue;
+      call_info const c = r.calls[s.number].info;
+      hungriest = greater(hungriest, called(g, c.region));
+      if (s.kind == stage_kind::branch) hungriest = greater(hungriest, called(g, c.region + 1));
+      if (c.condition >= 0) hungriest = greater(hungriest, called(g, c.condition));
+    }
+    f.addresses = aligned(static_cast<index_t>(sizeof(void*)) * (f.buffer_count + handed));
+    f.memory = f.addresses + aligned(f.workspace) + aligned(hungriest);
+    r.functions[number] = f;
+  }
+  /// Plans a function where it is not planned yet; bytes that it needs.
+  constexpr index_t called(graph const& g, int region) {
+    if (r.functions[region].stage_count < 0) {
+      graph const inner = function_of(g, region);
+      function(inner, region);
+    }
+    return r.functions[region].memory;
+  }
+};
+
+/// The tables of an (optimized) graph and of all functions it calls, not yet linked.
+template <class Kernels>
+constexpr block_program plan_blocks(graph const& g) {
+  return block_graph_planner<Kernels>::plan(g);
+}
+
+} // namespace varve::loop
+
+// ---- varve/block/prepared.hpp
+/// @file
+/// Graphs made at run time, planned and linked to the kernels of tensors: what `fuse(graph)` runs, and other kernels
+/// that have functions of the user's as blocks.
+namespace varve::loop {
+
+/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is
+/// of its own dtype, so that integers are exact.
+class tensor_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = true;
+  static varve::detail::pointwise_info const& info(op_handle const& op) {
+    op_table const* const table = varve::detail::table_of(op);
+    if (!table || !table->pointwise)
+      refuse::with<missing_rule>((std::string("varve: fuse: operator ") + op.name +
+                                  " is not known for tensors; call it on a tensor anywhere in the program")
+                                     .c_str());
+    return *table->pointwise;
+  }
+  block_operation operation(step const& s, dtype const* in) {
+    varve::detail::pointwise_info const& f = info(*s.op);
+    dtype const t = f.comparison ? in[s.count - 1] : s.type;
+    if (!f.loops[static_cast<int>(t)]) refuse::dtype_is_not_supported(f.name, name(t));
+    return {operator_in(entry(s.op), t), t, f.comparison ? dtype::bool_ : t};
+  }
+};
+
+/// A planned graph ready to run. Immutable, so that threads may share it.
+struct prepared {
+  block_program p;
+  std::vector<kernel::loop> kernels;
+  std::vector<kernel::detail::reducer> folds;
+  std::vector<block_callee> callees;
+
+  block_view view() const {
+    return {p.buffers.data(),   p.slots.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
+            p.groups.data(),    p.accesses.data(),  p.places.data(), p.steps.data(), p.sinks.data(),
+            p.functions.data(), p.constants.data(), kernels.data(),  folds.data(),   callees.data()};
+  }
+};
+
+/// Products of matrices of any dtype, and operators that only tensors know.
+template <class = void>
+struct any_call {
+  static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
+                  size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
+                       {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
+  }
+  static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
+    boxed_args x;
+    for (int k = 0; k < c.operands; ++k)
+      x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
+                         varve::detail::operand_of(y, y.strides().numbers()));
+  }
+};
+
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
+/// what writes into arguments.
+template <class Kernels = tensor_kernels>
+std::shared_ptr<prepared const> prepare_tables(graph const& g);
+
+/// A run-time graph as the planner takes it.
+template <class G>
+G typed_and_optimized(G const& g);
+
+/// Runs a prepared program on the addresses of its arguments and results.
+template <class = void>
+void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
+
+} // namespace varve::loop
+
+#if VARVE_DEFINES
+namespace varve::loop {
+template <class Kernels>
+VARVE_COLD std::shared_ptr<prepared const> prepare_tables(graph const& g) {
+  auto r = std::make_shared<dependent<prepared, Kernels>>();
+  r->p = plan_blocks<Kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::chain) r->kernels.push_back(chain_loop<>(k.type));
+    else if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else
+      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
+                                                               : block_loop<>(k.arithmetic, k.type, k.single));
+  }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3)
+      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
+                                           " has more than three operands; call it outside of the fused function")
+                                              .c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
+    if (k.what != operator_class::mm && (!table || !table->eval))
+      refuse::with<missing_rule>((std::string("varve: fuse: operator ") + k.op->name +
+                                  " is not known for tensors; call it on a tensor anywhere in the program")
+                                     .c_str());
+    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
+  }
+  return r;
+}
+template <class G>
+VARVE_COLD G typed_and_optimized(G const& g) {
+  if (varve::detail::is_symbolic(g))
+    refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  for (node const& n : g.nodes)
+    if (n.op->writes_copy)
+      refuse::argument_is_invalid(n.op->name,
+                                  "an operator that writes and has no functional form is called, which fused "
+                                  "programs cannot; say `using functional = ...` in its rules");
+  for (auto const& n : g.nodes)
+    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
+  G const values = values_only(g);
+  G const flat = inline_calls(values);
+  G const pure = functionalize(flat, purpose::values);
+  G const typed = as_traced<>(pure);
+  return optimize(typed, purpose::values);
+}
+template <class>
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
+  }
+}
+} // namespace varve::loop
+#endif
+
 // ---- varve/kernel/convolution_direct.hpp
 /// @file
 /// What all kernels of convolutions know of shapes, and the plain loops: for constant expressions, integers, and where
@@ -31719,317 +35551,6 @@ VARVE_NOINLINE bool convolve_by_products_of_channels(convolution_sizes const& s,
   return true;
 }
 } // namespace varve::kernel::detail
-
-// ---- varve/kernel/matmul.hpp
-/// @file
-/// Matrix products of run-time size with any strides.
-namespace varve::kernel {
-
-/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
-template <class T>
-struct matrix {
-  T* data;
-  index_t row, col;
-  matrix at(index_t i, index_t j) const
-    requires(!std::is_void_v<T>)
-  {
-    return {data + i * row + j * col, row, col};
-  }
-  matrix transposed() const { return {data, col, row}; }
-};
-
-namespace detail {
-/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
-inline constexpr index_t inner_block = 256, outer_block = 240;
-/// Do loads and stores of some lanes cost what whole ones do?
-#if defined(__AVX512F__)
-inline constexpr bool has_masks = true;
-#else
-inline constexpr bool has_masks = false;
-#endif
-
-/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
-template <class T, int Rows>
-VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row,
-                                     matrix<T> c, index_t cols, bool accumulate) {
-  for (; i + Rows <= m; i += Rows)
-    detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols,
-                                       accumulate);
-  return i;
-}
-/// The same with A packed: the rows of a block lie side by side.
-template <class T>
-VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c,
-                                            index_t cols, bool accumulate) {
-  index_t i = 0;
-  for (; i + block_rows <= m; i += block_rows)
-    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols,
-                                             accumulate);
-  return i;
-}
-template <class T>
-VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
-  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
-    for (index_t p = 0; p < k; ++p)
-      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
-}
-/// A panel of B, its rows side by side, missing columns 0.
-template <class T>
-VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
-  constexpr index_t W = block_cols<T>, L = lanes<T>;
-  if (b.col == 1) {
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < W; j += L) {
-        T const* const from = b.data + p * b.row + j;
-        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from)
-                                      : cols > j    ? kernel::load_first(from, static_cast<std::size_t>(cols - j))
-                                                    : batch<T>(T(0)));
-      }
-    return;
-  }
-  index_t p = 0;
-  if (b.row == 1 && cols == W) // squares transposed in registers
-    for (; p + L <= k; p += L)
-      for (index_t j = 0; j < W; j += L) {
-        batch<T> r[lanes<T>];
-        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
-        kernel::transpose<T>(r);
-        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
-      }
-  for (index_t j = 0; j < W; ++j)
-    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
-}
-
-/// y[i] (+)= sum_p a[i, p] x[p].
-template <class T>
-VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
-                                    index_t y_step, bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  index_t i = 0;
-  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
-    constexpr index_t W = 4 * L;
-    for (; i + W <= m; i += W) {
-      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
-      for (index_t p = 0; p < k; ++p)
-        for (int j = 0; j < 4; ++j)
-          s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
-      for (int j = 0; j < 4; ++j)
-        kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
-    }
-    for (; i < m; i += L) {
-      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
-      bool const whole = n == lanes<T>;
-      V s(T(0));
-      for (index_t p = 0; p < k; ++p) {
-        T const* const from = a.data + i + p * a.col;
-        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
-      }
-      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
-      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
-    }
-    return;
-  }
-  bool const rows = a.col == 1 && x_step == 1;
-  for (; i < m; ++i) {
-    T const* const p = a.data + i * a.row;
-    V s(T(0)), t(T(0));
-    index_t j = 0;
-    if (rows) {
-      for (; j + 2 * L <= k; j += 2 * L) {
-        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
-      }
-      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-      if (j < k)
-        t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)),
-                           kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t),
-        j = k;
-    }
-    T r = kernel::reduce_sum(V(s + t));
-    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
-    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
-  }
-}
-
-template <class T>
-VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-                                     bool accumulate) {
-  constexpr index_t W = block_cols<T>;
-  alignas(64) T panel[inner_block * W];
-  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
-  T* const packed =
-      pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
-  for (index_t p = 0; p < k; p += inner_block) {
-    index_t const kb = k - p < inner_block ? k - p : inner_block;
-    bool const add = accumulate || p > 0;
-    index_t const step = packed ? outer_block : m;
-    for (index_t i = 0; i < m; i += step) {
-      index_t const mb = m - i < step ? m - i : step;
-      matrix<T const> const rows = a.at(i, p);
-      if (packed) detail::pack_rows(mb, kb, rows, packed);
-      for (index_t j = 0; j < n; j += W) {
-        index_t const cols = n - j < W ? n - j : W;
-        matrix<T const> const from = b.at(p, j);
-        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
-        if (!direct) detail::pack_panel(kb, cols, from, panel);
-        T const* const q = direct ? from.data : panel;
-        index_t const q_row = direct ? from.row : W;
-        matrix<T> const to = c.at(i, j);
-        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
-                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
-        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
-        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
-      }
-    }
-  }
-  std::free(packed);
-}
-/// `Rows` rows of n < lanes columns, or of a whole batch.
-template <class T, int Rows, bool Whole>
-VARVE_INLINE void multiply_few(index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-                               bool accumulate) {
-  using V = batch<T>;
-  auto const live = static_cast<std::size_t>(n);
-  auto const some = [&](T const* p) { return Whole ? kernel::load(p) : kernel::load_first(p, live); };
-  V sum[Rows];
-#pragma GCC unroll 24
-  for (int i = 0; i < Rows; ++i) sum[i] = V(T(0));
-  for (index_t p = 0; p < k; ++p) {
-    V const row = some(b.data + p * b.row);
-#pragma GCC unroll 24
-    for (int i = 0; i < Rows; ++i) sum[i] = kernel::fma<T>(V(a.data[i * a.row + p * a.col]), row, sum[i]);
-  }
-#pragma GCC unroll 24
-  for (int i = 0; i < Rows; ++i) {
-    T* const to = c.data + i * c.row;
-    V const r = accumulate ? V(some(to) + sum[i]) : sum[i];
-    if constexpr (Whole) kernel::store<T>(to, r);
-    else kernel::store_first<T>(to, live, r);
-  }
-}
-template <class T, bool Whole, int Rows, int... Fewer>
-VARVE_INLINE void multiply_narrow_rows(index_t i, index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b,
-                                       matrix<T> c, bool accumulate) {
-  for (; i + Rows <= m; i += Rows) detail::multiply_few<T, Rows, Whole>(n, k, a.at(i, 0), b, c.at(i, 0), accumulate);
-  if constexpr (sizeof...(Fewer) > 0)
-    if (i < m) detail::multiply_narrow_rows<T, Whole, Fewer...>(i, m, n, k, a, b, c, accumulate);
-}
-/// At most one batch of columns, by rows of B as they lie, or of a copy of what they are in a column-wise B: more rows
-/// of C fit the registers, and small ones need no panel.
-template <class T>
-VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-                                    bool accumulate) {
-  constexpr index_t L = lanes<T>, deep = 64;
-  constexpr int most = 2 * block_rows;
-  auto const rows = [&](index_t kb, matrix<T const> x, matrix<T const> y, bool add) {
-    if (n == L) detail::multiply_narrow_rows<T, true, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
-    else detail::multiply_narrow_rows<T, false, most, most / 3, 4, 2, 1>(0, m, n, kb, x, y, c, add);
-  };
-  if (b.col == 1) return rows(k, a, b, accumulate);
-  alignas(64) T turned[deep * L];
-  for (index_t p = 0; p < k; p += deep) {
-    index_t const kb = k - p < deep ? k - p : deep;
-    for (index_t j = 0; j < n; ++j)
-      for (index_t q = 0; q < kb; ++q) turned[q * L + j] = b.data[(p + q) * b.row + j * b.col];
-    rows(kb, a.at(0, p), {turned, L, 1}, accumulate || p > 0);
-  }
-}
-/// Products of a column and a row; each is a sum that begins with 0, so that none is -0.
-template <class T>
-VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T const* b, matrix<T> c, bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  for (index_t i = 0; i < m; ++i) {
-    V const x(a.data[i * a.row]);
-    T* const to = c.data + i * c.row;
-    index_t j = 0;
-    for (; j + L <= n; j += L)
-      kernel::store<T>(to + j, kernel::fma<T>(x, kernel::load(b + j), accumulate ? kernel::load(to + j) : V(T(0))));
-    if (j == n) continue;
-    auto const rest = static_cast<std::size_t>(n - j);
-    kernel::store_first<T>(
-        to + j, rest,
-        kernel::fma<T>(x, kernel::load_first(b + j, rest), accumulate ? kernel::load_first(to + j, rest) : V(T(0))));
-  }
-}
-/// A few dozen products, for which a block is too much.
-template <class T>
-VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-                                  bool accumulate) {
-  for (index_t i = 0; i < m; ++i)
-    for (index_t j = 0; j < n; ++j) {
-      T s(0);
-      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
-      T& to = c.data[i * c.row + j * c.col];
-      to = accumulate ? to + s : s;
-    }
-}
-template <class T>
-void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-                     bool accumulate) {
-  for (index_t i = 0; i < m; ++i) {
-    T* const row = c.data + i * c.row;
-    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < n; ++j)
-        row[j * c.col] =
-            kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
-  }
-}
-} // namespace detail
-
-/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives
-/// zeros. Floating products are blocked for registers and caches (scratch: a panel on the stack, beyond 128 Ki elements
-/// of A also 240 KiB on the heap, without which it goes on); integers wrap.
-template <class T>
-void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
-            bool accumulate = false) {
-  if (m == 0 || n == 0) return;
-  if (!floating_lane<T> || k == 0) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-  if constexpr (floating_lane<T>) {
-    constexpr index_t L = lanes<T>;
-    bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
-    if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
-    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
-    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
-    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
-    if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1) // (a b)^T = b^T a^T
-      return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
-    if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
-    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
-  }
-}
-
-/// `count` products, whose operands lie so many elements apart, by dtype (`dtype_error` for bool and the dtypes without
-/// kernels); strides in elements.
-template <class = void>
-VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, index_t m, index_t n, index_t k,
-                           matrix<void const> a, matrix<void const> b, matrix<void> c) {
-  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
-  on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      for (index_t i = 0; i < count; ++i)
-        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
-                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
-                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
-  });
-}
-/// One by dtype.
-template <class = void>
-VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
-                           matrix<void> c, bool accumulate = false) {
-  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
-  on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col},
-                        {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
-                        accumulate);
-  });
-}
-
-} // namespace varve::kernel
 
 // ---- varve/kernel/convolution.hpp
 /// @file
@@ -33669,490 +37190,6 @@ private:
 
 } // namespace varve::detail
 
-// ---- varve/pass/cse.hpp
-namespace varve {
-
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators are left alone; what no result depends on is left out. Of graphs without
-/// in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
-constexpr graph cse(graph const& g) {
-  rewriter w(g);
-  std::size_t slots = 16;
-  while (slots < 2 * g.nodes.size()) slots *= 2;
-  list<int> table(slots, -1);
-  list<std::size_t> used;
-  list<operator_class> const kinds = identify(g);
-  list<char> const marks = live_nodes(g);
-  char const* const live = marks.data();
-  operator_class const* const what = kinds.data();
-  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
-  auto same_bits = [](double a, double b) {
-    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-  };
-  auto start = [&] { // operations of one region are not visible in another
-    for (std::size_t s : used) table[s] = -1;
-    used.clear();
-  };
-  auto each = [&](int n) {
-    if (!live[n]) return -1;
-    node const& nd = g.nodes[n];
-    op_kind const kind = nd.op->kind;
-    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop)
-      return w.copy(nd);
-    bool const data = what[n] == operator_class::data;
-    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
-    index_t const count = data ? numel(nd.out.sizes).number() : 0;
-    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
-    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
-    operator_class const k_ = what[n];
-    h = mix(h, static_cast<std::uint64_t>(k_));
-    bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap ||
-                      k_ == operator_class::other; // operators of this kind: the name tells them apart
-    for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    bool const commutes = k_ == operator_class::add || k_ == operator_class::mul;
-    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
-    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
-    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
-    for (int k = 0; k < nd.at.count; ++k)
-      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.number()));
-    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
-    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
-      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
-                  o.out == nd.out && o.at == nd.at;
-      if (o.text != nd.text) same = false; // by itself: g++ 12 joins comparisons of neighbours and fails on the result
-      for (index_t e = 0; e < count && same; ++e)
-        same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
-      int const* in = w.to.edges.data() + o.first;
-      if (commutes && same)
-        same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
-      else
-        for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
-      if (same) return table[s];
-    }
-    used.push_back(s);
-    return table[s] = w.copy(nd);
-  };
-  return w.run(each, start);
-}
-
-} // namespace varve
-
-// ---- varve/pass/constant_elements.hpp
-/// @file
-/// Constants of graphs. A number, and an array of equal elements, is a proxy without a node until something needs it;
-/// operators on such are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are `constant`
-/// nodes of rank > 0 whose elements lie in the graph's own list, copied along by every pass, so that nothing refers to
-/// what is gone. `cse` merges equal ones, `fold` computes with up to 64 elements, planning treats them as memory that
-/// is given (`is_given`), and emission makes each a read-only table of the executable.
-namespace varve {
-namespace detail {
-
-/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
-constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
-
-/// Does a node tell of derivatives alone: `detach`, or the text of a custom function, whose derivative is another?
-constexpr bool is_for_derivatives(node const& n, operator_class k) {
-  return n.text || (k == operator_class::expand && n.at.count == 0 && n.op->own && n.op->name[0] == 'd');
-}
-
-/// State of `fold`: what is known of the nodes made so far.
-struct constant_elements {
-  graph const& g;
-  rewriter w;
-  list<operator_class> what;   // of the old nodes
-  list<char> live;             // of the old nodes
-  list<int> uses{};            // of the old nodes
-  list<operator_class> made{}; // of the new nodes
-  list<char> splat{};          // every element of the new node is `value`
-  list<double> value{};
-  purpose what_for = purpose::values;
-  op_handle const* expand = nullptr;
-  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
-
-  constexpr explicit constant_elements(graph const& graph_)
-      : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
-    uses.assign(g.nodes.size(), 0);
-    made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
-    for (int r : g.results) ++uses[r];
-    int* const used = uses.data();
-    operator_class const* kind = what.data();
-    char const* alive = live.data();
-    for (node const& nd : g.nodes) {
-      operator_class const k = *kind++;
-      if (!*alive++) continue;
-      for (int e = 0; e < nd.count; ++e) ++used[w.edges[nd.first + e]];
-      if (k == operator_class::add) add_ = nd.op;
-      if (k == operator_class::sub) sub_ = nd.op;
-      if (k == operator_class::neg) neg_ = nd.op;
-      if (k == operator_class::expand && nd.at.count == 1) expand = nd.op;
-    }
-  }
-  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
-  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
-  constexpr operator_class kind(int n) const { return made[static_cast<std::size_t>(n)]; }
-  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
-  /// The very bits: 0 and -0 differ.
-  constexpr bool is_splat(int n, double x) const {
-    return is_splat(n) &&
-           std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x);
-  }
-
-  /// 0, 1, ..., n - 1
-  constexpr bool is_row(int n) const { return kind(n) == operator_class::arange && at(n).out.sizes.n == 1; }
-
-  constexpr int add(node const& n, int const* in, operator_class k) {
-    int const id = w.append(n, in);
-    made.push_back(k);
-    bool const constant_ = k == operator_class::constant,
-               same = (k >= operator_class::reshape && k <= operator_class::slice) && is_splat(in[0]);
-    splat.push_back(constant_ || same);
-    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
-    return id;
-  }
-  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
-  constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 && !expand) return -1;
-    node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
-    int const id = add(c, nullptr, operator_class::constant);
-    if (m.sizes.n == 0) return id;
-    node e;
-    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
-    return add(e, &id, operator_class::expand);
-  }
-  /// A binary operator in place of `nd`.
-  constexpr int pair(op_handle const* op, operator_class k, node nd, int a, int b) {
-    int const in[] = {a, b};
-    nd.op = op, nd.count = 2;
-    return add(nd, in, k);
-  }
-  /// Whether two nodes are one or will be: the same operator on the same operands.
-  constexpr bool equal(int a, int b) const {
-    if (a == b) return true;
-    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out &&
-                at(a).at == at(b).at;
-    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
-    return same;
-  }
-  constexpr int negated(node nd, int a) {
-    if (kind(a) == operator_class::neg) return input(a, 0);
-    nd.op = neg_, nd.count = 1;
-    return add(nd, &a, operator_class::neg);
-  }
-  /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
-  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
-  /// What a new node is a multiple of, and the factor.
-  struct multiple {
-    int of;
-    double by;
-  };
-  constexpr multiple factored(int n) const {
-    node const& nd = at(n);
-    if (!is_floating(nd.out.type)) return {n, 1};
-    if (kind(n) == operator_class::neg) return {input(n, 0), -1};
-    if (kind(n) != operator_class::mul) return {n, 1};
-    for (int k = 0; k < 2; ++k)
-      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out)
-        return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
-    return {n, 1};
-  }
-  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one
-  /// of rank 0 counts less.
-  constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
-    int const first = nd.count == 3; // a condition has none
-    for (int q = first; q < nd.count && e >= first; ++q)
-      if (at(in[q]).out.type != at(in[e]).out.type) return true;
-    return false;
-  }
-  /// Whether a permutation exchanges the last two axes.
-  static constexpr bool swaps(dims const& p) {
-    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
-    return r;
-  }
-  constexpr int visit(int n);
-  constexpr int arithmetic(node const& nd, operator_class k, int const* in);
-  constexpr int view(node nd, operator_class k, int const* in);
-  constexpr int slice(node nd, int a);
-
-  static constexpr index_t few = 64; // elements of a constant that the compiler computes
-  constexpr bool evaluates(node const& nd, operator_class k, int const* in) const;
-  constexpr int evaluated(node const& nd, operator_class k, int const* in);
-};
-
-/// Is a node an operator on constants, one of them an array, and little work?
-constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
-  bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) &&
-                           (is_floating(nd.out.type) || k >= operator_class::abs);
-  if (!elementwise && k != operator_class::reshape && k != operator_class::permute && k != operator_class::slice)
-    return false;
-  bool any = false;
-  for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
-    else if (!is_splat(in[e])) return false;
-  }
-  if (!any || nd.count > 3) return false;
-  for (extent d : nd.out.sizes)
-    if (is_symbol(d)) return false;
-  for (int e = 0; e < nd.at.count; ++e)
-    for (extent d : nd.at[e])
-      if (is_symbol(d)) return false;
-  return numel(nd.out.sizes) <= few;
-}
-/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or
-/// is an integer that no double is.
-constexpr int constant_elements::evaluated(node const& nd, operator_class k, int const* in) {
-  dims const& s = nd.out.sizes;
-  dims const strides = contiguous_strides(s);
-  list<double> result;
-  bool same = true;
-  for (index_t e = 0, all = numel(s); e < all; ++e) {
-    double x[4]{};
-    for (int q = 0; q < nd.count; ++q) {
-      dims const& a = at(in[q]).out.sizes;
-      dims const as = contiguous_strides(a);
-      index_t from = k == operator_class::reshape ? e : 0;
-      for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
-        index_t const i = e / strides[d] % s[d];
-        if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == operator_class::slice)
-          from += (d == nd.at[0][0] ? index_t(nd.at[0][1] + nd.at[0][3] * i) : i) * as[d];
-        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
-      }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])]
-             : is_row(in[q]) ? static_cast<double>(from)
-                             : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
-      if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
-    }
-    double y = x[0];
-    if (k == operator_class::add) y = x[0] + x[1];
-    else if (k == operator_class::sub) y = x[0] - x[1];
-    else if (k == operator_class::mul) y = x[0] * x[1];
-    else if (k == operator_class::neg) y = -x[0];
-    else if (k >= operator_class::abs && k <= operator_class::cheap) y = nd.op->lane_f64(x);
-    else if (k == operator_class::div) {
-      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
-      y = x[0] / x[1];
-    }
-    if (k <= operator_class::convert) {
-      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
-      y = kernel::converted(nd.out.type, y, k == operator_class::convert ? at(in[0]).out.type : nd.out.type);
-    }
-    result.push_back(y);
-    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
-  }
-  if (same && !result.empty())
-    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
-  node c;
-  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
-  for (double y : result) w.to.constants.push_back(y);
-  return add(c, nullptr, operator_class::data);
-}
-} // namespace detail
-} // namespace varve
-
-// ---- varve/pass/fold.hpp
-namespace varve {
-namespace detail {
-/// Simplifications that keep every IEEE result; -1 for none.
-constexpr int constant_elements::arithmetic(node const& nd, operator_class k, int const* in) {
-  auto keeps = [&](int a) { return at(a).out == nd.out; };
-  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
-  bool const number = is_floating(nd.out.type);
-  if (is_splat(a) && is_splat(b) && number) {
-    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
-    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
-    if (!moderate(x) || !moderate(y) || (k == operator_class::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == operator_class::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
-    if (k == operator_class::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
-    if (k == operator_class::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
-    if (k == operator_class::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
-    if (k == operator_class::neg) return splatted(nd.out, -x);
-  }
-  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
-    double x[4]{};
-    bool all = true;
-    for (int e = 0; e < nd.count; ++e)
-      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0,
-      all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
-    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15)))
-      return splatted(nd.out, kernel::converted(nd.out.type, y));
-  }
-  if (k == operator_class::mul && is_splat(b, 1) && keeps(a)) return a;
-  if (k == operator_class::mul && is_splat(a, 1) && keeps(b)) return b;
-  if (k == operator_class::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
-  if (k == operator_class::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
-  if (k == operator_class::div && is_splat(b, 1) && keeps(a)) return a;
-  if (k == operator_class::sub && is_splat(b, 0.0) && keeps(a))
-    return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
-  if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
-  if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
-  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1]; // where of one value
-  if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
-  if (k == operator_class::add && kind(a) == operator_class::mul &&
-      kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
-                                      // not round
-    if (multiple const x = factored(a), y = factored(b);
-        x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
-      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0)
-        return pair(at(a).op, operator_class::mul, nd, twice, x.of);
-  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of
-  // a uint8 u is not its opposite elsewhere.
-  auto const negative = [&](int n) { return kind(n) == operator_class::neg && at(n).out.type == nd.out.type; };
-  if (k == operator_class::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
-    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == operator_class::add && negative(b) && sub_) return pair(sub_, operator_class::sub, nd, a, input(b, 0));
-  if (k == operator_class::add && negative(a) && sub_) return pair(sub_, operator_class::sub, nd, b, input(a, 0));
-  if (k == operator_class::sub && negative(b) && add_) return pair(add_, operator_class::add, nd, a, input(b, 0));
-  if (k == operator_class::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == operator_class::mul || k == operator_class::div) && negative(a) && neg_)
-    return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == operator_class::mul || k == operator_class::div) && negative(b) && neg_)
-    return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
-  return -1;
-}
-
-/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for
-/// none.
-constexpr int constant_elements::slice(node nd, int a) {
-  dims const& r = nd.at[0];
-  if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
-  if (kind(a) != operator_class::expand || at(a).at.count != 1) return -1;
-  int from = input(a, 0);
-  node const repeat = at(a);
-  dims const& s = at(from).out.sizes;
-  int const axis = static_cast<int>(r[0]) - (nd.out.sizes.n - s.n);
-  if (axis >= 0 && s[axis] != 1) {
-    node part = nd;
-    part.at = attributes(dims{axis, r[1], r[2], r[3]});
-    part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
-    from = evaluates(part, operator_class::slice, &from) ? evaluated(part, operator_class::slice, &from)
-                                                         : add(part, &from, operator_class::slice);
-  }
-  node e = repeat;
-  e.out = nd.out, e.at = attributes(nd.out.sizes);
-  return add(e, &from, operator_class::expand);
-}
-
-/// Views of views, and views that change nothing; -1 for none.
-constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
-  int const a = in[0];
-  if (k == operator_class::permute) {
-    dims perm = nd.at[0];
-    int from = a;
-    if (kind(a) == operator_class::permute) {
-      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
-      from = input(a, 0);
-    }
-    bool same = true;
-    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
-    if (same) return from;
-    int const old = g.edges[static_cast<std::size_t>(nd.first)];
-    if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm &&
-        uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
-      int const factors[] = {input(from, 1), input(from, 0)};
-      node product = at(from);
-      product.out = nd.out;
-      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
-      return add(product, factors, operator_class::mm);
-    }
-    if (from == a) return -1;
-    nd.at = attributes(perm);
-    return add(nd, &from, k);
-  }
-  if (k == operator_class::slice) return slice(nd, a);
-  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
-  if (kind(a) == k) {
-    int const from = input(a, 0);
-    if (at(from).out.sizes == nd.out.sizes) return from;
-    return add(nd, &from, k);
-  }
-  if (k == operator_class::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
-  return -1;
-}
-
-constexpr int constant_elements::visit(int n) {
-  node nd = g.nodes[static_cast<std::size_t>(n)];
-  operator_class const k = what[static_cast<std::size_t>(n)];
-  int place[4]{}; // no memory of its own for most nodes: it costs the compiler
-  list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
-  int* const in = nd.count > 4 ? many.data() : place;
-  for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
-  if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
-    return add(nd, in, operator_class::other);
-  nd.text = false;
-  int same = -1;
-  if (k == operator_class::data) take_constants(w.to, g, nd);
-  else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
-  if (same >= 0) return same;
-  if (is_pointwise(k)) {
-    same = arithmetic(nd, k, in);
-    if (same >= 0) return same;
-    for (int e = 0; e < nd.count && nd.count > 1;
-         ++e) { // the operator broadcasts by itself, when another operand has the shape
-      int& o = in[e];
-      if (kind(o) != operator_class::expand) continue;
-      dims shape = at(input(o, 0)).out.sizes;
-      if (shape.n == 0 && raises_dtype(nd, in, e)) continue;
-      for (int q = 0; q < nd.count; ++q)
-        if (q != e) shape = broadcast(shape, at(in[q]).out.sizes);
-      if (shape == nd.out.sizes) o = input(o, 0);
-    }
-  } else if (k == operator_class::convert) {
-    if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type))
-      same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
-  } else if (k >= operator_class::reshape && k <= operator_class::slice) {
-    same = view(nd, k, in);
-  } else if (k == operator_class::mm) { // a transposed operand is read transposed
-    dims flags = nd.at[0];
-    for (int e = 0; e < 2; ++e) {
-      int& o = in[e];
-      if (kind(o) != operator_class::permute) continue;
-      if (!swaps(at(o).at[0])) continue;
-      o = input(o, 0);
-      flags[e] = !flags[e];
-    }
-    nd.at = attributes(flags);
-  }
-  return same >= 0 ? same : add(nd, in, k);
-}
-} // namespace detail
-
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
-/// neg(neg x), where(c, x, x), signs into additions, views of views, views that change nothing, slices of what is
-/// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
-/// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
-/// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
-/// per node. For values alone `detach` goes too, and what is the text of a custom function is folded as any other.
-constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
-  detail::constant_elements f(g);
-  f.what_for = what_for;
-  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/pass/optimize.hpp
-namespace varve {
-
-/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
-/// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
-/// by `interpret` under a transform, are those of the graph, unless it is for values alone.
-constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
-  if (has_mutation(g)) {
-    graph const pure =
-        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
-    graph const folded = fold(pure, what_for);
-    return cse(folded);
-  }
-  graph const folded = fold(g, what_for);
-  return cse(folded);
-}
-
-} // namespace varve
-
 // ---- varve/pass/unroll_axes.hpp
 /// @file
 /// What becomes of unit vectors when their axis is unrolled: ones fold away, and equal values merge. Products with 0
@@ -34333,1512 +37370,6 @@ constexpr graph prepare(graph const& traced) {
 }
 
 } // namespace varve
-
-// ---- varve/plan/index_maps.hpp
-/// @file
-/// Index maps: which element of a value a point of an iteration space takes, axis by axis.
-namespace varve::loop {
-
-/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
-struct axis_index {
-  int dim;
-  index_t offset, coef;
-  friend constexpr bool operator==(axis_index const& a, axis_index const& b) {
-    return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef;
-  }
-};
-
-/// Part of an iteration space.
-struct box {
-  index_t lo[max_rank]{}, hi[max_rank]{};
-};
-
-/// Sizes without the ones: what an iteration space is.
-constexpr dims squeeze(dims const& s) {
-  dims r;
-  for (int k = 0; k < s.n; ++k)
-    if (s.v[k] != 1) r.push_back(s.v[k]);
-  return r;
-}
-
-/// The identity map of a value of sizes `s` over the space `squeeze(s)`.
-constexpr void identity_map(dims const& s, axis_index* m) {
-  int d = 0;
-  for (int k = 0; k < s.n; ++k) {
-    if (s.v[k] != 1) m[k] = {d++, 0, 1};
-    else m[k] = {-1, 0, 0};
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/plan/unfolding.hpp
-/// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
-/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
-/// shift or zero.
-namespace varve::loop {
-
-/// One node at one index map.
-struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as;
-  int node;
-  int map;  // first axis_index
-  int next; // further instance of the node
-  int args, count;
-};
-
-/// What unfolding asks of the planner: nodes whose values are found in memory.
-struct facts {
-  graph const& g;
-  operator_class const* what;
-  char const* stored; // the node has a buffer
-  char const* opaque; // the node is never computed in a loop
-  int const* group;   // of a stored node
-};
-
-struct unfolding {
-  facts const& f;
-  int group;     // stored nodes of this group are computed, not loaded
-  bool explore;  // follow all branches, without boxes
-  int self = -1; // while exploring: the root itself
-  box range{};
-  list<int> head{};
-  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
-  list<axis_index> maps{};
-  list<instance> all{};
-  list<int> args{};
-  int highest = -1;
-  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
-  int cut_dim = -1;               // set when the box must be split at cut_at
-  index_t cut_at = 0;
-
-  node const* nodes = nullptr; // and where these lists lie, which never grow
-  int const* edges = nullptr;
-  int* heads = nullptr;
-  std::uint64_t *bits = nullptr, *words = nullptr;
-
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
-      : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
-        near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
-    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
-  }
-  unfolding(unfolding const&) = delete;
-  unfolding& operator=(unfolding const&) = delete;
-
-  constexpr void clear() {
-    for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
-    maps.clear(), all.clear(), args.clear();
-    highest = cut_dim = -1;
-  }
-  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and
-  /// not what the graph has.
-  constexpr int below(int n) const {
-    int k = n / 64;
-    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1))
-      return k * 64 + 63 - __builtin_clzll(here);
-    int w = k / 64;
-    std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
-    while (!some && w > 0) some = words[--w];
-    if (!some) return -1;
-    k = w * 64 + 63 - __builtin_clzll(some);
-    return k * 64 + 63 - __builtin_clzll(bits[k]);
-  }
-  constexpr int above(int n) const {
-    if (++n > highest) return n;
-    int k = n / 64;
-    if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
-    int const last = highest / 4096;
-    int w = k / 64;
-    std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
-    while (!some && w < last) some = words[++w];
-    if (!some) return highest + 1;
-    k = w * 64 + __builtin_ctzll(some);
-    return k * 64 + __builtin_ctzll(bits[k]);
-  }
-  constexpr dims const& sizes(int n) const { return nodes[n].out.sizes; }
-
-  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
-  constexpr int demand(int n, axis_index const* m) {
-    dims const& s = nodes[n].out.sizes;
-    axis_index mine[max_rank];
-    for (int k = 0; k < s.n; ++k)
-      if (s.v[k] != 1) mine[k] = m[k];
-      else mine[k] = {-1, 0, 0};
-    int const first = heads[n];
-    instance const* const known_ones = first >= 0 ? all.data() : nullptr;
-    for (int i = first; i >= 0; i = known_ones[i].next) {
-      axis_index const* const at = maps.data() + known_ones[i].map;
-      bool same = true;
-      for (int k = 0; k < s.n && same; ++k)
-        same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
-      if (same) return i;
-    }
-    int const id = static_cast<int>(all.size());
-    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), first, 0, 0});
-    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    if (first < 0) bits[n / 64] |= std::uint64_t{1} << n % 64, words[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
-    heads[n] = id;
-    if (n > highest) highest = n;
-    return id;
-  }
-  constexpr bool is_identity(instance const& i, dims const& space) const {
-    dims const& s = sizes(i.node);
-    if (!(squeeze(s) == space)) return false;
-    axis_index m[max_rank]{};
-    identity_map(s, m);
-    for (int k = 0; k < s.n; ++k)
-      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
-    return true;
-  }
-  constexpr bool is_leaf(int n) const {
-    if (is_given(f.what[n]) || f.opaque[n]) return true;
-    return f.stored[n] && (explore ? n != self : f.group[n] != group);
-  }
-
-  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
-  constexpr void run() {
-    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i, n);
-  }
-
-private:
-  constexpr void operand(int i, int n, axis_index const* m) {
-    int const a = demand(n, m);
-    args.push_back(a);
-    ++all.data()[i].count;
-  }
-  constexpr void form(int i, instance::form x) { all.data()[i].as = x; }
-  constexpr void expand(int i, int n); // an instance of node `n`
-  // One for each class of operators: what instance `i` of node `nd` needs, whose own map is a copy in `m`.
-  constexpr void through_permute(int i, node const& nd, axis_index const* m);
-  constexpr void through_reshape(int i, node const& nd, axis_index const* m);
-  constexpr void through_slice(int i, node const& nd, axis_index* m);
-  constexpr void through_slice_backward(int i, node const& nd, axis_index* m);
-  constexpr void through_cat(int i, node const& nd, axis_index* m);
-  constexpr void unroll_reduction(int i, node const& nd, axis_index const* m);
-  constexpr void unroll_product(int i, node const& nd, axis_index* m);
-  constexpr void broadcast_operands(int i, node const& nd, axis_index const* m);
-  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
-  constexpr int inside(axis_index const& x, index_t from, index_t to) {
-    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
-    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
-    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    auto decided = [this](bool is, index_t more, index_t less) {
-      return is && (!asked || (asked->push_back(more - less), true));
-    };
-    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
-    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
-    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
-    cut_dim = x.dim;
-    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
-    return -1;
-  }
-};
-
-constexpr void unfolding::expand(int i, int n) {
-  instance& me = all.data()[i];
-  me.args = static_cast<int>(args.size());
-  if (is_leaf(n)) {
-    me.as = instance::form::load;
-    return;
-  }
-  operator_class const what = f.what[n];
-  if (what == operator_class::constant || what == operator_class::count || what == operator_class::arange) return;
-  node const& nd = nodes[n];
-  axis_index m[max_rank]; // the map of the instance, which may move
-  axis_index const* const mine = maps.data() + me.map;
-  int const rank = nd.out.sizes.n;
-  for (int k = 0; k < rank; ++k) m[k] = mine[k];
-  switch (what) {
-  case operator_class::permute:
-    return through_permute(i, nd, m);
-  case operator_class::reshape:
-    return through_reshape(i, nd, m);
-  case operator_class::slice:
-    return through_slice(i, nd, m);
-  case operator_class::slice_backward:
-    return through_slice_backward(i, nd, m);
-  case operator_class::cat:
-    return through_cat(i, nd, m);
-  case operator_class::sum:
-  case operator_class::amax:
-  case operator_class::amin:
-    return unroll_reduction(i, nd, m);
-  case operator_class::mm:
-    return unroll_product(i, nd, m);
-  case operator_class::one_hot: // compares the operand with the last index
-    return operand(i, edges[nd.first], m);
-  case operator_class::expand:
-    broadcast_operands(i, nd, m);
-    return form(i, instance::form::alias);
-  default: // pointwise and convert
-    return broadcast_operands(i, nd, m);
-  }
-}
-constexpr void unfolding::through_permute(int i, node const& nd, axis_index const* m) {
-  axis_index o[max_rank];
-  for (int k = 0; k < nd.out.sizes.n; ++k) o[nd.at[0][k]] = m[k];
-  operand(i, edges[nd.first], o);
-  form(i, instance::form::alias);
-}
-constexpr void unfolding::through_reshape(int i, node const& nd, axis_index const* m) {
-  dims const& s = sizes(edges[nd.first]);
-  if (!(squeeze(s) == squeeze(nd.out.sizes)))
-    return form(i, instance::form::load); // a linear load of the operand's buffer
-  axis_index o[max_rank];
-  int at = 0;
-  for (int k = 0; k < s.n; ++k) {
-    if (s.v[k] == 1) continue;
-    while (nd.out.sizes.v[at] == 1) ++at;
-    o[k] = m[at++];
-  }
-  operand(i, edges[nd.first], o);
-  form(i, instance::form::alias);
-}
-constexpr void unfolding::through_slice(int i, node const& nd, axis_index* m) {
-  dims const& a = nd.at[0];
-  axis_index& x = m[a[0]];
-  x.offset = a[1] + a[3] * x.offset;
-  x.coef *= a[3];
-  operand(i, edges[nd.first], m);
-  form(i, instance::form::alias);
-}
-constexpr void unfolding::through_slice_backward(int i, node const& nd, axis_index* m) {
-  dims const& a = nd.at[1];
-  int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-  if (within == 0) return form(i, instance::form::zero);
-  if (within < 0) return;
-  m[a[0]].offset -= a[1];
-  operand(i, edges[nd.first], m);
-  form(i, instance::form::alias);
-}
-constexpr void unfolding::through_cat(int i, node const& nd, axis_index* m) {
-  int const axis = static_cast<int>(nd.at[0][0]);
-  int const* const in = edges + nd.first;
-  index_t const index = m[axis].offset;
-  index_t at = 0;
-  for (int k = 0; k < nd.count; ++k) {
-    index_t const size = sizes(in[k])[axis];
-    m[axis].offset = index;
-    int const within = explore ? 1 : inside(m[axis], at, at + size);
-    if (within < 0) return;
-    if (within) {
-      m[axis].offset -= at;
-      operand(i, in[k], m);
-      if (!explore) return form(i, instance::form::alias);
-    }
-    at += size;
-  }
-  form(i, instance::form::alias);
-}
-/// Of few elements.
-constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index const* m) {
-  int const in = edges[nd.first];
-  dims const& s = sizes(in);
-  bool const keep = nd.at[1][0] != 0;
-  axis_index o[max_rank];
-  dims count;
-  int at = 0;
-  int axes[max_rank]{};
-  for (int k = 0; k < s.n; ++k) {
-    if (nd.at[0].contains(k)) {
-      axes[count.n] = k;
-      count.push_back(s.v[k]);
-      at += keep;
-    } else {
-      o[k] = m[at++];
-    }
-  }
-  for (index_t e = 0, all = numel(count); e < all; ++e) {
-    index_t r = e;
-    for (int k = count.n - 1; k >= 0; --k) {
-      o[axes[k]] = {-1, r % count[k], 0};
-      r /= count[k];
-    }
-    operand(i, in, o);
-  }
-}
-/// Of a short inner dimension.
-constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
-  bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-  int const* const in = edges + nd.first;
-  int const rank = nd.out.sizes.n;
-  dims const& s = sizes(in[0]);
-  index_t const inner = s[s.n - (ta ? 2 : 1)];
-  axis_index const row = m[rank - 2], col = m[rank - 1];
-  for (index_t e = 0; e < inner; ++e) {
-    axis_index const c{-1, e, 0};
-    m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-    operand(i, in[0], m);
-    m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-    operand(i, in[1], m);
-  }
-}
-constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index const* m) {
-  int const* const in = edges + nd.first;
-  for (int k = 0; k < nd.count; ++k) { // the last axes of the result are theirs
-    dims const& s = sizes(in[k]);
-    operand(i, in[k], m + (nd.out.sizes.n - s.n));
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/plan/role.hpp
-namespace varve::loop {
-
-/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
-enum class role : unsigned char { source, inlined, reduction, product, call };
-
-/// Roles and costs of all nodes of a graph.
-struct role_table {
-  graph const& g;
-  list<operator_class> const& what;
-  list<role> of{};
-  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  list<index_t> dense{};  // the part of it that varies with every element
-  list<char> heavy{};     // an operator of many instructions is in that part
-
-  static constexpr index_t few = 16; // loops up to this length are unrolled
-  /// Cost of one operator without its operands.
-  static constexpr index_t own(operator_class k) {
-    if (k == operator_class::pointwise || k == operator_class::div) return 8;
-    return (k >= operator_class::add && k <= operator_class::cheap) ? 1 : 0;
-  }
-
-  constexpr role_table(graph const& graph_, list<operator_class> const& what_) : g(graph_), what(what_) {
-    std::size_t const n = g.nodes.size();
-    of.assign(n, role{}), weight.assign(n, 0), dense.assign(n, 0), heavy.assign(n, 0);
-    columns const to{g.nodes.data(), g.edges.data(), of.data(), weight.data(), dense.data(), heavy.data()};
-    operator_class const* const kinds = what.data();
-    for (std::size_t k = 0; k < n; ++k) classify(to, static_cast<int>(k), kinds[k]);
-  }
-  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
-  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
-
-  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
-  constexpr bool unrolls(int n) const {
-    if (n < 0) return false;
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      index_t const kept = numel(nd.out.sizes);
-      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
-    }
-    if (of[k] != role::reduction) return false;
-    dims const& s = sizes(input(nd, 0));
-    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
-    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) &&
-           s[static_cast<int>(last)] > 1 && dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
-  }
-  /// The iteration space of a stored node.
-  constexpr dims space(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      dims const& b = sizes(input(nd, 1));
-      dims const& a = sizes(input(nd, 0));
-      if (unrolls(n)) return squeeze(dims(inner(nd)));
-      return squeeze(numel(a) > numel(b) ? a : b);
-    }
-    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
-    dims const& s = sizes(input(nd, 0));
-    if (!unrolls(n)) return squeeze(s);
-    dims r;
-    for (int d = 0; d < s.n; ++d)
-      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
-    return r;
-  }
-
-  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
-  /// beyond the first caches and back.
-  constexpr bool recomputes(int n) const {
-    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
-    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
-  }
-
-private:
-  constexpr index_t inner(node const& nd) const {
-    dims const& a = sizes(input(nd, 0));
-    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
-  }
-  struct columns {
-    node const* nodes;
-    int const* edges;
-    role* of;
-    index_t *weight, *dense;
-    char* heavy;
-  };
-  constexpr void classify(columns const& to, int n, operator_class k) const {
-    node const& nd = to.nodes[n];
-    role r = role::inlined;
-    index_t w = own(k), d = w, times = 1;
-    bool much = w > 1;
-    index_t const size = numel(nd.out.sizes);
-    switch (k) {
-    case operator_class::placeholder:
-    case operator_class::data:
-    case operator_class::constant:
-      r = role::source;
-      break;
-    case operator_class::sum:
-    case operator_class::amax:
-    case operator_class::amin: {
-      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
-      if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0)
-        times = reduced, w = d = reduced;
-      else r = role::reduction;
-      break;
-    }
-    case operator_class::mm: {
-      index_t const in = inner(nd);
-      dims const& s = nd.out.sizes;
-      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
-      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
-      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16))
-        times = in, w = d = in;
-      else r = vector && s.n == 2 ? role::product : role::call;
-      break;
-    }
-    case operator_class::slice_backward:
-      r = nd.at[1][3] == 1 ? role::inlined : role::call;
-      break;
-    case operator_class::gather:
-    case operator_class::scatter_add:
-    case operator_class::convolution:
-    case operator_class::argmax:
-    case operator_class::cond:
-    case operator_class::scan:
-    case operator_class::getitem:
-    case operator_class::other:
-      r = role::call;
-      break;
-    default:
-      break;
-    }
-    if (r == role::inlined)
-      for (int e = 0; e < nd.count; ++e) {
-        int const o = to.edges[nd.first + e];
-        if (to.of[o] != role::inlined) continue;
-        w += to.weight[o] * times;
-        if ((size > 1 || times > 1) && numel(to.nodes[o].out.sizes) >= size)
-          d += to.dense[o] * times, much = much || to.heavy[o];
-      }
-    else w = d = 0;
-    to.of[n] = r, to.heavy[n] = much;
-    to.weight[n] = w < 100000 ? w : 100000, to.dense[n] = d < 100000 ? d : 100000;
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/plan/loop_form.hpp
-/// @file
-/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
-namespace varve::loop {
-
-/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
-struct root {
-  sink_kind kind = sink_kind::store;
-  bool product = false, accumulate = false;
-  int a = -1, b = -1; // instances
-  access at = blank_access;
-};
-
-namespace detail {
-constexpr bool is_integer(dtype t) { return category(t) == 1; }
-
-/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing
-/// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
-/// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
-constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, exact = true,
-       small =
-           true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
-  instance const* const all = u.all.data();
-  node const* const nodes = u.f.g.nodes.data();
-  operator_class const* const what_of = u.f.what;
-  int const* const args = u.args.data();
-  auto resolved = [&](int i) {
-    while (all[i].as == instance::form::alias) i = args[all[i].args];
-    return i;
-  };
-  auto type = [&](int i) { return nodes[all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) {
-    return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value &&
-           nodes[i.node].out.sizes.back() < (1 << 24);
-  };
-  bool any_integer = false; // of any kind: else nobody has to be asked
-  auto needs = [&](int k) {
-    int const i = resolved(k);
-    if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
-  };
-  int const count = static_cast<int>(u.all.size());
-  for (int k = 0; k < count; ++k)
-    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t))
-      any_integer = true;
-  for (int k = 0; k < count; ++k) {
-    instance const& i = all[k];
-    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    node const& nd = nodes[i.node];
-    dtype const t = nd.out.type;
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
-    operator_class const what = what_of[i.node];
-    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert ||
-                      what == operator_class::constant || what == operator_class::arange ||
-                      what == operator_class::count || what == operator_class::one_hot ||
-                      (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
-    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
-            what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
-    if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
-    integers |= is_integer(t);
-    for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
-  }
-  for (root const& r : roots) {
-    if (any_integer) needs(r.a);
-    if (any_integer && r.product) needs(r.b);
-    small = small && r.kind != sink_kind::sum;
-    integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
-  }
-  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
-  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
-}
-
-/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1
-/// for those.
-constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved,
-                                         bool vectorized) {
-  list<char> r(u.all.size(), 0);
-  auto is = [&](int i, operator_class k) {
-    return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k;
-  };
-  bool any = false;
-  for (root const& x : roots)
-    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product &&
-                                     is(i, operator_class::neg) &&
-                                     is(resolved[u.args[u.all[i].args]], operator_class::mul))
-      r[i] = 1, any = true;
-  if (!any) return r;
-  for (instance const& i : u.all)
-    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
-  for (root const& x : roots) {
-    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
-    if (x.product) r[resolved[x.b]] = 0;
-  }
-  return r;
-}
-
-/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
-constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
-  double cost = steps;
-  for (access const& a : acc)
-    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
-  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
-}
-} // namespace detail
-
-/// Appends a stage that fills a buffer with the neutral element of a reduction.
-constexpr void fill(program& p, int buffer, sink_kind kind) {
-  stage s = blank_stage;
-  s.kind = stage_kind::fill;
-  s.out = buffer;
-  double const inf = std::numeric_limits<double>::infinity();
-  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
-  p.stages.push_back(s);
-}
-
-} // namespace varve::loop
-
-// ---- varve/plan/demand.hpp
-namespace varve::loop {
-
-/// A node that a loop computes, or a copy of its value.
-struct member {
-  int node;
-  int copy_to;        // result buffer of a copy, -1 for the node's own
-  index_t offset = 0; // where the copy begins in it
-  dims strides{};     // and how it goes on, per axis of the node
-};
-
-/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in
-/// one loop where they share a space. `uses` counts the users of nodes.
-constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m,
-                      list<member>& copies) {
-  node const& nd = g.nodes[m.node];
-  auto operand = [&](int k) { return g.edges[nd.first + k]; };
-  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
-  operator_class const k = what[m.node];
-  if (uses[m.node] == 1 && k == operator_class::cat) {
-    member part = m;
-    for (int e = 0; e < nd.count; ++e) {
-      part.node = operand(e);
-      spread(g, what, uses, part, copies);
-      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
-    }
-  } else if (uses[m.node] == 1 && k == operator_class::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
-    member whole{operand(0), m.copy_to, m.offset, {}};
-    int at = 0;
-    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
-      while (s != 1 && nd.out.sizes[at] == 1) ++at;
-      whole.strides.push_back(s == 1 ? extent(0) : m.strides[at++]);
-    }
-    spread(g, what, uses, whole, copies);
-  } else if (uses[m.node] == 1 && k == operator_class::permute) {
-    member whole{operand(0), m.copy_to, m.offset, m.strides};
-    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
-    spread(g, what, uses, whole, copies);
-  } else {
-    copies.push_back(m);
-  }
-}
-
-/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its
-/// value.
-constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m,
-                    list<root>& roots) {
-  graph const& g = roles.g;
-  node const& nd = g.nodes[m.node];
-  axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
-  root r;
-  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
-  r.at.offset = m.offset;
-  if (kind == role::inlined || kind == role::source) {
-    identity_map(nd.out.sizes, map);
-    r.a = u.demand(m.node, map);
-    for (int k = 0; k < nd.out.sizes.n; ++k)
-      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
-    roots.push_back(r);
-    return;
-  }
-  bool const unrolled = roles.unrolls(m.node);
-  int const a = roles.input(nd, 0);
-  dims const& s = g.nodes[a].out.sizes;
-  if (kind == role::product) { // mm with one row or column
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    int const b = roles.input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
-    r.kind = sink_kind::sum, r.product = true;
-    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
-    index_t const free = rows > 1 ? rows : cols;
-    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
-      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled    ? axis_index{-1, e, 0}
-                           : free == 1 ? axis_index{-1, 0, 0}
-                                       : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
-      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
-      map[0] = ta ? k : row, map[1] = ta ? row : k;
-      r.a = u.demand(a, map);
-      map[0] = tb ? col : k, map[1] = tb ? k : col;
-      r.b = u.demand(b, map);
-      r.at.offset = unrolled ? e : 0;
-      if (f.dim >= 0) r.at.stride[f.dim] = 1;
-      roots.push_back(r);
-    }
-    return;
-  }
-  r.kind = roles.what[m.node] == operator_class::sum    ? sink_kind::sum
-           : roles.what[m.node] == operator_class::amax ? sink_kind::greatest
-                                                        : sink_kind::least;
-  bool const keep = nd.at[1][0] != 0;
-  dims stride; // of the result, per axis of the operand
-  for (int k = 0, o = 0; k < s.n; ++k) {
-    bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? extent(0) : out[o]);
-    o += !reduced || keep;
-  }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes).number() : 1;
-  for (index_t e = 0; e < copies_; ++e) {
-    int d = 0;
-    r.at.offset = e;
-    for (int k = 0; k < s.n; ++k) {
-      map[k] = {-1, 0, 0};
-      if (s[k] == 1) continue;
-      bool const reduced = nd.at[0].contains(k);
-      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
-      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
-    }
-    r.a = u.demand(a, map);
-    roots.push_back(r);
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/plan/loop_order.hpp
-/// @file
-/// The loops of a nest: the addresses its instances and roots have over the iteration space, and from these which loops
-/// there are, in which order they run, and which of them runs in SIMD registers.
-namespace varve::loop {
-
-/// The loops that compute `roots` over `u.range`.
-class nest_loops {
-public:
-  nest_loops(nest_loops const&) = delete;
-  nest_loops& operator=(nest_loops const&) = delete;
-
-protected:
-  unfolding const& u;
-  int rank; // of the iteration space
-  list<root> const& roots;
-  instance const* all;
-  int const *args, *edges, *head;
-  node const* nodes;
-  operator_class const* what_of;
-  int count; // of the instances
-  body b = blank_body;
-  list<access> accesses{};   // loads first, then sinks
-  access* address = nullptr; // where they lie, once all are there
-  list<int> access_numbers;
-  int* access_of; // of an instance; -1: none
-  int first_sink = 0, computed = 0;
-
-  constexpr explicit nest_loops(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of)
-      : u(u_), rank(rank_), roots(roots_), all(u_.all.data()), args(u_.args.data()), edges(u_.f.g.edges.data()),
-        head(u_.head.data()), nodes(u_.f.g.nodes.data()), what_of(u_.f.what), count(static_cast<int>(u_.all.size())),
-        access_numbers(u_.all.size(), -1), access_of(access_numbers.data()) {
-    b.type = detail::lanes_for(u, roots);
-    addresses(buffer_of);
-    from_origin();
-    merge_loops();
-    order_of_loops();
-    vector_loop();
-  }
-
-private:
-  /// Affine addresses over the iteration space.
-  constexpr void addresses(int const* buffer_of) {
-    axis_index const* const maps = u.maps.data();
-    for (int i = 0; i < count; ++i) {
-      instance const& in = all[i];
-      if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-      node const& nd = nodes[in.node];
-      operator_class const what = what_of[in.node];
-      bool const index =
-          in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
-                                             what == operator_class::count); // else it lies in memory, by another nest
-      if (in.as == instance::form::value && !index) {
-        computed += 1;
-        continue;
-      }
-      access a = blank_access;
-      dims const stride = contiguous_strides(nd.out.sizes);
-      for (int k = 0; k < nd.out.sizes.n; ++k) {
-        if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-        axis_index const& x = maps[in.map + k];
-        index_t const s = index ? 1 : stride[k].number();
-        a.offset += x.offset * s;
-        if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
-      }
-      if (what == operator_class::count) a.offset = nd.at[0][0];
-      if (!index) {
-        int from = in.node;
-        if (what_of[from] == operator_class::reshape && buffer_of[from] < 0) from = edges[nd.first];
-        a.buffer = buffer_of[from];
-      }
-      access_of[i] = static_cast<int>(accesses.size());
-      accesses.push_back(a);
-    }
-    first_sink = static_cast<int>(accesses.size());
-    for (root const& r : roots) accesses.push_back(r.at);
-    address = accesses.data();
-  }
-  /// Loops count from 0, wherever the box begins.
-  constexpr void from_origin() {
-    for (int d = 0; d < rank; ++d)
-      if (u.range.lo[d] != 0)
-        for (access& a : accesses) a.offset += a.stride[d] * u.range.lo[d];
-  }
-  /// Extent 1 is dropped; adjacent loops that every access walks as one are merged.
-  constexpr void merge_loops() {
-    for (int d = 0; d < rank; ++d) {
-      index_t const n = u.range.hi[d] - u.range.lo[d];
-      if (n == 1) continue;
-      int const l = b.rank;
-      bool merge = l > 0;
-      for (access const& a : accesses) merge = merge && a.stride[l - 1] == n * a.stride[d];
-      if (merge) {
-        for (access& a : accesses) a.stride[l - 1] = a.stride[d];
-        b.extent[l - 1] *= n;
-      } else {
-        if (l != d)
-          for (access& a : accesses) a.stride[l] = a.stride[d];
-        b.extent[l] = n;
-        ++b.rank;
-      }
-    }
-    for (int d = b.rank; d < rank; ++d)
-      for (access& a : accesses) a.stride[d] = 0;
-  }
-  /// What all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input
-  /// in columns.
-  constexpr void order_of_loops() {
-    index_t volume = 1;
-    for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
-    int order[max_rank]{}, placed = 0;
-    bool reduces = false, moves = false;
-    for (root const& r : roots) reduces |= r.kind != sink_kind::store;
-    auto kept = [&](int d) {
-      for (std::size_t r = 0; r < roots.size(); ++r)
-        if (roots[r].kind != sink_kind::store && address[static_cast<std::size_t>(first_sink) + r].stride[d] == 0)
-          return false;
-      return true;
-    };
-    bool const reorder = reduces && volume <= 16384;
-    for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
-      for (int d = 0; d < b.rank; ++d)
-        if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
-    if (!moves) return;
-    list<access> const old = accesses;
-    access const* const before = old.data();
-    body const as_given = b;
-    for (int l = 0; l < b.rank; ++l) {
-      b.extent[l] = as_given.extent[order[l]];
-      for (std::size_t k = 0; k < accesses.size(); ++k) address[k].stride[l] = before[k].stride[order[l]];
-    }
-  }
-  /// The loop that runs in SIMD registers, and how many vectors of it at once.
-  constexpr void vector_loop() {
-    if (b.type != lane::wide && b.rank > 0) {
-      double best = 1e300;
-      for (int d = b.rank - 1; d >= 0; --d) {
-        double const c = detail::vector_cost(b, accesses, d, computed, width_of(b.type));
-        if (c < best) best = c, b.vector = d;
-      }
-      if (width_of(b.type) == 1) b.vector = -1;
-      int sums = 0;
-      for (root const& r : roots) sums += r.kind != sink_kind::store;
-      b.paired = sums > 4 || computed > 64; // long bodies: a processor sees little beyond one of them; of shorter ones,
-                                            // two cost more registers than they gain
-      b.unroll = sums > 4 || computed > 24 ? 1 : sums > 2 || computed > 6 ? 2 : 4; // accumulators stay in registers
-    }
-    if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/plan/lower.hpp
-/// @file
-/// Lowering: from the instances of an unfolding to the steps of one loop nest.
-namespace varve::loop {
-
-/// Writes a loop nest into a program: its steps, in the order of the nodes, and its sinks.
-class nest_writer : nest_loops {
-public:
-  constexpr explicit nest_writer(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of,
-                                 program& p_)
-      : nest_loops(u_, rank_, roots_, buffer_of), p(p_), inner(b.rank - 1), width(width_of(b.type)),
-        at_once(b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>),
-        access_base(static_cast<int>(p_.accesses.size())), step_first(static_cast<int>(p_.steps.size())),
-        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), slots(u_.all.size(), 0),
-        step_numbers(u_.all.size(), -1), marks(u_.all.size(), 0), by_node(numbers_by_node.data()),
-        resolved(targets.data()), slot(slots.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
-
-  constexpr void write() {
-    resolve_aliases();
-    list<char> const subtractions = detail::subtracted_products(u, roots, resolved, b.vector >= 0);
-    subtracted = subtractions.data();
-    products_needed_alone();
-    steps();
-    products_of_sums();
-    fixed_steps();
-    sinks();
-    for (access const& a : accesses) p.accesses.push_back(a);
-    stage st = blank_stage;
-    st.number = static_cast<int>(p.bodies.size());
-    p.bodies.push_back(b);
-    p.stages.push_back(st);
-  }
-
-private:
-  program& p;
-  int inner, width; // the innermost loop; elements of a register
-  int at_once;      // fields of a record that are loaded together
-  int access_base, step_first;
-  // One element for each instance, and below where these lists lie.
-  list<int> numbers_by_node, targets, slots, step_numbers;
-  list<char> marks;
-  int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
-  int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
-  char* needed_alone;               // used by more than additions: the product itself is needed
-  char const* subtracted = nullptr; // `acc -= a * b`
-  list<step> fixed{};               // do not change in the innermost loop; the varying ones are written where they stay
-
-  constexpr int varying() const { return static_cast<int>(p.steps.size()) - step_first; }
-  constexpr void resolve_aliases() {
-    int* next = by_node;
-    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
-      for (int i = head[n]; i >= 0; i = all[i].next) *next++ = i;
-    for (int const* k = by_node; k != next; ++k) {
-      instance const& in = all[*k];
-      resolved[*k] = in.as == instance::form::alias ? resolved[args[in.args]] : *k;
-    }
-  }
-
-  // ---- products and the sums that take them
-  constexpr bool is_product(int i) const {
-    return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul &&
-           !is_narrow(nodes[all[i].node].out.type);
-  }
-  constexpr bool sums_products(instance const& in) const { // then it is a dot product
-    bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
-    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
-    return all_are;
-  }
-  constexpr int factor(int product, int k) const { return slot[resolved[args[all[product].args + k]]]; }
-  /// What a root adds up, without the sign.
-  constexpr int summand(root const& r) const {
-    int const a = resolved[r.a];
-    return subtracted[a] ? resolved[args[all[a].args]] : a;
-  }
-  /// Does a root sum up products, each multiplied where it is added?
-  constexpr bool multiplies(root const& r) const {
-    return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) &&
-           !needed_alone[summand(r)];
-  }
-  /// The users of a product multiply by themselves.
-  constexpr void vanish(int product) {
-    if (step_of[product] >= 0 && !needed_alone[product]) p.steps[step_first + step_of[product]].kind = step_kind::none;
-  }
-  constexpr void products_needed_alone() {
-    for (int i = 0; i < count; ++i) {
-      instance const& in = all[i];
-      if (in.as != instance::form::value || subtracted[i]) continue;
-      operator_class const what = what_of[in.node];
-      if (sums_products(in)) continue;
-      for (int k = 0; k < in.count; ++k) {
-        int const a = resolved[args[in.args + k]];
-        int const other =
-            (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
-        bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
-        if (!(sum_of_products && (what == operator_class::add || k == 1))) needed_alone[a] = 1;
-      }
-    }
-    for (root const& r : roots) {
-      if (r.kind != sink_kind::sum || r.product || b.vector < 0) needed_alone[resolved[r.a]] = 1;
-      if (r.product) needed_alone[resolved[r.b]] = 1;
-    }
-  }
-  constexpr void products_of_sums() {
-    for (root const& r : roots) {
-      if (!multiplies(r)) continue;
-      vanish(summand(r));
-      if (int const n = step_of[resolved[r.a]]; subtracted[resolved[r.a]] && n >= 0)
-        p.steps[step_first + n].kind = step_kind::none;
-    }
-  }
-
-  // ---- loads of records
-  /// Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
-  /// registers.
-  constexpr void records(int first) {
-    list<int> numbers;
-    access const& like = address[access_of[first]];
-    for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = address[access_of[i]];
-      bool same = a.buffer == like.buffer;
-      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
-      if (same) numbers.push_back(i);
-    }
-    int* const fields = numbers.data();
-    int const n = static_cast<int>(numbers.size());
-    auto offset = [&](int k) { return address[access_of[fields[k]]].offset; };
-    for (int k = 1; k < n; ++k) // by address; they come nearly sorted
-      for (int q = k; q > 0 && offset(q) < offset(q - 1); --q) std::swap(fields[q], fields[q - 1]);
-    if (n < at_once || offset(n - 1) - offset(0) != n - 1) return;
-    for (int k = 0; k < n; k += at_once) {
-      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
-      for (int q = 0; q < at_once; ++q) {
-        int const field = fields[start + q];
-        step s = blank_step;
-        s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
-        s.access = access_base + access_of[field];
-        s.slot = varying();
-        if (start + q >= k) slot[field] = step_of[field] = s.slot;
-        p.steps.push_back(s);
-      }
-    }
-  }
-  constexpr bool may_be_field(int i) const {
-    instance const& in = all[i];
-    if (in.as != instance::form::load || b.vector < 0 || b.vector != inner || width <= 1 || b.extent[inner] < width)
-      return false;
-    dtype const t = nodes[in.node].out.type;
-    return address[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) &&
-           is_floating(t) && i == head[in.node];
-  }
-
-  // ---- steps
-  /// Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  constexpr void steps() {
-    if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
-    for (int k = 0; k < count; ++k) {
-      int const i = by_node[k];
-      if (all[i].as == instance::form::alias || step_of[i] >= 0) continue;
-      if (may_be_field(i)) {
-        records(i);
-        if (step_of[i] >= 0) continue;
-      }
-      one_step(i);
-    }
-  }
-  constexpr void one_step(int i) {
-    instance const& in = all[i];
-    operator_class const what = what_of[in.node];
-    step s = blank_step;
-    s.type = nodes[in.node].out.type, s.node = in.node, s.wide = b.type == lane::wide;
-    s.args = static_cast<int>(p.slots.size());
-    set_kind(s, in, what);
-    bool invariant = true;
-    if (int const a = access_of[i]; a >= 0) {
-      s.access = access_base + a;
-      invariant = inner < 0 || address[a].stride[inner] == 0;
-    }
-    if (in.as == instance::form::value && !operands(s, in)) invariant = false;
-    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant &&
-        b.vector >= 0)
-      multiply_and_add(s, in, what);
-    arithmetic(s, what);
-    if (b.rank == 0) invariant = false;
-    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
-    slot[i] = invariant ? ~s.slot : s.slot;
-    step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : p.steps).push_back(s);
-  }
-  constexpr void set_kind(step& s, instance const& in, operator_class what) const {
-    node const& nd = nodes[in.node];
-    if (in.as == instance::form::zero) s.kind = step_kind::constant;
-    else if (in.as == instance::form::load) s.kind = step_kind::load;
-    else if (what == operator_class::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count)
-      s.kind = step_kind::index;
-    else if (what == operator_class::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
-    else if (what == operator_class::sum) s.kind = step_kind::sum;
-    else if (what == operator_class::amax) s.kind = step_kind::greatest;
-    else if (what == operator_class::amin) s.kind = step_kind::least;
-    else if (what == operator_class::mm) s.kind = step_kind::dot;
-    else
-      s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
-  }
-  /// The operands of a value. False when one of them changes in the innermost loop.
-  constexpr bool operands(step& s, instance const& in) {
-    bool invariant = true;
-    auto take = [&](int a) {
-      p.slots.push_back(a);
-      if (s.count < 3) s.in[s.count] = a;
-      invariant = invariant && a < 0;
-      ++s.count;
-    };
-    if (!sums_products(in)) {
-      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
-      return invariant;
-    }
-    s.kind = step_kind::dot;
-    for (int k = 0; k < in.count; ++k) {
-      int const m = resolved[args[in.args + k]];
-      take(factor(m, 0)), take(factor(m, 1));
-      vanish(m);
-    }
-    return invariant;
-  }
-  /// a * b + c in one instruction, when the product is used in sums only.
-  constexpr void multiply_and_add(step& s, instance const& in, operator_class what) {
-    for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
-      int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-      if (step_of[m] < 0 || needed_alone[m] || !is_product(m)) continue;
-      s.kind = what == operator_class::sub ? step_kind::fnma : step_kind::fma;
-      s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
-      s.count = 3;
-      vanish(m);
-      break;
-    }
-  }
-  /// Whether a result is brought back to what its type holds, and operators that need no kernel.
-  constexpr void arithmetic(step& s, operator_class what) const {
-    bool const narrow =
-        is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
-    bool const multiplies_integers =
-        (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
-    s.wraps = multiplies_integers ||
-              (narrow &&
-               (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
-    if (multiplies_integers) s.kind = step_kind::mul;
-    else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
-      s.kind = what == operator_class::add   ? step_kind::add
-               : what == operator_class::sub ? step_kind::sub
-               : what == operator_class::mul ? step_kind::mul
-                                             : step_kind::div;
-  }
-  /// Those of the innermost loop are written; the ones before it follow.
-  constexpr void fixed_steps() {
-    b.step_first = step_first, b.step_count = varying();
-    b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
-    for (step const& s : fixed) p.steps.push_back(s);
-    b.paired = b.paired && b.step_count <= 128;
-  }
-
-  // ---- sinks
-  constexpr void sinks() {
-    b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
-    int number = first_sink;
-    for (root const& r : roots) {
-      sink s = blank_sink;
-      s.kind = r.kind, s.product = r.product, s.accumulate = r.accumulate;
-      s.a = slot[resolved[r.a]];
-      if (s.product) s.b = slot[resolved[r.b]];
-      else if (multiplies(r))
-        s.product = true, s.minus = subtracted[resolved[r.a]], s.a = factor(summand(r), 0), s.b = factor(summand(r), 1);
-      s.access = access_base + number;
-      if (s.kind != sink_kind::store) accumulator(s, address[number], r.at.buffer);
-      p.sinks.push_back(s);
-      ++number;
-    }
-  }
-  /// Where the accumulator of a reduction lives.
-  constexpr void accumulator(sink& s, access const& a, int buffer) {
-    int level = b.rank;
-    while (level > 0 && a.stride[level - 1] == 0) --level;
-    s.level = level < b.rank || b.rank == 0 ? level : -1;
-    bool again = s.level < 0; // an outer loop comes back to the same element
-    for (int l = 0; l < level; ++l) again = again || a.stride[l] == 0;
-    if (again && !s.accumulate) fill(p, buffer, s.kind), s.accumulate = true;
-  }
-};
-
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
-/// node.
-constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
-  nest_writer nest(u, rank, roots, buffer_of.data(), p);
-  nest.write();
-}
-
-} // namespace varve::loop
-
-// ---- varve/plan/planner.hpp
-/// @file
-/// Planning: which values are stored, which loops compute them, in which order.
-namespace varve::loop {
-
-/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
-class planner {
-public:
-  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
-    std::size_t const n = g.nodes.size();
-    stored.assign(n, 0), opaque.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1), uses.assign(n, 0);
-    char* calls = opaque.data();
-    for (role r : roles.of) *calls++ = r == role::call;
-    int* const used = uses.data();
-    for (int e : g.edges) ++used[e];
-    for (int r : g.results) ++uses[r];
-  }
-  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
-  constexpr program run(bool samples) {
-    results();
-    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
-    role const* const of = roles.of.data();
-    for (std::size_t k = 0; k < own; ++k) {
-      if (of[k] != role::inlined && of[k] != role::source) stored[k] = 1;
-      if (of[k] == role::call)
-        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
-    }
-    for (int round = 0; round < 12 && !arrange(); ++round) {}
-    for (std::size_t k = 0; k < own; ++k)
-      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
-    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
-    unfolding u(f, -1, false);
-    if (samples) u.asked = &p.asked;
-    for (std::size_t k = 0; k < groups.size(); ++k) {
-      if (groups[k].call >= 0) call(groups[k].call);
-      else boxes(static_cast<int>(k), u);
-    }
-    drop_unread(p);
-    place_in_arena(p);
-    return static_cast<program&&>(p);
-  }
-
-private:
-  struct one_group {
-    dims space;
-    int call = -1;
-    list<member> members{};
-  };
-  graph const& g;
-  list<operator_class> what;
-  role_table roles;
-  list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{}, uses{};
-  list<member> copies{};
-  list<one_group> groups{};
-  program p{};
-
-  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
-  constexpr void store(int n) {
-    if (!is_given(what[n])) stored[n] = 1;
-  }
-  /// The node whose buffer holds the elements of `n`: reshapes are free.
-  constexpr int base(int n) const {
-    while (what[n] == operator_class::reshape && !stored[n]) n = input(g.nodes[n], 0);
-    return n;
-  }
-  constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  /// The buffer of an array constant.
-  constexpr int constants(node const& n) {
-    auto const first = static_cast<std::ptrdiff_t>(n.value);
-    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
-    for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) p.constants.push_back(g.constants[first + e]);
-    return buffer;
-  }
-  constexpr void results() {
-    region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k)
-      buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
-    for (int k = 0; k < r.node_count; ++k)
-      if (what[r.node_first + k] == operator_class::data)
-        buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
-    for (int k = 0; k < r.result_count; ++k) {
-      int const n = g.results[r.result_first + k], b = base(n);
-      int const buffer = new_buffer(g.nodes[n], place::result, k);
-      p.results.push_back(g.nodes[n].out);
-      dims const all = contiguous_strides(g.nodes[n].out.sizes);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
-      else if (uses[b] == 1 && (what[b] == operator_class::cat || what[b] == operator_class::permute))
-        spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
-      else stored[b] = 1, buffer_of[b] = buffer;
-    }
-  }
-  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
-  constexpr bool arrange() {
-    groups.clear();
-    bool stable = true;
-    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
-    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
-    char const* const marks = stored.data();
-    for (int k = 0; k < g.regions[0].node_count; ++k) {
-      if (!marks[k]) continue;
-      if (opaque[k]) {
-        int after = -1;
-        for (int e = 0; e < g.nodes[k].count; ++e) {
-          int const b = base(input(g.nodes[k], e));
-          store(b);
-          if (group[b] > after) after = group[b];
-        }
-        if (what[k] == operator_class::getitem) { // written by its operand
-          group[k] = after;
-          continue;
-        }
-        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
-        groups.push_back({dims{}, static_cast<int>(k)});
-      } else {
-        stable = join({static_cast<int>(k), -1}, e) && stable;
-      }
-    }
-    for (member const& c : copies) stable = join(c, e) && stable;
-    return stable;
-  }
-  /// What the members of a round share, so that each costs no more than what it needs.
-  struct exploration {
-    unfolding u;
-    list<int> seen;      // the loop that computed a node last
-    list<index_t> again; // cost of what is computed at several indices; zeros between two members
-  };
-  /// Puts a member into the first loop it may share. False when more values turned out to need storing.
-  constexpr bool join(member const& m, exploration& shared) {
-    unfolding& u = shared.u;
-    u.clear();
-    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
-    u.self = m.copy_to < 0 ? m.node : -1;
-    list<root> none;
-    seed(u, roles, buffer_of, m, none);
-    std::size_t const seeds = u.all.size();
-    u.run();
-    bool stable = true;
-    int j = after_loads(u, space, stable);
-    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    cost_at_several_indices(shared);
-    stable = keep_costly(shared, seeds, numel(space), j) && stable;
-    index_t* const costs = shared.again.data();
-    for (instance const& i : u.all) costs[i.node] = 0;
-    if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    groups[j].members.push_back(m);
-    if (m.copy_to < 0) group[m.node] = j;
-    return stable;
-  }
-  /// The first group in which everything that is loaded is there: behind those that store it, or with them where it is
-  /// taken as it comes. What is not stored yet will be, and `stable` tells so.
-  constexpr int after_loads(unfolding const& u, dims const& space, bool& stable) {
-    int earliest = 0;
-    operator_class const* const kinds = what.data();
-    for (instance const& i : u.all) {
-      int n = i.node;
-      if (i.as != instance::form::load || is_given(kinds[n])) continue;
-      bool const linear = !u.is_leaf(n);
-      if (linear) n = base(input(g.nodes[n], 0));
-      if (is_given(kinds[n])) continue;
-      if (!stored[n]) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
-      int const after = group[n] + (together ? 0 : 1);
-      if (after > earliest) earliest = after;
-    }
-    return earliest;
-  }
-  /// What a value costs that is computed at several indices, with those it needs that are.
-  constexpr void cost_at_several_indices(exploration& shared) const {
-    unfolding const& u = shared.u;
-    int const* const heads = u.head.data();
-    instance const* const all = u.all.data();
-    index_t* const again = shared.again.data();
-    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
-      int const h = heads[n];
-      if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
-      node const& nd = g.nodes[n];
-      index_t c = role_table::own(what[n]);
-      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
-      again[n] = c;
-    }
-  }
-  /// Values that would be computed too often in loop `j` are stored: in descending order, since what a stored value
-  /// needs is then not needed here. The first `seeds` instances are needed anyway. False when one was found.
-  constexpr bool keep_costly(exploration& shared, std::size_t seeds, index_t volume, int j) {
-    unfolding const& u = shared.u;
-    list<char> needed(u.all.size(), 0);
-    char* const wanted = needed.data();
-    for (std::size_t i = 0; i < seeds; ++i) wanted[i] = 1;
-    int const *const heads = u.head.data(), *const args = u.args.data();
-    int* const seen = shared.seen.data();
-    index_t const* const again = shared.again.data();
-    instance const* const all = u.all.data();
-    operator_class const* const kinds = what.data();
-    int const own = u.self;
-    bool stable = true;
-    for (int n = u.highest; n >= 0; n = u.below(n)) {
-      int const h = heads[n];
-      if (h < 0) continue;
-      int maps = 0;
-      for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
-      if (!maps) continue;
-      bool keep = false;
-      if (n != own && all[h].as == instance::form::value && kinds[n] != operator_class::constant &&
-          kinds[n] != operator_class::arange && kinds[n] != operator_class::count) {
-        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
-        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) ||
-               (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
-        seen[n] = j;
-      }
-      if (keep) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      for (int i = h; i >= 0; i = all[i].next)
-        for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
-    }
-    return stable;
-  }
-  /// A branch, whose operand 0 is the predicate, or a loop.
-  constexpr void higher_order(int n) {
-    node const& nd = g.nodes[n];
-    region const& r = g.regions[nd.regions_first];
-    bool const loop = what[n] == operator_class::scan;
-    int const first = loop ? 0 : 1;
-    if (loop && nd.at[1][0] == 0 &&
-        (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
-      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a "
-                                          "bound there is no place for it; give the loop one: while_loop<100>(...)");
-    stage s = blank_stage;
-    s.kind = loop ? stage_kind::scan : stage_kind::branch;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
-    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
-    s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
-    s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
-    for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
-        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    index_t const carried = loop ? nd.at[0][0].number() : c.results;
-    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] =
-            new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
-    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
-    p.calls.push_back(c);
-    p.stages.push_back(s);
-  }
-  constexpr void call(int n) {
-    if (what[n] == operator_class::cond || what[n] == operator_class::scan) return higher_order(n);
-    node const& nd = g.nodes[n];
-    stage s = blank_stage;
-    s.kind = what[n] == operator_class::mm ? stage_kind::matmul : stage_kind::call;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
-    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
-    p.calls.push_back(c);
-    s.out = buffer_of[n];
-    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
-    p.stages.push_back(s);
-  }
-  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
-  constexpr void boxes(int j, unfolding& u) {
-    one_group const& gr = groups[j];
-    u.group = j;
-    list<box> waiting(1, box{});
-    for (int d = 0; d < gr.space.n; ++d) waiting[0].hi[d] = gr.space[d];
-    bool split = false;
-    while (!waiting.empty()) {
-      u.clear();
-      u.range = waiting.back();
-      waiting.pop_back();
-      list<root> roots;
-      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
-      u.run();
-      if (u.cut_dim >= 0) {
-        if (!split)
-          for (root const& r : roots)
-            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
-        split = true;
-        box left = u.range, right = u.range;
-        if (u.asked)
-          u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
-        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
-        waiting.push_back(right), waiting.push_back(left);
-        continue;
-      }
-      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
-      lower(u, gr.space.n, roots, buffer_of, p);
-    }
-  }
-};
-
-/// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g, bool samples = false) {
-  if (has_mutation(g))
-    refuse::argument_is_invalid("fuse",
-                                "the function writes into its argument; write into a clone of it, and return that");
-  return planner(g).run(samples);
-}
-
-} // namespace varve::loop
 
 // ---- varve/plan/overlap.hpp
 /// @file
@@ -36478,16 +38009,25 @@ VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<
   }
 }
 
+/// Loops of C++ are gone when a function is traced, their operators stand one after the other: 1000 steps of five take
+/// a compiler 10 seconds, 3000 minutes.
+inline constexpr int most_operators = 10000;
+
 namespace detail {
+/// A name, so that compilers tell the number when there are more.
+template <int OperatorsWereTraced>
+inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
+
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     program p;
-    if (has_mutation(traced)) {
-      p.writes_arguments = true; // refused where the message is short
-    } else {
+    p.traced_operators = traced.operations();
+    p.writes_arguments = has_mutation(traced);
+    if (p.traced_operators <= most_operators && !p.writes_arguments) { // else refused where the message is short
+
       graph const better = prepare(traced);
       p = plan(better);
       schedule(p), cut_long_bodies(p);
@@ -36543,6 +38083,9 @@ struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  static_assert(detail::is_short_enough<compiled::value.traced_operators>,
+                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
+                "as scan or while_loop");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {
@@ -37183,37 +38726,39 @@ VARVE_COLD inline bool is_missed() {
 [[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
                                                   std::string const& why = {}) {
   std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
-  if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
+  if (!t.defined()) refuse::with<value_error>((start + "is an undefined tensor" + end).c_str());
   if (t.is_wrapped())
-    throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the "
+    refuse::with<transform_error>((start +
+                                   "is seen through a transform, which cannot look into a fused function; fuse the "
                                    "transformed function: fuse<...>(grad(f))")
-                              .c_str());
+                                      .c_str());
   if (this_thread_state.included.bits && is_missed())
-    throw transform_error((start +
-                           "is given while a mode is on, or a function is being compiled, which cannot look into "
-                           "a fused function; call the function itself, or compile(f), which does so")
-                              .c_str());
+    refuse::with<transform_error>(
+        (start + "is given while a mode is on, or a function is being compiled, which cannot look into "
+                 "a fused function; call the function itself, or compile(f), which does so")
+            .c_str());
   if (!t.has_data())
-    throw transform_error(
+    refuse::with<transform_error>(
         (start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
   if (!t.keys().has(dispatch_key::cpu))
-    throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
+    refuse::with<dispatch_error>((start + "belongs to another backend than the cpu; copy it there first").c_str());
   std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
-  if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
-  if (!(t.sizes() == sizes)) throw shape_error((start + found + end).c_str());
-  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under "
+  if (t.dtype() != r.expected.type) refuse::with<dtype_error>((start + found + end).c_str());
+  if (!(t.sizes() == sizes)) refuse::with<shape_error>((start + found + end).c_str());
+  refuse::with<autograd_error>((start +
+                                "requires grad, which a fused function does not record; pass x.detach(), call it under "
                                 "no_grad, or fuse<...>(grad(f)) for its gradient")
-                           .c_str());
+                                   .c_str());
 }
 /// ... a tensor that is as declared, but cannot be written to.
 [[noreturn]] VARVE_COLD inline void refuse_target(tensor_role const& r, tensor const& t) {
   if (!t.is_contiguous())
-    throw value_error((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
-  throw autograd_error(
+    refuse::with<value_error>((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+  refuse::with<autograd_error>(
       (text_of(r) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
 }
 [[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
-  throw value_error(
+  refuse::with<value_error>(
       (text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
 /// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).
@@ -37420,748 +38965,6 @@ constexpr auto fuse(F const&, How) {
 
 } // namespace varve
 
-// ---- varve/pass/inline_calls.hpp
-namespace varve {
-
-namespace detail {
-class call_inliner {
-public:
-  constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
-      : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
-  constexpr graph run() {
-    if (!of_custom_functions_) remains_.assign(g_.regions.size(), 0), mark(0, true);
-    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}, ++region_; });
-  }
-
-private:
-  constexpr node const& old(int n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
-  constexpr int& now(int n) { return w_.now[static_cast<std::size_t>(n)]; }
-  constexpr int each(int n) {
-    node const& nd = old(n);
-    if (is_inlined(nd)) return call(nd);
-    if (nd.op == &getitem_handle)
-      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); is_inlined(of))
-        return now(result(of, static_cast<int>(nd.at[0][0])));
-    int const copy = w_.copy(nd);
-    if (of_custom_functions_) w_.to.nodes.back().mode = recording::as_around;
-    return copy;
-  }
-  constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
-  /// Which functions are still called when the calls are gone.
-  constexpr void mark(int r, bool called) {
-    if (called) remains_[r] = 1;
-    region const& f = g_.regions[static_cast<std::size_t>(r)];
-    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
-      for (int k = 0; k < old(n).regions_count; ++k) mark(old(n).regions_first + k, !is_inlined(old(n)));
-  }
-  constexpr int result(node const& call, int k) const {
-    return g_
-        .results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
-  }
-  constexpr int call(node const& nd) {
-    region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
-    if (f.result_count == 0) return -1;
-    if (of_custom_functions_) {
-      for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
-        now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
-      return now(result(nd, 0));
-    }
-    int const state = w_.operand(nd, 0);
-    std::size_t seen = 0; // of what was drawn from that state
-    for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-      if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
-        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
-      else now(n) = each(n);
-    }
-    return now(result(nd, 0));
-  }
-  /// The next number drawn from a state of the generator: the same in every call that begins there.
-  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
-    for (; seen < drawn_.size(); seen += 2)
-      if (drawn_[seen] == state) {
-        seen += 2;
-        return drawn_[seen - 1];
-      }
-    if (again && remains_[region_] && old(n).at.count > 0)
-      refuse::argument_is_invalid(
-          "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
-                  "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
-                  "numbers outside and pass them in");
-    int const made = w_.copy(old(n));
-    drawn_.push_back(state), drawn_.push_back(made);
-    seen = drawn_.size();
-    return made;
-  }
-
-  rewriter w_;
-  graph const& g_;
-  bool of_custom_functions_;
-  int region_ = -1;      // that is written now
-  list<char> remains_{}; // of the regions: is it called when all is done?
-  list<int> drawn_{};    // pairs of a state and what was drawn from it
-};
-} // namespace detail
-
-/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`:
-/// checkpoints). Random numbers that two of them draw from one state of the generator are drawn once. The functions
-/// stay in the graph, unused. Linear in the nodes.
-constexpr graph inline_calls(graph const& g) {
-  for (node const& n : g)
-    if (n.op->is_call) {
-      detail::call_inliner i(g, false); // named, as graphs are: g++ 12 loses temporaries that hold storage
-      return i.run();
-    }
-  return g;
-}
-
-/// The same program for whoever asks for its values alone: with what `forward` of its custom functions computes in
-/// their place, and without a word of `no_grad`. No derivative may be taken of it: their own rules are gone. Linear in
-/// the nodes.
-constexpr graph values_only(graph const& g) {
-  for (node const& n : g)
-    if (n.function >= 0 || n.mode != recording::as_around) {
-      detail::call_inliner i(g, true);
-      return i.run();
-    }
-  return g;
-}
-
-} // namespace varve
-
-// ---- varve/pass/written_conversions.hpp
-namespace varve {
-
-/// The same graph as the tracer of static values would have written it, which is what planning expects: every
-/// conversion of an elementwise operator's operands is a `to` (tensors convert inside of their operators, so that
-/// `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes. (A template only
-/// to cost nothing unless used.)
-template <class = void>
-graph as_traced(graph const& g) {
-  rewriter w(g);
-  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
-  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
-    node nd;
-    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
-    return w.append(nd, &in);
-  };
-  auto converted = [&](int n, dtype wanted) {
-    meta const m = w.to.nodes[n].out;
-    return m.type == wanted
-               ? n
-               : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
-  };
-  auto each = [&](int n) {
-    node const& nd = g.nodes[n];
-    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
-    if (nd.op == &handle<full_t>) {
-      int const v = converted(w.operand(nd, 0), nd.out.type);
-      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
-    }
-    if (identify(*nd.op) == operator_class::cond) { // the predicate is a truth value, whatever it was on tensors
-      list<int> in;
-      for (int k = 0; k < nd.count; ++k) in.push_back(k ? w.operand(nd, k) : converted(w.operand(nd, 0), dtype::bool_));
-      return w.append(nd, in.data());
-    }
-    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
-    op_table const* const table = detail::table_of(*nd.op);
-    int const conditions = table && table->pointwise                              ? table->pointwise->conditions
-                           : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1
-                                                                                  : 0;
-    meta x[2];
-    number[n] = 1;
-    for (int k = 0; k < nd.count; ++k) {
-      int const from = g.edges[nd.first + k];
-      number[n] = number[n] && number[from];
-      if (k < conditions || k - conditions > 1) continue;
-      x[k - conditions] = g.nodes[from].out;
-      x[k - conditions].number = number[from] != 0;
-    }
-    dtype type = nd.out.type; // of comparisons it says nothing
-    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
-    int in[4];
-    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
-    return w.append(nd, in);
-  };
-  return w.run(each, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/plan/row_sharing.hpp
-namespace varve::loop {
-
-/// A buffer that lies apart for each row, `stride` elements each.
-struct row_buffer {
-  int buffer;
-  index_t stride;
-};
-/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of
-/// their outermost loops, which have `extent` rounds.
-struct row_group {
-  int first, last;
-  index_t extent, rows;
-  index_t row_bytes = 0, row_points = 1,
-          least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
-  index_t own_bytes = 0;
-  list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
-};
-
-/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a
-/// row, where the others find it. A plan for loops over registers computes cheap values anew, since it would have to go
-/// through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than
-/// `most_steps` steps: work is quadratic.
-template <class = void>
-class row_sharing {
-public:
-  constexpr row_sharing(program& program_, row_group& group_) : p(program_), g(group_) {}
-  constexpr void run() {
-    int steps = 0;
-    for (int s = g.first; s <= g.last; ++s)
-      if (p.stages[s].kind == stage_kind::loops) steps += p.bodies[p.stages[s].number].step_count;
-    if (steps > most_steps) return;
-    for (int s = g.first; s <= g.last; ++s)
-      if (p.stages[s].kind == stage_kind::loops) nest(p.stages[s].number);
-  }
-
-private:
-  static constexpr int most_steps = 256;
-  static constexpr index_t most_bytes = 1 << 19;
-  /// A value: equal ones have equal keys.
-  struct key {
-    step_kind kind;
-    dtype type, from;
-    op_handle const* op;
-    std::uint64_t value;
-    access at;
-    int loops; // the first nest with the same loops
-    int count;
-    int in[4];
-    // where it was met first, and the access of the row it is kept in
-    int body, slot, row;
-  };
-  program& p;
-  row_group& g;
-  list<key> keys{};
-  list<int> seen{}; // bodies
-
-  constexpr int loops_of(int number) {
-    body const& b = p.bodies[number];
-    for (int o : seen) {
-      body const& other = p.bodies[o];
-      bool same = other.rank == b.rank;
-      for (int l = 0; l < b.rank && same; ++l) same = other.extent[l] == b.extent[l];
-      if (same) return o;
-    }
-    return number;
-  }
-  static constexpr bool equal(key const& a, key const& b) {
-    bool same = a.kind == b.kind && a.type == b.type && a.from == b.from && a.op == b.op && a.value == b.value &&
-                a.loops == b.loops && a.count == b.count && a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
-    for (int l = 0; l < max_rank && same; ++l) same = a.at.stride[l] == b.at.stride[l];
-    for (int k = 0; k < a.count && same; ++k) same = a.in[k] == b.in[k];
-    return same;
-  }
-  static constexpr bool computes(step const& s) {
-    return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma;
-  }
-  /// The number of a value.
-  constexpr int number(step const& s, int body, int loops, int slot, list<int> const& now, list<int> const& fixed) {
-    key k{s.kind,
-          s.type,
-          s.from,
-          s.op,
-          std::bit_cast<std::uint64_t>(s.value),
-          s.access >= 0 ? p.accesses[s.access] : blank_access,
-          loops,
-          s.count,
-          {-1, -1, -1, -1},
-          body,
-          slot,
-          -1};
-    if ((s.kind == step_kind::records || s.kind == step_kind::none) && s.access >= 0) k.kind = step_kind::load;
-    if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
-    bool comparable = s.count <= 4 && k.kind != step_kind::none;
-    for (int q = 0; q < s.count && comparable; ++q) {
-      int const in = q < 3 ? s.in[q] : p.slots[s.args + q];
-      k.in[q] = in >= 0 ? now[in] : fixed[~in];
-    }
-    if (comparable)
-      for (key const& o : keys)
-        if (equal(o, k)) return static_cast<int>(&o - keys.data());
-    if (!comparable) k.loops = -1 - static_cast<int>(keys.size()); // like no other
-    keys.push_back(k);
-    return static_cast<int>(keys.size()) - 1;
-  }
-  /// The access of the row in which a value is kept.
-  constexpr int row_of(key& k) {
-    if (k.row >= 0) return k.row;
-    body& b = p.bodies[k.body];
-    access a = blank_access;
-    index_t elements = 1;
-    for (int l = b.rank - 1; l >= 0; --l) a.stride[l] = elements, elements *= b.extent[l];
-    index_t const bytes = a.stride[0] * itemsize(k.type);
-    if (g.row_bytes + bytes > most_bytes) return -1;
-    g.row_bytes += bytes;
-    a.buffer = static_cast<int>(p.buffers.size());
-    p.buffers.push_back({place::arena, k.type, 0, elements, -1});
-    g.own.push_back({a.buffer, a.stride[0]});
-    k.row = static_cast<int>(p.accesses.size());
-    p.accesses.push_back(a);
-    int const first = static_cast<int>(p.sinks.size());
-    for (int s = 0; s < b.sink_count; ++s) {
-      sink const old = p.sinks[b.sink_first + s];
-      p.sinks.push_back(old);
-    }
-    sink s = blank_sink;
-    s.a = k.slot, s.access = k.row;
-    p.sinks.push_back(s);
-    b.sink_first = first, ++b.sink_count;
-    return k.row;
-  }
-  constexpr void nest(int number_of_body) {
-    body const b = p.bodies[number_of_body];
-    int const loops = loops_of(number_of_body);
-    seen.push_back(number_of_body);
-    list<int> now, fixed, none;
-    for (int k = 0; k < b.fixed_count; ++k)
-      fixed.push_back(number(p.steps[b.fixed_first + k], number_of_body, loops, ~k, none, fixed));
-    for (int k = 0; k < b.step_count; ++k)
-      now.push_back(number(p.steps[b.step_first + k], number_of_body, loops, k, now, fixed));
-    list<char> wanted(now.size(), 0);
-    auto want = [&](int slot) {
-      if (slot >= 0) wanted[slot] = 1;
-    };
-    for (int k = 0; k < b.sink_count; ++k) {
-      sink const& s = p.sinks[b.sink_first + k];
-      want(s.a);
-      if (s.product) want(s.b);
-    }
-    for (int k = b.step_count - 1; k >= 0; --k) {
-      step& s = p.steps[b.step_first + k];
-      if (!wanted[k]) continue;
-      key& v = keys[now[k]];
-      if (v.body != number_of_body && v.slot >= 0 && computes(s))
-        if (int const row = row_of(v); row >= 0) {
-          s.kind = step_kind::load, s.access = row, s.count = 0;
-          continue;
-        }
-      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.slots[s.args + q]);
-    }
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/plan/row_groups.hpp
-/// @file
-/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
-/// through all rows each time, and find nothing of them left in the first cache.
-///
-/// Turns are a few rows long: softmax is one stage, and what lies between its nests is memory for those rows, not for
-/// the array. The value of a row is an operand of one element. What several nests compute alike is kept once
-/// (`row_sharing.hpp`).
-namespace varve::loop {
-
-/// Whether the rounds of the outermost loop add to the same elements.
-constexpr bool folds_rows(program const& p, body const& b) {
-  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
-    if (p.sinks[k].kind != sink_kind::store && p.accesses[p.sinks[k].access].stride[0] == 0) return true;
-  return false;
-}
-
-/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for
-/// each row: then a nest needs of the others only what they did in this row. Work is linear in the steps.
-template <class = void>
-class row_planner {
-public:
-  constexpr explicit row_planner(program& program_) : p(program_) {
-    place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1);
-  }
-
-  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled
-  /// before, and the memory of a buffer is kept while its group runs.
-  constexpr list<row_group> run() {
-    list<row_group> groups;
-    int const count = static_cast<int>(p.stages.size());
-    for (int s = 0; s < count;) {
-      row_group g = longest(s);
-      s = g.last + 1;
-      if (g.last > g.first) groups.push_back(static_cast<row_group&&>(g));
-    }
-    if (!groups.empty()) settle(groups);
-    return groups;
-  }
-
-private:
-  static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
-  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
-  // a sum over rows takes at a time.
-  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
-  /// How the nests use a buffer: are its rows apart, `stride` elements each?
-  struct use {
-    int buffer;
-    bool written, by_rows;
-    index_t stride;
-    bool filled, seen; // before the nests; by one of them
-  };
-  enum class verdict { apart, beside, together };
-  program& p;
-  list<int> place_of, place_here; // of a buffer in `uses` and in `here`
-  list<use> uses{}, here{};
-  index_t row_bytes = 0, row_points = 1, least_rows = 1;
-  bool shared = false; // whether threads share the rows
-
-  constexpr void forget() {
-    for (use const& u : uses) place_of[u.buffer] = -1;
-    uses.clear();
-    row_bytes = 0, row_points = 1, least_rows = 1;
-  }
-  static constexpr index_t common(index_t a, index_t b) {
-    index_t const few = a < b ? a : b;
-    return few > 1 && (a + b - few) % few == 0 ? few : 0;
-  }
-  static constexpr bool has_rows(body const& b, index_t extent) {
-    for (int l = 0; l < b.rank; ++l)
-      if (b.extent[l] == 0) return false;
-    return b.extent[0] == extent ? !(b.vector == 0 && turns_inwards(b)) : b.rank < max_rank;
-  }
-  /// Notes an access of the nest being looked at.
-  constexpr void note(body const& b, int number, index_t extent, bool writes) {
-    access const& a = p.accesses[number];
-    if (a.buffer < 0) return;
-    index_t const rounds = b.extent[0] / extent; // of the outermost loop in a row
-    index_t low = a.offset, high = a.offset;
-    for (int l = 0; l < b.rank; ++l) (a.stride[l] < 0 ? low : high) += a.stride[l] * ((l ? b.extent[l] : rounds) - 1);
-    index_t const stride = a.stride[0] * rounds;
-    bool const by_rows = low >= 0 && high < stride;
-    if (int& k = place_here[a.buffer]; k < 0) {
-      k = static_cast<int>(here.size());
-      here.push_back({a.buffer, writes, by_rows, stride, false, true});
-    } else {
-      use& u = here[k];
-      u.written = u.written || writes, u.by_rows = u.by_rows && by_rows && u.stride == stride;
-    }
-  }
-  /// Takes a stage into the group, if it can be one of it; and does it see a buffer that others of it see?
-  constexpr verdict add(stage const& s, index_t extent) {
-    if (s.kind == stage_kind::fill) {
-      if (place_of[s.out] >= 0) return verdict::apart;
-      keep({s.out, false, false, 0, true, false});
-      return verdict::beside;
-    }
-    if (s.kind != stage_kind::loops) return verdict::apart;
-    body const& b = p.bodies[s.number];
-    if (!has_rows(b, extent)) return verdict::apart;
-    for (use const& u : here) place_here[u.buffer] = -1;
-    here.clear();
-    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k)
-      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
-    for (int k = b.step_first; k < b.step_first + b.step_count; ++k)
-      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) note(b, p.sinks[k].access, extent, true);
-    bool const folds = folds_rows(p, b);
-    index_t bytes = row_bytes, points = b.extent[0] / extent;
-    bool sees = false;
-    for (use const& u : here) {
-      if (place_of[u.buffer] < 0) {
-        if (u.by_rows) bytes += u.stride * itemsize(p.buffers[u.buffer].type);
-        continue;
-      }
-      use const& o = uses[place_of[u.buffer]];
-      if (o.seen && (u.written || o.written) && !(u.by_rows && o.by_rows && u.stride == o.stride))
-        return verdict::apart;
-      sees = sees || o.seen;
-    }
-    for (int l = 1; l < b.rank; ++l) points *= b.extent[l];
-    index_t rows = least_rows;
-    if (folds && points * rows < least_fold)
-      rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
-    if (rows > extent) rows = extent;
-    if (bytes * rows > most_bytes) return verdict::apart;
-    if constexpr (threaded) {
-      if (!uses.empty() && shared == folds) return verdict::apart;
-      shared = !folds;
-    }
-    row_bytes = bytes, least_rows = rows;
-    if (points > row_points) row_points = points;
-    for (use const& u : here) keep(u);
-    return sees ? verdict::together : verdict::beside;
-  }
-  constexpr void keep(use const& u) {
-    int& k = place_of[u.buffer];
-    if (k < 0) {
-      k = static_cast<int>(uses.size());
-      uses.push_back(u);
-    } else {
-      use& o = uses[k];
-      o.by_rows = u.by_rows && (!o.seen || (o.by_rows && o.stride == u.stride));
-      o.stride = u.stride, o.written = o.written || u.written, o.seen = true;
-    }
-  }
-  constexpr verdict add_all(int first, int last, index_t extent) {
-    forget();
-    verdict r = verdict::apart;
-    for (int t = first; t <= last; ++t)
-      if (r = add(p.stages[t], extent); r == verdict::apart) break;
-    return r;
-  }
-  constexpr row_group longest(int s) {
-    row_group g{s, s, 0, 1};
-    if (p.stages[s].kind != stage_kind::loops) return g;
-    index_t extent = p.bodies[p.stages[s].number].extent[0];
-    if (p.bodies[p.stages[s].number].rank == 0 || extent < 2 || add_all(s, s, extent) == verdict::apart) return g;
-    int nests = 1, strangers = 0;
-    for (int t = s + 1; t < static_cast<int>(p.stages.size()) && strangers <= ahead && nests < block_group::most; ++t) {
-      stage const& st = p.stages[t];
-      index_t e = extent;
-      if (st.kind == stage_kind::loops) {
-        body const& b = p.bodies[st.number];
-        e = b.rank ? common(extent, b.extent[0]) : 0;
-        if (!e) break;
-        ++nests, ++strangers;
-      }
-      verdict const v = e == extent ? add(st, e) : add_all(s, t, e);
-      if (v == verdict::apart) break;
-      extent = e;
-      if (v == verdict::together) g.last = t, g.extent = e, strangers = 0;
-    }
-    if (g.last == s) return g;
-    (void)add_all(s, g.last, g.extent);
-    g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
-    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
-    for (use const& u : uses)
-      if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena)
-        g.own.push_back({u.buffer, u.stride});
-    return g;
-  }
-  static constexpr void choose_rows(row_group& g) {
-    g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
-    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole)
-      g.rows -= g.rows % whole; // rows that fill a block
-    if (g.rows < g.least_rows) g.rows = g.least_rows;
-    if (g.rows > g.extent) g.rows = g.extent;
-  }
-  /// Makes one round of the outermost loop of a nest one row.
-  constexpr void split(body& b, index_t extent) {
-    index_t const rounds = b.extent[0] / extent;
-    int first = -1, last = -1;
-    auto touch = [&](int a) {
-      if (a < 0) return;
-      if (first < 0 || a < first) first = a;
-      if (a > last) last = a;
-    };
-    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k) touch(p.steps[k].access);
-    for (int k = b.step_first; k < b.step_first + b.step_count; ++k) touch(p.steps[k].access);
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) touch(p.sinks[k].access);
-    for (int l = b.rank; l > 0; --l) b.extent[l] = b.extent[l - 1];
-    b.extent[0] = extent, b.extent[1] = rounds;
-    ++b.rank;
-    if (b.vector >= 0) ++b.vector;
-    for (int k = first; k >= 0 && k <= last; ++k) { // all are of this nest
-      access& a = p.accesses[k];
-      for (int l = b.rank - 1; l > 0; --l) a.stride[l] = a.stride[l - 1];
-      a.stride[0] = a.stride[1] * rounds;
-    }
-  }
-  constexpr void settle(list<row_group>& groups) {
-    list<life> const lives = lifetimes(p);
-    list<int> when;
-    for (std::size_t s = 0; s < p.stages.size(); ++s) when.push_back(static_cast<int>(s));
-    for (row_group& g : groups) {
-      list<stage> fills, loops;
-      for (int s = g.first; s <= g.last; ++s) {
-        stage const& st = p.stages[s];
-        when[s] = g.first;
-        (st.kind == stage_kind::fill ? fills : loops).push_back(st);
-        if (st.kind == stage_kind::loops)
-          if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
-      }
-      row_sharing<>(p, g).run();
-      choose_rows(g);
-      auto mine = [&](int k) {
-        return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last);
-      };
-      list<row_buffer> own;
-      for (row_buffer const& o : g.own)
-        if (mine(o.buffer)) {
-          buffer& b = p.buffers[o.buffer];
-          b.where = place::scratch, b.number = g.own_bytes, b.elements = o.stride * g.rows;
-          g.own_bytes += (b.elements * itemsize(b.type) + 63) / 64 * 64;
-          own.push_back(o);
-        }
-      g.own = own;
-      int s = g.first;
-      g.first += static_cast<int>(fills.size());
-      for (stage const& st : fills) p.stages[s++] = st;
-      for (stage const& st : loops) p.stages[s++] = st;
-    }
-    place_in_arena(p, when);
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/plan/tables_of_graph.hpp
-namespace varve::loop {
-
-/// Plans a graph and its functions as tables.
-template <class Kernels>
-class block_graph_planner {
-public:
-  static constexpr block_program plan(graph const& g) {
-    block_program r;
-    block_graph_planner planner(r);
-    r.functions.assign(g.regions.size(), block_function{0, 0, 0, -1, 0, 0, 0});
-    for (int k = 0; k < g.regions[0].inputs; ++k) r.arguments.push_back(g.nodes[k].out);
-    planner.function(g, 0);
-    return r;
-  }
-
-private:
-  block_program& r;
-  Kernels kernels;
-
-  constexpr explicit block_graph_planner(block_program& r_) : r(r_), kernels(r_.keys) {}
-
-  static constexpr index_t aligned(index_t bytes) { return (bytes + 63) / 64 * 64; }
-  /// The elements of a constant as bytes.
-  constexpr index_t constant(program const& p, buffer const& b) {
-    while (r.constants.size() % 64) r.constants.push_back(0);
-    auto const first = static_cast<index_t>(r.constants.size());
-    on_dtype(b.type, "fuse", [&]<class T>() {
-      for (index_t e = 0; e < b.elements; ++e)
-        for (unsigned char byte :
-             std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e])))
-          r.constants.push_back(byte);
-    });
-    return first;
-  }
-  constexpr int callee(call_info const& c) {
-    callee_key const key{c.what, c.out.type,
-                         c.operands > 1   ? c.in[1].type
-                         : c.operands > 0 ? c.in[0].type
-                                          : c.out.type,
-                         c.op};
-    for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
-      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other &&
-                                                   (o.op == key.op || key.what != operator_class::other))
-        return static_cast<int>(k);
-    r.keys.callees.push_back(key);
-    return static_cast<int>(r.keys.callees.size()) - 1;
-  }
-  constexpr int slots(program const& p, int from, int count) {
-    int const first = static_cast<int>(r.slots.size());
-    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
-    return first;
-  }
-  static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
-
-  /// Plans loop nests that take turns, and makes `s` their stage; bytes of scratch memory.
-  constexpr index_t turns(program const& p, row_group const& from, stage& s) {
-    block_group g{static_cast<int>(r.bodies.size()),
-                  from.last - from.first + 1,
-                  static_cast<int>(r.slots.size()),
-                  static_cast<int>(from.own.size()),
-                  from.extent,
-                  from.rows,
-                  0,
-                  from.own_bytes,
-                  from.own_bytes};
-    bool shared = true;
-    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
-    for (int k = from.first; k <= from.last; ++k) {
-      body const& b = p.bodies[p.stages[k].number];
-      block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
-      g.scratch += aligned(r.bodies.back().scratch);
-      index_t points = 1;
-      for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
-      g.points += points;
-      shared = shared && !folds_rows(p, b);
-    }
-    if (!shared) g.points = 0;
-    s.kind = stage_kind::rows, s.number = static_cast<int>(r.groups.size());
-    r.groups.push_back(g);
-    return g.scratch;
-  }
-  /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
-  constexpr void function(graph const& g, int number) {
-    program p = loop::plan(g);
-    list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
-    if (number == 0) r.results = p.results;
-    block_function f{static_cast<int>(r.buffers.size()),
-                     static_cast<int>(p.buffers.size()),
-                     static_cast<int>(r.stages.size()),
-                     static_cast<int>(p.stages.size()),
-                     p.workspace,
-                     0,
-                     0};
-    for (buffer b : p.buffers) {
-      if (b.where == place::constant) b.number = constant(p, b);
-      r.buffers.push_back(b);
-    }
-    index_t hungriest = 0, handed = 0;
-    row_group const* next = groups.data();
-    for (int k = 0; k < static_cast<int>(p.stages.size()); ++k) {
-      stage s = p.stages[k];
-      if (next != groups.data() + groups.size() && k == next->first) {
-        hungriest = greater(hungriest, turns(p, *next, s));
-        k = next++->last;
-      } else if (s.kind == stage_kind::loops) {
-        body const& b = p.bodies[s.number];
-        s.number = static_cast<int>(r.bodies.size());
-        block_planner<Kernels>::plan(p, b, kernels, r);
-        hungriest = greater(hungriest, r.bodies.back().scratch);
-      } else if (s.kind != stage_kind::fill) {
-        call_info const& c = p.calls[s.number];
-        s.number = static_cast<int>(r.calls.size());
-        bool const inner = s.kind == stage_kind::branch || s.kind == stage_kind::scan;
-        r.calls.push_back({c, inner ? -1 : callee(c)});
-        if (inner) {
-          int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
-          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
-          handed = greater(handed, c.operands + c.results + 2 * carried);
-        }
-      } else {
-        s.number = kernels.fold(s.value == 0  ? sink_kind::sum
-                                : s.value < 0 ? sink_kind::greatest
-                                              : sink_kind::least,
-                                p.buffers[s.out].type);
-      }
-      r.stages.push_back(s);
-    }
-    f.stage_count = static_cast<int>(r.stages.size()) - f.stage_first;
-    r.functions[number] = f; // known from here on
-    for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
-      stage const s = r.stages[k];
-      if (s.kind != stage_kind::branch && s.kind != stage_kind::scan) continue;
-      call_info const c = r.calls[s.number].info;
-      hungriest = greater(hungriest, called(g, c.region));
-      if (s.kind == stage_kind::branch) hungriest = greater(hungriest, called(g, c.region + 1));
-      if (c.condition >= 0) hungriest = greater(hungriest, called(g, c.condition));
-    }
-    f.addresses = aligned(static_cast<index_t>(sizeof(void*)) * (f.buffer_count + handed));
-    f.memory = f.addresses + aligned(f.workspace) + aligned(hungriest);
-    r.functions[number] = f;
-  }
-  /// Plans a function where it is not planned yet; bytes that it needs.
-  constexpr index_t called(graph const& g, int region) {
-    if (r.functions[region].stage_count < 0) {
-      graph const inner = function_of(g, region);
-      function(inner, region);
-    }
-    return r.functions[region].memory;
-  }
-};
-
-/// The tables of an (optimized) graph and of all functions it calls, not yet linked.
-template <class Kernels>
-constexpr block_program plan_blocks(graph const& g) {
-  return block_graph_planner<Kernels>::plan(g);
-}
-
-} // namespace varve::loop
-
 // ---- varve/fuse/graph.hpp
 /// @file
 /// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by
@@ -38174,82 +38977,6 @@ constexpr block_program plan_blocks(graph const& g) {
 /// operators on tensors do inside. A memory-bound chain gains what it no longer stores; what fits the second cache, or
 /// is dominated by functions such as `exp`, gains little.
 namespace varve {
-namespace loop {
-
-/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is
-/// of its own dtype, so that integers are exact.
-class tensor_kernels : public kernel_numbers {
-public:
-  using kernel_numbers::kernel_numbers;
-  static constexpr bool exact_dtypes = true;
-  static varve::detail::pointwise_info const& info(op_handle const& op) {
-    op_table const* const table = varve::detail::table_of(op);
-    if (!table || !table->pointwise)
-      throw missing_rule((std::string("varve: fuse: operator ") + op.name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
-    return *table->pointwise;
-  }
-  block_operation operation(step const& s, dtype const* in) {
-    varve::detail::pointwise_info const& f = info(*s.op);
-    dtype const t = f.comparison ? in[s.count - 1] : s.type;
-    if (!f.loops[static_cast<int>(t)]) refuse::dtype_is_not_supported(f.name, name(t));
-    return {operator_in(entry(s.op), t), t, f.comparison ? dtype::bool_ : t};
-  }
-};
-
-/// A planned graph ready to run. Immutable, so that threads may share it.
-struct prepared {
-  block_program p;
-  std::vector<kernel::loop> kernels;
-  std::vector<kernel::detail::reducer> folds;
-  std::vector<block_callee> callees;
-
-  block_view view() const {
-    return {p.buffers.data(),   p.slots.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
-            p.groups.data(),    p.accesses.data(),  p.places.data(), p.steps.data(), p.sinks.data(),
-            p.functions.data(), p.constants.data(), kernels.data(),  folds.data(),   callees.data()};
-  }
-};
-
-/// Products of matrices of any dtype, and operators that only tensors know.
-template <class = void>
-struct any_call {
-  static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
-    int const rank = c.out.sizes.n;
-    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)],
-                  size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes).number() / (m * n) : 0;
-    for (index_t e = 0; e < count; ++e)
-      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
-                       {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
-  }
-  static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
-    boxed_args x;
-    for (int k = 0; k < c.operands; ++k)
-      x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
-    dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
-                         varve::detail::operand_of(y, y.strides().numbers()));
-  }
-};
-
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
-/// what writes into arguments.
-template <class Kernels = tensor_kernels>
-std::shared_ptr<prepared const> prepare(graph const& g);
-
-/// A run-time graph as the planner takes it.
-template <class G>
-G typed_and_optimized(G const& g);
-
-/// Runs a prepared program on the addresses of its arguments and results.
-template <class = void>
-void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
-
-} // namespace loop
 
 /// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
 class fused_graph {
@@ -38305,64 +39032,10 @@ template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
   G const better = loop::typed_and_optimized(g);
-  return fused_graph(loop::prepare<>(better));
+  return fused_graph(loop::prepare_tables<>(better));
 }
 
 } // namespace varve
-
-#if VARVE_DEFINES
-namespace varve::loop {
-template <class Kernels>
-VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
-  auto r = std::make_shared<dependent<prepared, Kernels>>();
-  r->p = plan_blocks<Kernels>(g);
-  for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::chain) r->kernels.push_back(chain_loop<>(k.type));
-    else if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else
-      r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from)
-                                                               : block_loop<>(k.arithmetic, k.type, k.single));
-  }
-  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
-  for (block_call const& c : r->p.calls)
-    if (c.callee >= 0 && c.info.operands > 3)
-      refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name +
-                                           " has more than three operands; call it outside of the fused function")
-                                              .c_str());
-  for (callee_key const& k : r->p.keys.callees) {
-    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != operator_class::mm && (!table || !table->eval))
-      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name +
-                          " is not known for tensors; call it on a tensor anywhere in the program")
-                             .c_str());
-    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
-  }
-  return r;
-}
-template <class G>
-VARVE_COLD G typed_and_optimized(G const& g) {
-  if (varve::detail::is_symbolic(g))
-    refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const values = values_only(g);
-  G const flat = inline_calls(values);
-  G const pure = functionalize(flat, purpose::values);
-  G const typed = as_traced<>(pure);
-  return optimize(typed, purpose::values);
-}
-template <class>
-VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
-  constexpr index_t usual = 1 << 15;
-  index_t const bytes = r.p.functions[0].memory;
-  if (bytes <= usual) {
-    alignas(64) std::byte memory[usual];
-    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
-  } else {
-    tensor const memory = tensor::empty({bytes}, dtype::uint8);
-    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
-  }
-}
-} // namespace varve::loop
-#endif
 
 // ---- varve/compile/compile.hpp
 namespace varve {
@@ -38952,7 +39625,7 @@ struct rules<mm_t> : rule::bilinear {
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
-    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
+    bool const ta = at[0][0].bits != 0, tb = at[0][1].bits != 0;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
         a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
@@ -38971,8 +39644,8 @@ struct rules<mm_t> : rule::bilinear {
     for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d) {
-        index_t const at_d = i[d].number();
-        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+        index_t const at_d = i[d].bits;
+        oa += at_d * a.strides[d].bits, ob += at_d * b.strides[d].bits, oc += at_d * out.strides[d].bits;
       }
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
@@ -38998,16 +39671,16 @@ struct rules<mm_t> : rule::bilinear {
       return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
     index_t const* const size = m.sizes.numbers();
-    bool const ta = at[0][0].number() != 0, batched = r > 2; // the innermost leading dimension in one call
+    bool const ta = at[0][0].bits != 0, batched = r > 2; // the innermost leading dimension in one call
     index_t const apart[] = {batched ? a.strides().numbers()[r - 3] : 0, batched ? b.strides().numbers()[r - 3] : 0,
                              batched ? c.strides().numbers()[r - 3] : 0};
     for_each_index(m.sizes.sub(0, batched ? r - 3 : 0), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
-        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
-            oc += i[d].number() * c.strides()[d].number();
+        oa += i[d].bits * a.strides()[d].bits, ob += i[d].bits * b.strides()[d].bits,
+            oc += i[d].bits * c.strides()[d].bits;
       auto const x = matrix(a, ta, oa);
-      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      auto const y = matrix(b, at[0][1].bits != 0, ob);
       kernel::matmul<>(m.type, batched ? size[r - 3] : 1, apart, size[r - 2], size[r - 1],
                        a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col},
                        matrix(c, false, oc));
@@ -39380,6 +40053,7 @@ namespace varve {
 
 /// Joins the dimensions from `start` to `end`, both included (`torch.flatten`); of rank 0 it gives one element.
 inline constexpr struct flatten_t : composite_operator<flatten_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "flatten";
   template <value X, class A = ints<0>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& start = {}, B const& end = {}) {
@@ -39401,6 +40075,7 @@ inline constexpr struct flatten_t : composite_operator<flatten_t> {
 
 /// All elements in one dimension (`torch.ravel`).
 inline constexpr struct ravel_t : composite_operator<ravel_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "ravel";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -39410,6 +40085,7 @@ inline constexpr struct ravel_t : composite_operator<ravel_t> {
 
 /// Splits a dimension into several, of which one may be -1 (`torch.unflatten`).
 inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "unflatten";
   template <value X, class A, class S>
   static constexpr auto body(X const& x, A const& axis, S const& sizes) {
@@ -39429,6 +40105,7 @@ inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
 
 /// Moves dimensions to other places; the others keep their order (`torch.movedim`).
 inline constexpr struct movedim_t : composite_operator<movedim_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "movedim";
   template <value X, class A, class B>
   static constexpr auto body(X const& x, A const& source, B const& destination) {
@@ -39465,6 +40142,7 @@ inline constexpr auto shape_at_least = [](dims const& s) {
 } // namespace detail
 /// As one, two or three dimensions at least: sizes of 1 are put in front, the third behind (`torch.atleast_3d`).
 inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "atleast_1d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -39472,6 +40150,7 @@ inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
   }
 } atleast_1d{};
 inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "atleast_2d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -39479,6 +40158,7 @@ inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
   }
 } atleast_2d{};
 inline constexpr struct atleast_3d_t : composite_operator<atleast_3d_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "atleast_3d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -39589,11 +40269,11 @@ constexpr void for_indexed_rows(char const* op, index_t size, index_t step, stri
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
 constexpr index_t size_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
+  return x.sizes.n > 0 ? x.sizes[axis].bits : 1;
 }
 template <class T>
 constexpr index_t step_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
+  return x.sizes.n > 0 ? x.strides[axis].bits : 0;
 }
 } // namespace detail
 
@@ -39817,6 +40497,7 @@ constexpr auto index_of_slices(X const& x, I const& index, A const& axis) {
 
 /// The slices of an axis that a vector of indices names, as often as it does (`torch.index_select`).
 inline constexpr struct index_select_t : composite_operator<index_select_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index_select";
   template <value X, class A, value I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
@@ -39827,6 +40508,7 @@ inline constexpr struct index_select_t : composite_operator<index_select_t> {
 
 /// The elements, all in a row, at indices, which may count from the end; the shape is that of the index (`torch.take`).
 inline constexpr struct take_t : composite_operator<take_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take";
   template <value X, value I>
   static constexpr auto body(X const& x, I const& index) {
@@ -39839,6 +40521,7 @@ inline constexpr struct take_t : composite_operator<take_t> {
 
 /// `gather` whose operands broadcast but for the axis (`torch.take_along_dim`).
 inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take_along_dim";
   template <value X, value I, class A>
   static constexpr auto body(X const& x, I const& index, A const& axis) {
@@ -39878,6 +40561,7 @@ constexpr auto flipped(X const& x, A const& axes) {
 } // namespace detail
 /// The order of elements reversed along axes: a copy (`torch.flip`).
 inline constexpr struct flip_t : composite_operator<flip_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "flip";
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axes) {
@@ -39897,6 +40581,7 @@ inline constexpr struct flip_t : composite_operator<flip_t> {
 
 /// A plane of two axes turned by quarters, from the first axis to the second (`torch.rot90`).
 inline constexpr struct rot90_t : composite_operator<rot90_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "rot90";
   template <value X, class N = ints<1>, class A = ints<0, 1>>
   static constexpr auto body(X const& x, N const& quarters = {}, A const& axes = {}) {
@@ -39922,6 +40607,7 @@ inline constexpr struct rot90_t : composite_operator<rot90_t> {
 
 /// Each slice of an axis so many times in a row (`torch.repeat_interleave` by one number).
 inline constexpr struct repeat_interleave_t : composite_operator<repeat_interleave_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat_interleave";
   template <value X, class N, class A>
   static constexpr auto body(X const& x, N const& repeats, A const& axis) {
@@ -39980,6 +40666,7 @@ constexpr auto index_from_front(X const& x, int axis, I const& i) {
 /// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
 /// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
 inline constexpr struct element_at_t : composite_operator<element_at_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index";
   template <value X, value I, value... J>
   static constexpr auto body(X const& x, I const& i, J const&... j) {
@@ -40481,6 +41168,7 @@ inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{
 /// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
 /// value (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diagonal";
   template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
@@ -40514,6 +41202,7 @@ inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter
 /// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
 /// (`torch.diag_embed`).
 inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diag_embed";
   template <value X, class O = ints<0>, class A = ints<-2>, class B = ints<-1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
@@ -40536,6 +41225,7 @@ inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
 
 /// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
 inline constexpr struct diag_t : composite_operator<diag_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diag";
   template <value X, class O = ints<0>>
   static constexpr auto body(X const& x, O const& offset = {}) {
@@ -40579,6 +41269,7 @@ constexpr auto triangle(X const& x, F const& keep) {
 
 /// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
 inline constexpr struct tril_t : composite_operator<tril_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "tril";
   template <value X>
   static constexpr auto body(X const& x, index_t offset = 0) {
@@ -40587,6 +41278,7 @@ inline constexpr struct tril_t : composite_operator<tril_t> {
 } tril{};
 /// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
 inline constexpr struct triu_t : composite_operator<triu_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "triu";
   template <value X>
   static constexpr auto body(X const& x, index_t offset = 0) {
@@ -40602,6 +41294,7 @@ namespace varve {
 /// `length` values of an axis from `start` on, which may count from the end: a view (`torch.narrow`). `index_error`
 /// when they are not there.
 inline constexpr struct narrow_t : composite_operator<narrow_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "narrow";
   template <value X, class A, class S, class N>
   static constexpr auto body(X const& x, A const& axis, S const& start, N const& length) {
@@ -41187,16 +41880,96 @@ inline constexpr struct copysign_t : composite_operator<copysign_t> {
   }
 } copysign{};
 
-/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them
-/// (`torch.searchsorted`). Compares all pairs.
+/// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
+struct places_in_order_t {
+  static constexpr auto op_name = "searchsorted";
+};
+template <>
+struct rules<places_in_order_t> {
+  static constexpr auto schema = "(Tensor sorted_sequence, Tensor self, bool right) -> Tensor";
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr int arity = 2;
+  static constexpr bool differentiable = false;
+  template <class>
+  using result = std::int64_t;
+  static constexpr attributes checked(attributes const& at, meta const*) { return at; }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    dims const &s = in[0].sizes, &v = in[1].sizes;
+    if (s.n == 0) refuse::argument_is_invalid("searchsorted", "the boundaries have at least one dimension");
+    if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
+      refuse::shapes_do_not_match("searchsorted", s, v);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("searchsorted of two dtypes:", name(in[1].type));
+    return {dtype::int64, v};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> sorted, strided<T const> x) {
+    bool const right = at[0][0] != 0;
+    index_t const n = sorted.sizes[sorted.sizes.n - 1], step = sorted.strides[sorted.sizes.n - 1];
+    strided<T const> first{sorted.data, x.sizes, x.sizes}; // where the row of an element begins
+    for (int k = 0; k < x.sizes.n; ++k)
+      first.strides[k] = sorted.sizes.n > 1 && k + 1 < sorted.sizes.n ? sorted.strides[k] : extent(0);
+    for_each_row(
+        out.sizes,
+        [=](index_t count, auto to, auto v, auto row) {
+          for (index_t k = 0; k < count; ++k) to[k] = place(&row[k], n, step, v[k], right);
+        },
+        out, x, first);
+  }
+  /// Rows of their own for every lane are rows of a matrix.
+  template <class Op, class N, class S, class V>
+  static constexpr auto batch(Op const& op, N const& n, S const& sorted, V const& x) {
+    auto const all = materialize(x, n), rows = materialize(sorted, n);
+    auto const flat = on_dims(
+        [](dims const& s, dims const& v) {
+          extent each = 1;
+          for (int k = 1; k < v.n; ++k) each *= v[k];
+          return s.n == 2 ? dims{v[0], each} : v;
+        },
+        shape_of(rows), shape_of(all));
+    return reshape(op(rows, reshape(all, flat)), shape_of(all));
+  }
+
+private:
+  /// By halves; NaN is put at the end.
+  template <class T>
+  static constexpr index_t place(T const* row, index_t n, index_t step, T v, bool right) {
+    index_t first = 0;
+    for (index_t last = n; first < last;) {
+      index_t const middle = first + (last - first) / 2;
+      T const m = row[middle * step];
+      bool const before = right ? m <= v : m < v; // boundaries that are NaN are behind all others
+      if (before || v != v) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
+};
+
+/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them; NaN
+/// at the end (`torch.searchsorted`). O(log n) for each tensor element; static values compare all pairs, which fuses.
+/// Boundaries of one dimension are for all elements; others have the rank of the elements, and rows of their own.
+/// Operands of two dtypes are compared in that of both.
 inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
   static constexpr auto op_name = "searchsorted";
   template <value S, value V, class R = ints<0>>
   static constexpr auto body(S const& sorted, V const& values, R const& right = {}) {
+    if constexpr (detail::is_dynamic_operand<S> && detail::is_dynamic_operand<V>) {
+      auto const type = dims{static_cast<index_t>(promote_types(dtype_of(sorted), dtype_of(values)))};
+      return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(to(sorted, type), to(values, type));
+    } else if constexpr (detail::is_dynamic_operand<S> && number<V>) {
+      // a whole number may be beyond the dtype of whole boundaries
+      dtype const own = dtype_of(sorted);
+      S const s = to(sorted, is_floating(own) ? own : std::is_floating_point_v<V> ? default_dtype : dtype::int64);
+      return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(s, S(detail::constant_like(s, dims{}, values)));
+    } else return by_pairs(sorted, values, detail::as_fact(right));
+  }
+
+private:
+  template <value S, value V, class R>
+  static constexpr auto by_pairs(S const& sorted, V const& values, R const& right) {
     auto const rows = [](dims const& s, dims const& v) {
-      if (s.n == 0) refuse::argument_is_invalid(op_name, "the boundaries have at least one dimension");
-      if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
-        refuse::shapes_do_not_match(op_name, s, v);
+      meta const in[] = {{dtype::int64, s}, {dtype::int64, v}};
+      (void)rules<places_in_order_t>::shape({}, in, 2);
       dims r = s;
       if (s.n == 1) return r;
       return r.insert(s.n - 1, 1);
@@ -41207,8 +41980,8 @@ inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
     };
     auto const a = reshape(sorted, on_dims(rows, shape_of(sorted), shape_of(values)));
     auto const b = reshape(values, on_dims(columns, shape_of(values)));
-    auto const before = choose(same_fact(detail::as_fact(right), ints<1>{}), le, lt, a, b);
-    return sum(before, axis<-1>);
+    auto const before = choose(same_fact(right, ints<1>{}), le, lt, a, b);
+    return sum(logical_or(before, ne(b, b)), axis<-1>);
   }
 } searchsorted{};
 
@@ -41529,12 +42302,16 @@ private:
       return on_dims([](dims const& s, dims const& at) { return dims{s.n > 0 && s[wrap_axis(at[0], s.n)] == 0}; },
                      shape_of(v), a);
     };
-    auto const product = [&](auto const& v) { return reshape(detail::product_along(v, a), shape); };
+    auto const itself = [](auto const& v) { return mul(v, 1); }; // in memory of its own
+    auto const product = [&](auto const& v) {
+      auto const one_factor = same_fact(on_dims(detail::size_of_axis, shape_of(v), a), ints<1>{});
+      return reshape(choose(one_factor, itself, [&](auto const& u) { return detail::product_along(u, a); }, v), shape);
+    };
     auto const one = [&](auto const& v) {
       return add(new_full(detach(v), shape, 1), detail::reshape_to(mul(sum(v), 0), ints<>{}));
     };
     auto const of_axis = [&](auto const& v) { return choose(same_fact(nothing(v), ints<1>{}), one, product, v); };
-    return choose(same_fact(number, ints<1>{}), detail::identity, of_axis, x);
+    return choose(same_fact(number, ints<1>{}), itself, of_axis, x);
   }
 } prod{};
 
@@ -41627,6 +42404,7 @@ namespace varve {
 /// A value repeated along its axes, new ones in front included (`torch.Tensor.repeat`): a copy. There are as many
 /// repeats as the result has dimensions; `value_error` for fewer than the value has, or negative ones.
 inline constexpr struct repeat_t : composite_operator<repeat_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& repeats) {
@@ -41679,6 +42457,7 @@ private:
 /// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
 /// along all elements in a row.
 inline constexpr struct roll_t : composite_operator<roll_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "roll";
   template <value X, class S, class A = ints<>>
   static constexpr auto body(X const& x, S const& shifts, A const& axes = {}) {
@@ -41974,6 +42753,7 @@ namespace varve {
 /// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view of a row-major value
 /// (`torch.Tensor.unfold`).
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "unfold";
   template <value X, class A, class N, class S>
   static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {
@@ -42040,6 +42820,7 @@ constexpr auto with_margins(X const& x, P const& pad, N const& v) {
 /// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
 /// negative ones cut (`torch.nn.functional.pad`). At most four axes.
 inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "constant_pad_nd";
   template <value X, class P, number V = int>
   static constexpr auto body(X const& x, P const& margins, V const& value = 0) {
@@ -42084,6 +42865,7 @@ inline constexpr auto order_behind = [](dims const& s) {
 } // namespace detail
 /// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
 inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_shuffle";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& factor) {
@@ -42098,6 +42880,7 @@ inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
 } pixel_shuffle{};
 /// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
 inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
+  static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_unshuffle";
   template <value X, class R>
   static constexpr auto body(X const& x, R const& factor) {
@@ -42389,9 +43172,9 @@ private:
     }
   }
   [[noreturn]] VARVE_COLD static void refuse_overtaken(char const* who) {
-    throw transform_error((std::string("varve: functionalize: what ") + who +
-                           " returned may lie in memory that was written into since; clone it there")
-                              .c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: what ") + who +
+                                   " returned may lie in memory that was written into since; clone it there")
+                                      .c_str());
   }
   /// May a derivative be taken of it later, through the graph of a trace that is at work?
   static bool is_in_trace(tensor t) {
@@ -42400,7 +43183,7 @@ private:
     return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
-    throw transform_error((std::string("varve: functionalize: ") + why).c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: ") + why).c_str());
   }
   T put_through(T const& b, update const& u) const {
     std::vector<dependent<view_step const*, T>> steps;
@@ -42498,8 +43281,9 @@ struct seen_alias final : seen_state, functional_alias<T> {
   void detach_(tensor const& t) override {
     if (at) refuse::argument_is_invalid("detach_", "a view cannot be detached in place; use detach");
     if (!memory->is_writable())
-      throw transform_error("varve: functionalize: detach_: the function of a higher-order operator detaches what it "
-                            "captures; use detach");
+      refuse::with<transform_error>(
+          "varve: functionalize: detach_: the function of a higher-order operator detaches what it "
+          "captures; use detach");
     set_grad_enabled const off(false);
     T const now = current(t);
     below_run const lower(*memory->run);
@@ -42517,6 +43301,10 @@ struct seen_alias final : seen_state, functional_alias<T> {
 /// (`interpreter/functionalize.hpp`) and the mode below other modes (`functional/functional_mode.hpp`). Inverses of
 /// views are one text with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
 namespace varve::detail {
+
+/// What an operator without a functional form writes into its first operand, where a program allows that
+/// (`hop/auto_functionalized.hpp`).
+inline std::atomic<tensor (*)(boxed_op const&, boxed_args const&)> writes_into_copy{nullptr};
 
 /// Whether a `reshape` is a view or a copy is asked of the memory that the program sees, not of the value that stands
 /// for it by now. A `Host` says what a value is: `mine(t)`, `current(t)` and `alias_of(t)` of one that stands for
@@ -42656,38 +43444,44 @@ private:
     if (!of.memory->is_writable()) refuse_write_of_capture(op);
     if (of.memory->frozen) refuse_frozen(op);
     if (of.memory->captured)
-      throw transform_error((std::string("varve: ") + op +
-                             " writes into a tensor that the traced function captures; pass it as an argument")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: ") + op +
+                                     " writes into a tensor that the traced function captures; pass it as an argument")
+                                        .c_str());
     if (of.memory->shared)
-      throw transform_error((std::string("varve: functionalize: ") + op +
-                             " writes into a tensor in the memory of another one that was made functional as well, "
-                             "which would not show it; make one of them functional, and take views of it")
-                                .c_str());
+      refuse::with<transform_error>(
+          (std::string("varve: functionalize: ") + op +
+           " writes into a tensor in the memory of another one that was made functional as well, "
+           "which would not show it; make one of them functional, and take views of it")
+              .c_str());
     if (char const* const who = of.memory->returned_by)
-      throw transform_error((std::string("varve: functionalize: ") + op +
-                             " writes into a view of an operand or of another result that " + who +
-                             " returned; clone it there")
-                                .c_str());
+      refuse::with<transform_error>((std::string("varve: functionalize: ") + op +
+                                     " writes into a view of an operand or of another result that " + who +
+                                     " returned; clone it there")
+                                        .c_str());
     for (view_step const* s = of.at.get(); s; s = s->before.get())
       if (!is_invertible_view(s->op->handle()))
-        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a view made by " + s->op->name +
-                            ", whose inverse is not known; clone it first")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: functionalize: ") + op + " writes into a view made by " +
+                                    s->op->name + ", whose inverse is not known; clone it first")
+                                       .c_str());
       else if (!of.memory->row_major && repeats_elements(s->op->handle(), s->at, s->of, s->shows))
-        throw missing_rule((std::string("varve: functionalize: ") + op + " writes into a part of what " + s->op->name +
-                            " repeats, of a value that is not row-major; clone it first")
-                               .c_str());
+        refuse::with<missing_rule>((std::string("varve: functionalize: ") + op + " writes into a part of what " +
+                                    s->op->name + " repeats, of a value that is not row-major; clone it first")
+                                       .c_str());
   }
   /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
   T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
     T const& into = x[0];
     op_table const* const f = op.table->functional;
     bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
+    if (auto const into_copy = writes_into_copy.load(std::memory_order_acquire); !copies && !f && into_copy) {
+      check_in_place(op.name(), into, strides);
+      return into_copy(op, x);
+    }
     if (!copies && !f)
-      throw missing_rule(
+      refuse::with<missing_rule>(
           (std::string("varve: functionalize: ") + op.name() +
-           " writes into its operand and has no functional form; say `using functional = ...` in its rules")
+           " writes into its operand and has no functional form; say `using functional = ...` in its "
+           "rules, or include <varve/hop/auto_functionalized.hpp>")
               .c_str());
     meta in[saved_values::most];
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
@@ -42702,21 +43496,23 @@ private:
     return fresh ? y : T(clone(y));
   }
   [[noreturn]] VARVE_COLD static void refuse_frozen(char const* who) {
-    throw transform_error((std::string("varve: functionalize: ") + who +
-                           " writes into memory that was frozen; clone the value first (FN-20)")
-                              .c_str());
+    refuse::with<transform_error>((std::string("varve: functionalize: ") + who +
+                                   " writes into memory that was frozen; clone the value first (FN-20)")
+                                      .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
-    throw transform_error((std::string("varve: functionalize: ") + who +
-                           ": the function of a higher-order operator writes into what it captures; pass it as an "
-                           "operand and return the new value")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: functionalize: ") + who +
+         ": the function of a higher-order operator writes into what it captures; pass it as an "
+         "operand and return the new value")
+            .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_alias(boxed_op const& op) {
-    throw transform_error((std::string("varve: functionalize: ") + op.name() +
-                           " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
-                           "is not known (FN-25)")
-                              .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: functionalize: ") + op.name() +
+         " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
+         "is not known (FN-25)")
+            .c_str());
   }
 };
 
@@ -42795,7 +43591,7 @@ struct functional_fn {
     P const closed = in.wrap(x), y = f(closed);
     for (auto const& t : closed)
       if (t.defined() && in.is_written(t))
-        throw transform_error(
+        refuse::with<transform_error>(
             (std::string("varve: ") + who +
              ": the function writes into one of its operands, or a view of it; return the new value instead")
                 .c_str());
@@ -42914,8 +43710,9 @@ public:
       if (!level().is_written(seen) && !reshaped) continue;
       for (auto const& [other, _] : arguments_)
         if (!other.is(x) && other.shares_storage(x))
-          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with "
-                                "another one; pass one of them, and make views of it inside");
+          refuse::with<transform_error>(
+              "varve: functionalize: the function writes into an argument that shares memory with "
+              "another one; pass one of them, and make views of it inside");
       if (reshaped) reshape_back(x, seen);
       if (!level().is_written(seen)) continue;
       bool const recorded = level().writes_recorded(seen);
@@ -42944,8 +43741,9 @@ private:
       bool const into = x.layer() == id, from = y.layer() == id;
       bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
       if (holds && !into)
-        throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that "
-                              "has no part in it; use the functional operator");
+        refuse::with<transform_error>(
+            "varve: functionalize: the function writes a value of a transform into an argument that "
+            "has no part in it; use the functional operator");
       if (into && recorded && (x.history() || (from && y.history()))) check_write("copy_", x);
       if (into) x = x.current();
       if (from) y = y.current();
@@ -43047,9 +43845,9 @@ private:
         for (int k = 0; k < y.size(); ++k)
           if (y[k].is(in[i])) written_[static_cast<std::size_t>(k)] = i, returned = true;
         if (!returned)
-          throw transform_error((std::string("varve: functionalize: ") + name() +
-                                 " writes into an argument that it does not return; return it, marked dirty")
-                                    .c_str());
+          refuse::with<transform_error>((std::string("varve: functionalize: ") + name() +
+                                         " writes into an argument that it does not return; return it, marked dirty")
+                                            .c_str());
       }
       find_shared(in, y);
       return b.open(y);
@@ -43089,7 +43887,7 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     for (int i = 0; same < 0 && i < x.size(); ++i)
       if (y[k].defined() && y[k].is(plain[i])) same = i;
     if (written >= 0 && !in.mine(x[written]))
-      throw transform_error(
+      refuse::with<transform_error>(
           (std::string("varve: functionalize: ") + f->name() + " writes into a captured tensor; pass it as an argument")
               .c_str());
     if (written >= 0) in.replace(f->name(), x[written], y[k]);
@@ -43298,7 +44096,7 @@ private:
     memory_ = copy_.defined() ? copy_.raw() : data;
   }
   [[noreturn]] VARVE_COLD void refuse_sizes(std::string const& why) const {
-    throw shape_error(
+    refuse::with<shape_error>(
         (text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why)
             .c_str());
   }
@@ -44032,13 +44830,13 @@ private:
     for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
       if (strangers[s] == nd.op) h = residue::mixed(h, s + 1);
     for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
-      for (extent x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
+      for (extent x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x.bits));
     for (int j = 0; j < nd.count; ++j) {
       fingerprint const& f = operand(nd, j);
       h = residue::mixed(h, linear ? f.value : f.hash());
       if (is_pointwise(k) || k == operator_class::convert) continue;
       for (extent x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
-        h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
+        h = residue::mixed(h, static_cast<std::uint64_t>(x.bits));
     }
     return fingerprint::unknown(h);
   }
@@ -44408,7 +45206,7 @@ fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
   G const relaxed = detail::relaxed<>(better);
-  return fused_graph(loop::prepare<>(relaxed));
+  return fused_graph(loop::prepare_tables<>(relaxed));
 }
 template <class F, class How>
 constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
@@ -44597,7 +45395,6 @@ constexpr G named(G g) {
 } // namespace varve
 
 // ---- varve/graph/print.hpp
-#include <cstdio>
 #include <iosfwd>
 namespace varve {
 namespace detail {
@@ -44778,12 +45575,13 @@ public:
     std::string const k = kind_of(v);
     if (count_++ == 0) kind_ = k;
     else if (k != kind_)
-      throw value_error(("varve: example_of: a list of " + kind_ + " and " + k +
-                         " has no kind of its own; give each value a name and a place by itself")
-                            .c_str());
+      refuse::with<value_error>(("varve: example_of: a list of " + kind_ + " and " + k +
+                                 " has no kind of its own; give each value a name and a place by itself")
+                                    .c_str());
   }
   std::string text() const {
-    if (count_ == 0) throw value_error("varve: example_of: of an empty list it is not known what it would hold");
+    if (count_ == 0)
+      refuse::with<value_error>("varve: example_of: of an empty list it is not known what it would hold");
     return kind_ + "[" + std::to_string(count_) + "]";
   }
 
@@ -44824,9 +45622,9 @@ S schema_of_call(char const* name, hop_signature const& of, attributes const& at
     left -= n;
   }
   if (left != 0)
-    throw value_error((std::string("varve: schema_of: a call of ") + name + " with " + std::to_string(operands) +
-                       " operands does not fit its signature " + of.text)
-                          .c_str());
+    refuse::with<value_error>((std::string("varve: schema_of: a call of ") + name + " with " +
+                               std::to_string(operands) + " operands does not fit its signature " + of.text)
+                                  .c_str());
   if (s.results.size() == 1 && s.results[0].type == "Tensor[]")
     s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
   return s;
@@ -44880,9 +45678,9 @@ template <class N>
   requires std::is_same_v<N, node>
 operator_schema schema_of(graph_view const& g, N const& n) {
   if (!n.regions_count)
-    throw value_error((std::string("varve: schema_of: ") + n.op->name +
-                       " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
-                          .c_str());
+    refuse::with<value_error>((std::string("varve: schema_of: ") + n.op->name +
+                               " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
+                                  .c_str());
   return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count,
                                   g.regions[n.regions_first].result_count);
 }
@@ -45243,7 +46041,7 @@ private:
     if constexpr (detail::sizes_agree<S>) {
       auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return detail::call_with(f, in); });
+      auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
       return none; // nothing more is instantiated after the message
@@ -45291,24 +46089,25 @@ constexpr auto along(F const& f) {
     return vmap(f, in_dims<(static_cast<void>(B), 0)..., Batch, Head, Query, Key, (static_cast<void>(A), none)...>);
   }(std::make_index_sequence<Before>{}, std::make_index_sequence<After>{});
 }
-/// `f(x..., b, h, q, k)`, a function of single elements, at every position of `sizes`: {batch, heads, queries, keys}.
-/// `x` are of these sizes; what `f` declares to capture follows the indices (OH-19).
-template <class F, class L, class S, class... X>
-constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
+/// `f(x..., b, h, q, k)`, a function of single elements, at all positions of four vectors of indices. `x` are of these
+/// sizes; what `f` declares to capture follows the indices (OH-19).
+template <class F, class B, class H, class Q, class K, class... X>
+constexpr auto at_positions(F const& f, B const& b, H const& h, Q const& q, K const& k, X const&... x) {
   constexpr int before = sizeof...(X);
   constexpr int after = std::tuple_size_v<decltype(captures_of(f))>;
   auto const over_keys = along<before, after, none, none, none, 0>(without_captures(f));
   auto const over_queries = along<before, after, none, none, 0, none>(over_keys);
   auto const over_heads = along<before, after, none, 0, none, none>(over_queries);
   auto const over_all = along<before, after, 0, none, none, none>(over_heads);
+  return std::apply([&](auto const&... c) { return over_all(x..., b, h, q, k, c...); }, captures_of(f));
+}
+/// ... at every position of `sizes`: {batch, heads, queries, keys}.
+template <class F, class L, class S, class... X>
+constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
   auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
-  return std::apply(
-      [&](auto const&... c) {
-        return over_all(
-            x..., count([](dims const& s) { return dims{s[0]}; }), count([](dims const& s) { return dims{s[1]}; }),
-            count([](dims const& s) { return dims{s[2]}; }), count([](dims const& s) { return dims{s[3]}; }), c...);
-      },
-      captures_of(f));
+  return at_positions(f, count([](dims const& s) { return dims{s[0]}; }),
+                      count([](dims const& s) { return dims{s[1]}; }), count([](dims const& s) { return dims{s[2]}; }),
+                      count([](dims const& s) { return dims{s[3]}; }), x...);
 }
 inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block) {
   bool positive = sizes.n == 4 && block.n == 2;
@@ -45433,6 +46232,7 @@ template <class... F>
 constexpr auto and_masks(F const&... f) {
   return detail::join_masks<true>(f...);
 }
+/// A mask that admits what one of several does.
 template <class... F>
   requires(sizeof...(F) > 0)
 constexpr auto or_masks(F const&... f) {
@@ -45663,7 +46463,7 @@ T const* floats_of(tensor const& t) {
 /// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
 inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
-  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
+  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).bits > 0;
 }
 /// Is a tensor one of floats with a few columns along an axis, so that all of them stay in the first cache?
 inline bool has_short_columns(tensor const& x, dims const& axis) {
@@ -45671,14 +46471,14 @@ inline bool has_short_columns(tensor const& x, dims const& axis) {
   int const rank = x.dim();
   if (axis.n != 1 || axis[0] < -rank || axis[0] >= rank || !are_floats(all, 1)) return false;
   index_t n = 1;
-  for (extent const size : x.sizes()) n = is_symbol(size) || size.number() > 2048 ? 0 : n * size.number();
+  for (extent const size : x.sizes()) n = is_symbol(size) || size.bits > 2048 ? 0 : n * size.bits;
   return n > 0 && n <= 2048;
 }
 /// The size of an axis if it is the last one, or -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
   int const rank = x.dim();
   if (axis.n != 1 || rank == 0 || wrap_axis(axis[0], rank) != rank - 1 || is_symbol(x.sizes()[rank - 1])) return -1;
-  return x.sizes()[rank - 1].number();
+  return x.sizes()[rank - 1].bits;
 }
 inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
 /// `Kernel::run<T>(rows, n, x..., result)` of contiguous tensors of one shape.
@@ -45688,7 +46488,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   tensor r = tensor::empty(x.sizes(), x.dtype());
   on_floats(x.dtype(), [&]<class T>() {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      Kernel::template run<T>(numel(x.sizes()).number() / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+      Kernel::template run<T>(numel(x.sizes()).bits / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
     }(std::make_index_sequence<1 + sizeof...(X)>{});
   });
   return r;
@@ -45789,11 +46589,11 @@ struct log_softmax_rows {
 template <class Rows>
 struct whole_softmax {
   static tensor value(attributes const&, tensor const* const* x) {
-    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].number(), *x[0]);
+    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].bits, *x[0]);
   }
   static tensor pullback(int, attributes const&, tensor const& g, tensor const& y, boxed_args const&) {
     auto const body = [&] { return static_cast<tensor>(Rows::pull(g, y, ints<-1>{})); };
-    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y); };
+    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].bits, g, y); };
     tensor const* const all[] = {&g, &y};
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
@@ -45801,8 +46601,8 @@ struct whole_softmax {
   /// ... along another axis, attribute 0.
   static tensor value_of_columns(attributes const& at, tensor const* const* x) {
     dims const& s = x[0]->sizes();
-    int const axis = static_cast<int>(at[0][0].number());
-    index_t const rows = s[axis].number(), columns = numel(s.sub(axis + 1, s.n)).number();
+    int const axis = static_cast<int>(at[0][0].bits);
+    index_t const rows = s[axis].bits, columns = numel(s.sub(axis + 1, s.n)).bits;
     tensor const in = contiguous_or_copy(*x[0]);
     tensor r = tensor::empty(s, in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
@@ -45865,12 +46665,10 @@ inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
 
 } // namespace varve
 
-// ---- varve/hop/flex_attention.hpp
+// ---- varve/hop/attention_formula.hpp
+/// @file
+/// What `flex_attention` is, in operators: of whatever values, with the matrix of scores.
 namespace varve {
-
-/// Asks `flex_attention` for the logarithms of the sums as well.
-inline constexpr struct return_lse_t {
-} return_lse{};
 
 namespace detail {
 constexpr void check_attention_shapes(dims const& q, dims const& k, dims const& v, bool enable_gqa) {
@@ -45947,47 +46745,11 @@ T in_order_of(T const& like, T const& y) {
   for (int k = 0; k < order.n; ++k) back[static_cast<int>(order[k])] = k;
   return permute(contiguous(permute(y, order)), back);
 }
-} // namespace detail
+/// What is put in the place of a function of positions: one of all scores, as `over(scores)`.
+template <class F>
+concept function_of_scores = requires(F const& f, tensor const& x) { f.over(x); };
 
-/// `flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse)`: softmax(score) value,
-/// where score = score_mod(query key^T scale, b, h, q, kv), element by element, and -inf where `block_mask` forbids to
-/// look. Query {B, Hq, L, E}, key {B, H, S, E}, value {B, H, S, Ev}; the result is {B, Hq, L, Ev}. From the fourth on
-/// the arguments may be left out or be `none`: `scale` is 1 / sqrt(E) then. With `enable_gqa` Hq is a multiple of H,
-/// and each head of the key serves Hq / H of the query; key and value of batch 1 serve every batch of the query. A row
-/// that may look at nothing is 0. With `return_lse` the result is a pair: the logarithms of the sums of exponentials,
-/// {B, Hq, L}, are second, -inf for rows of nothing.
-///
-/// score_mod and mask_mod are functions of single elements, mapped over the indices, int64 (OH-19): they may not branch
-/// on them, and read captured values by `index(bias, h, q, kv)`. Captures are differentiated as all others are; under
-/// static transforms they are declared, `closure(score_mod, bias)`, and arrive behind the indices. score_mod may not
-/// write into its score. A composite: interpreters, traces and `fuse` see what it calls. Costs the matrix of scores.
-/// Errors: shapes that do not fit (`shape_error`), integers or two dtypes (`dtype_error`), a mask for shorter
-/// sequences, declared captures of mask_mod that require a gradient (`value_error`).
-inline constexpr struct flex_attention_t : composite_operator<flex_attention_t> {
-  static constexpr auto op_name = "flex_attention";
-  using composite_operator<flex_attention_t>::operator();
-  template <class Q, class K, class V, class F, class M, class S, class G>
-  constexpr auto operator()(Q const& query, K const& key, V const& value, F const& score_mod, M const& block_mask,
-                            S const& scale, G enable_gqa, return_lse_t) const {
-    if constexpr (detail::memory_ref<Q> || detail::memory_ref<K> || detail::memory_ref<V>) {
-      return (*this)(detail::viewed(query), detail::viewed(key), detail::viewed(value), score_mod, block_mask, scale,
-                     enable_gqa, return_lse);
-    } else if constexpr (detail::meets_trace<Q, K, V>) {
-      return (*this)(detail::beside_trace(query, query, key, value), detail::beside_trace(key, query, key, value),
-                     detail::beside_trace(value, query, key, value), score_mod, block_mask, scale, enable_gqa,
-                     return_lse);
-    } else {
-      auto const y = parts(query, key, value, score_mod, block_mask, scale, enable_gqa);
-      return std::pair(std::get<0>(y), lse(y));
-    }
-  }
-  template <value Q, value K, value V, class F = none_t, class M = none_t, class S = none_t>
-  static constexpr auto body(Q const& query, K const& key, V const& value, F const& score_mod = {},
-                             M const& block_mask = {}, S const& scale = {}, bool enable_gqa = false) {
-    return std::get<0>(parts(query, key, value, score_mod, block_mask, scale, enable_gqa));
-  }
-
-private:
+struct attention_formula {
   template <class Q, class K, class S>
   static constexpr auto raw_scores(Q const& q, K const& k, S const& scale) {
     auto const sq = shape_of(q);
@@ -46002,6 +46764,8 @@ private:
   static constexpr auto modified(X const& scores, F const& score_mod) {
     if constexpr (is_none<F>) {
       return scores;
+    } else if constexpr (function_of_scores<F>) {
+      return score_mod.over(scores);
     } else if constexpr (dynamic_value<X>) {
       auto const version = scores.version();
       auto const y = detail::at_all_positions(score_mod, scores, shape_of(scores), scores);
@@ -46016,6 +46780,8 @@ private:
   static constexpr auto masked(X const& scores, M const& block_mask) {
     if constexpr (is_none<M>) {
       return scores;
+    } else if constexpr (function_of_scores<M>) {
+      return where(block_mask.over(scores), scores, -std::numeric_limits<double>::infinity());
     } else {
       detail::check_mask_captures(detail::captures_of(block_mask.mask_mod));
       auto const allowed = detail::at_all_positions(block_mask.mask_mod, scores, shape_of(scores));
@@ -46029,7 +46795,7 @@ private:
     detail::check_attention_dtypes(q, k, v);
     auto const sq = shape_of(q);
     detail::check_attention_shapes(to_dims(sq), to_dims(shape_of(k)), to_dims(shape_of(v)), enable_gqa);
-    if constexpr (!is_none<M>)
+    if constexpr (!is_none<M> && !function_of_scores<M>)
       detail::check_attention_mask(to_dims(block_mask.sizes), to_dims(sq), to_dims(shape_of(k)));
     auto const [e, s, m] = detail::exponentials(masked(modified(raw_scores(q, k, scale), score_mod), block_mask));
     auto const weights = to(mul(e, reciprocal(where(eq(s, 0), 1, s))), type_fact(q));
@@ -46046,6 +46812,792 @@ private:
     auto const all =
         where(nothing, -std::numeric_limits<double>::infinity(), add(log(where(nothing, 1, s)), std::get<2>(parts)));
     return detail::reshape_to(all, on_dims([](dims const& d) { return dims{d[0], d[1], d[2]}; }, shape_of(all)));
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/kernel/attention.hpp
+/// @file
+/// Attention of one head by tiles of scores: a tile is computed, changed and folded into sums of exponentials that are
+/// corrected as greater scores come, so that the matrix of scores is nowhere. The gradient computes the tiles again.
+///
+/// What happens to scores is said by `tiles`: `span(i, j)` are the columns of the tile at (i, j) that some row may look
+/// at. Of the same tile `scores(span, x)` are the scores made of x, -inf where a row may not look, in a tile that may
+/// be written into; `pull(x, g)` is the cotangent of x. Tiles are `attention_rows` x `attention_cols`, row-major, also
+/// at the edges, where what lies outside is not looked at.
+namespace varve::kernel {
+
+inline constexpr index_t attention_rows = 48, attention_cols = 128;
+
+/// The columns of a tile from `first` to `last` that some row may look at: every row at all of them?
+struct attention_span {
+  index_t first, last;
+  bool all;
+};
+/// A query, key and value of one head, and how many rows and columns they have.
+template <class T>
+struct attention_head {
+  matrix<T const> query, key, value;
+  index_t queries, keys, features, values;
+};
+
+namespace detail {
+template <class T>
+constexpr index_t whole_panels(index_t n) {
+  return (n + block_cols<T> - 1) / block_cols<T> * block_cols<T>;
+}
+/// All of B [k, n] as panels, one behind the other; columns that are missing are 0.
+template <class T>
+void pack_panels(index_t k, index_t n, matrix<T const> b, T* to) {
+  constexpr index_t W = block_cols<T>;
+  for (index_t j = 0; j < n; j += W, to += k * W) detail::pack_panel(k, n - j < W ? n - j : W, b.at(0, j), to);
+}
+/// c[m, n] = a b, of a `b` whose panels lie `apart`, its rows `b_row`.
+template <class T>
+void multiply_panels(index_t m, index_t n, index_t k, matrix<T const> a, T const* b, index_t b_row, index_t apart,
+                     matrix<T> c, bool accumulate) {
+  constexpr index_t W = block_cols<T>;
+  for (index_t j = 0; j < n; j += W, b += apart) {
+    index_t const cols = n - j < W ? n - j : W;
+    matrix<T> const to = c.at(0, j);
+    index_t r = detail::multiply_rows<T, block_rows>(0, m, k, a, b, b_row, to, cols, accumulate);
+    r = detail::multiply_rows<T, block_rows / 3>(r, m, k, a, b, b_row, to, cols, accumulate);
+    detail::multiply_rows<T, 1>(r, m, k, a, b, b_row, to, cols, accumulate);
+  }
+}
+template <floating_lane T>
+void scale_row(index_t n, T const* x, T times, T* to) {
+  batch<T> const t(times);
+  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+    detail::store_live(to + i, live, batch<T>(detail::load_live(x + i, live) * t));
+  });
+}
+/// Rows of a matrix times a number, `to_row` apart; columns that are missing are 0.
+template <class T>
+void copy_rows(index_t rows, index_t cols, matrix<T const> from, T times, T* to, index_t to_row) {
+  for (index_t r = 0; r < rows; ++r, to += to_row) {
+    T const* const x = from.data + r * from.row;
+    if (from.col == 1) detail::scale_row<T>(cols, x, times, to);
+    else
+      for (index_t c = 0; c < cols; ++c) to[c] = x[c * from.col] * times;
+    for (index_t c = cols; c < to_row; ++c) to[c] = T(0);
+  }
+}
+/// What is subtracted of scores whose greatest is m.
+template <class T>
+T shift_of(T m) {
+  return std::fabs(m) == std::numeric_limits<T>::infinity() ? T(0) : m;
+}
+/// The greatest of n scores, of two accumulators; a NaN may be passed over, since it is in the sum of exponentials too.
+template <floating_lane T>
+VARVE_INLINE T greatest_score(index_t n, T const* x) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  auto const greater = [](V const& a, V const& b) { return kernel::select<T>(a < b, b, a); };
+  if (n < L) return detail::row_maximum(n, x);
+  V a = kernel::load(x), b = kernel::load(x + n - L);
+  for (index_t i = L; i + L <= n; i += L) {
+    a = greater(a, kernel::load(x + i));
+    std::swap(a, b);
+  }
+  return kernel::reduce_tree<T>(greater(a, b), greater);
+}
+/// What is known of some rows: what is subtracted of their scores, by which it may be less than the greatest one, and
+/// the sums of exponentials.
+template <class T>
+struct row_sums {
+  T *shift, *sum;
+};
+/// Folds n scores of each row into its sum: they become exponentials. Where the scores outgrow what is subtracted, that
+/// grows, and the row of `out` becomes what it would have been.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void fold_scores(index_t rows, index_t n, T* x, index_t x_row,
+                                                         row_sums<T> const& known, index_t columns, T* out) {
+  constexpr T nothing = -std::numeric_limits<T>::infinity(), slack = T(8); // exponentials up to 3000
+  for (index_t r = 0; r < rows; ++r, x += x_row, out += columns) {
+    T const top = detail::greatest_score(n, x), before = known.shift[r];
+    if (top > before + slack) {
+      known.shift[r] = top;
+      if (before != nothing) {
+        T const times = std::exp(detail::shift_of(before) - detail::shift_of(top));
+        known.sum[r] *= times;
+        detail::scale_row<T>(columns, out, times, out);
+      }
+    }
+    batch<T> const m(detail::shift_of(known.shift[r]));
+    batch<T> total(T(0));
+    detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+      batch<T> const e = detail::exp_of_live(x + i, live, m);
+      detail::store_live(x + i, live, e);
+      total += live == static_cast<index_t>(lanes<T>) ? e : detail::load_live(x + i, live);
+    });
+    known.sum[r] += kernel::reduce_sum<T>(total);
+  }
+}
+/// Of a row of n scores the weights, and the cotangents of the scores in place of those of the weights.
+template <floating_lane T>
+__attribute__((flatten)) VARVE_NOINLINE void weights_and_cotangents(index_t n, T lse, T mean, T const* x, T* p, T* dp) {
+  if (lse == -std::numeric_limits<T>::infinity()) {
+    for (index_t c = 0; c < n; ++c) p[c] = dp[c] = T(0);
+    return;
+  }
+  batch<T> const less(lse), middle(mean);
+  detail::for_lanes<T>(n, [&](index_t i, index_t live) {
+    batch<T> const e = detail::exp_of_live(x + i, live, less);
+    detail::store_live(p + i, live, e);
+    detail::store_live(dp + i, live, e * (detail::load_live(dp + i, live) - middle));
+  });
+}
+
+/// The tiles of one head in memory, and the panels of what all rows need.
+template <class T>
+struct attention_work {
+  static constexpr index_t M = attention_rows, N = attention_cols, W = block_cols<T>;
+  attention_head<T> const& h;
+  index_t wide_e, wide_v;
+
+  explicit attention_work(attention_head<T> const& head)
+      : h(head), wide_e(detail::whole_panels<T>(head.features)), wide_v(detail::whole_panels<T>(head.values)) {}
+  index_t whole_keys() const { return detail::whole_panels<T>(h.keys); }
+  static index_t bytes(index_t elements) { return (elements * static_cast<index_t>(sizeof(T)) + 63) / 64 * 64; }
+  /// Scores of the rows of `q`, in columns of the span and a few more.
+  void scores(index_t m, T const* q, T const* keys, index_t j, attention_span const& s, T* to) const {
+    index_t const first = s.first / W * W;
+    detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.features, {q, wide_e, 1},
+                               keys + (j + first) * h.features, W, h.features * W, {to + first, N, 1}, false);
+  }
+};
+/// Memory that is handed out piece by piece.
+struct work_memory {
+  std::byte* at;
+  template <class T>
+  T* take(index_t elements) {
+    T* const r = reinterpret_cast<T*>(at);
+    at += attention_work<T>::bytes(elements);
+    return r;
+  }
+};
+} // namespace detail
+
+/// out[queries, values] = softmax(scores) value, and the logarithms of the sums of exponentials; rows that may look at
+/// nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them. Time of two products of matrices;
+/// copies of key and value in scratch memory.
+template <floating_lane T, class Tiles>
+void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
+  using work = detail::attention_work<T>;
+  constexpr index_t M = work::M, N = work::N, W = work::W;
+  work const w(h);
+  index_t const keys = w.whole_keys() * h.features, values = h.keys * w.wide_v;
+  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
+                                                                   work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
+                                          256);
+  detail::work_memory at{memory.data()};
+  T *const k = at.take<T>(keys), *const v = at.take<T>(values), *const q = at.take<T>(M * w.wide_e),
+           *const raw = at.take<T>(M * N), *const sum = at.take<T>(M * w.wide_v), *const state = at.take<T>(2 * M);
+  for (index_t e = 0; e < M * N; ++e) raw[e] = T(0);
+  detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
+  detail::pack_panels<T>(h.keys, h.values, h.value, v);
+  for (index_t i = 0; i < h.queries; i += M) {
+    index_t const m = h.queries - i < M ? h.queries - i : M;
+    detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
+    T *const shift = state, *const total = state + M;
+    for (index_t r = 0; r < m; ++r) shift[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
+    bool begun = false;
+    for (index_t j = 0; j < h.keys; j += N) {
+      attention_span const s = tiles.span(i, j);
+      if (s.first >= s.last) continue;
+      w.scores(m, q, k, j, s, raw);
+      T* const x = tiles.scores(s, raw);
+      detail::fold_scores<T>(m, s.last - s.first, x + s.first, N, {shift, total}, begun ? w.wide_v : 0, sum);
+      detail::multiply_panels<T>(m, w.wide_v, s.last - s.first, {x + s.first, N, 1}, v + (j + s.first) * W, W,
+                                 h.keys * W, {sum, w.wide_v, 1}, begun);
+      begun = true;
+    }
+    for (index_t r = 0; r < m; ++r) {
+      bool const nothing = !begun || total[r] == T(0);
+      T const times = nothing ? T(1) : T(1) / total[r];
+      T* const to = out + (i + r) * h.values;
+      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, to);
+      else std::memset(to, 0, static_cast<std::size_t>(h.values) * sizeof(T));
+      lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(shift[r]);
+    }
+  }
+}
+
+/// What came of a head, and the cotangents of that: of the result, and of the logarithms or null.
+template <class T>
+struct attention_cotangents {
+  matrix<T const> out, of_out;
+  T const *lse, *of_lse;
+};
+/// The gradient of `attend`: that of the query is written, what the head adds to those of key and value is added;
+/// row-major all three. Time of five products of matrices.
+template <floating_lane T, class Tiles>
+void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attention_cotangents<T> const& g, T* of_query,
+                     T* of_key, T* of_value) {
+  using work = detail::attention_work<T>;
+  constexpr index_t M = work::M, N = work::N, W = work::W;
+  work const w(h);
+  index_t const keys = w.whole_keys() * h.features, rows = h.keys * w.wide_e, values = w.whole_keys() * h.values;
+  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) +
+                                                                   work::bytes(values) + 2 * work::bytes(M * w.wide_e) +
+                                                                   work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
+                                          256);
+  detail::work_memory at{memory.data()};
+  T *const k = at.take<T>(keys), *const key_rows = at.take<T>(rows), *const v = at.take<T>(values),
+           *const q = at.take<T>(M * w.wide_e), *const dq = at.take<T>(M * w.wide_e),
+           *const dy = at.take<T>(M * w.wide_v), *const raw = at.take<T>(M * N), *const p = at.take<T>(M * N),
+           *const dp = at.take<T>(M * N);
+  for (index_t e = 0; e < M * N; ++e) raw[e] = p[e] = dp[e] = T(0);
+  detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
+  detail::pack_panels<T>(h.keys, h.features, h.key, key_rows);
+  detail::pack_panels<T>(h.values, h.keys, h.value.transposed(), v);
+  for (index_t i = 0; i < h.queries; i += M) {
+    index_t const m = h.queries - i < M ? h.queries - i : M;
+    detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
+    detail::copy_rows<T>(m, h.values, g.of_out.at(i, 0), T(1), dy, w.wide_v);
+    for (index_t e = 0; e < m * w.wide_e; ++e) dq[e] = T(0);
+    for (index_t j = 0; j < h.keys; j += N) {
+      attention_span const s = tiles.span(i, j);
+      if (s.first >= s.last) continue;
+      index_t const n = s.last - s.first, first = s.first / W * W;
+      w.scores(m, q, k, j, s, raw);
+      T* const x = tiles.scores(s, raw);
+      detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.values, {dy, w.wide_v, 1},
+                                 v + (j + first) * h.values, W, h.values * W, {dp + first, N, 1}, false);
+      for (index_t r = 0; r < m; ++r) {
+        T const less = g.lse[i + r];
+        T mean = g.of_lse ? -g.of_lse[i + r] : T(0);
+        for (index_t c = 0; c < h.values; ++c)
+          mean += dy[r * w.wide_v + c] * g.out.data[(i + r) * g.out.row + c * g.out.col];
+        detail::weights_and_cotangents(n, less, mean, x + r * N + s.first, p + r * N + s.first, dp + r * N + s.first);
+      }
+      matrix<T const> const turned{p + s.first, 1, N};
+      detail::multiply_panels<T>(n, h.values, m, turned, dy, w.wide_v, W,
+                                 {of_value + (j + s.first) * h.values, h.values, 1}, true);
+      T* const ds = tiles.pull(raw, dp);
+      detail::multiply_panels<T>(m, w.wide_e, n, {ds + s.first, N, 1}, key_rows + (j + s.first) * W, W, h.keys * W,
+                                 {dq, w.wide_e, 1}, true);
+      matrix<T const> const down{ds + s.first, 1, N};
+      detail::multiply_panels<T>(n, h.features, m, down, q, w.wide_e, W,
+                                 {of_key + (j + s.first) * h.features, h.features, 1}, true);
+    }
+    for (index_t r = 0; r < m; ++r)
+      for (index_t c = 0; c < h.features; ++c) of_query[(i + r) * h.features + c] = dq[r * w.wide_e + c] * scale;
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/hop/attention_tiles.hpp
+#include <optional>
+/// @file
+/// `flex_attention` of tensors without the matrix of scores, where nothing watches but eager autograd: by
+/// `kernel::attend`, with `score_mod` and `mask_mod` as programs of blocks that run on each tile.
+///
+/// Both are traced at every call, on one tile, so that they mean what they mean at that call; the plans of the graphs
+/// are kept. Tiles that nobody may look at are skipped. What is no program of a tile (functions that draw, write, call
+/// kernels without plans, or whose captures want a gradient) is left to the formula.
+namespace varve::detail {
+
+/// A function of the positions of a tile: {1, 1, attention_rows, attention_cols}.
+struct tile_program {
+  graph traced{};
+  std::shared_ptr<loop::prepared const> plan{};
+  boxed_args captured{}; // behind the arguments, row-major
+  bool by_batch_or_head = false;
+
+  explicit operator bool() const { return plan != nullptr; }
+  /// Arguments are tiles, then b, h, q, k.
+  void run(std::initializer_list<void const*> own, void* out) const;
+  boxed_args arguments(boxed_args own) const {
+    for (auto const& c : captured) own.push_back(c);
+    return own;
+  }
+};
+/// Is every operator one that a plan makes part of its loops?
+bool is_tile_function(graph const& g);
+/// The plan of a graph; those of the last ones are kept.
+template <class G> // so that nothing is compiled for it where there is no attention
+std::shared_ptr<loop::prepared const> plan_of_tile(G const& g);
+/// The positions of the tile that begins at a row and a column; what lies outside are the last ones.
+struct tile_positions {
+  static constexpr index_t rows = kernel::attention_rows, cols = kernel::attention_cols;
+  std::int64_t batch = 0, head = 0, query[rows], key[cols];
+  void move_to(index_t i, index_t j, index_t queries, index_t keys) {
+    for (index_t r = 0; r < rows; ++r) query[r] = std::min(i + r, queries - 1);
+    for (index_t c = 0; c < cols; ++c) key[c] = std::min(j + c, keys - 1);
+  }
+  static dims sizes() { return {1, 1, rows, cols}; }
+  /// ... as tensors, which share nothing with it.
+  template <class T>
+  void push_to(boxed_args& x) const {
+    auto const vector = [](std::int64_t const* from, index_t n) {
+      T t = T::empty(dims{n}, dtype::int64);
+      std::memcpy(t.raw(), from, static_cast<std::size_t>(n) * sizeof *from);
+      return t;
+    };
+    x.push_back(vector(&batch, 1)), x.push_back(vector(&head, 1));
+    x.push_back(vector(query, rows)), x.push_back(vector(key, cols));
+  }
+};
+template <class T>
+T zeros_of(dims const& sizes, dtype t) {
+  T r = T::empty(sizes, t);
+  std::memset(r.raw(), 0, static_cast<std::size_t>(r.numel() * itemsize(t)));
+  return r;
+}
+/// The program of `f(tiles..., b, h, q, k)`, of `Tiles` tiles of a dtype; none where it has none.
+template <int Tiles, class F>
+tile_program trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at) {
+  using T = dependent<tensor, F>;
+  tile_program r;
+  boxed_args x, captured;
+  for (int k = 0; k < Tiles; ++k) x.push_back(zeros_of<T>(tile_positions::sizes(), tiles));
+  at.push_to<T>(x);
+  auto const traced = [&]() -> tile_program {
+    auto g = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return make_fx_function<F const&>(f).with_captures(
+          captured, [](auto const&...) {}, static_cast<T const&>(x[K])...);
+    }(std::make_index_sequence<Tiles + 4>{});
+    if (g.results.size() != 1 || !(g.nodes[g.results[0]].out == meta{result, tile_positions::sizes()})) return r;
+    if (!is_tile_function(g)) return r;
+    for (auto const& c : captured) {
+      if (!c.defined() || c.is_wrapped() || !c.has_data() || !c.keys().has(dispatch_key::cpu)) return r;
+      if (c.requires_grad() && is_grad_enabled()) return r;
+      r.captured.push_back(c.is_contiguous() ? c.alias() : contiguous_copy(c));
+    }
+    for (int e : g.edges) r.by_batch_or_head = r.by_batch_or_head || e == Tiles || e == Tiles + 1;
+    r.plan = plan_of_tile(g);
+    r.traced = std::move(g);
+    return r;
+  };
+  return attempt<error>(traced, [](error const&) { return tile_program(); }); // the formula says what is wrong
+}
+
+/// What changes scores, and where they may be looked at.
+struct attention_functions {
+  tile_program score, mask, both; // both: scores, -inf where the mask says no
+};
+/// A program over all scores in operators, tile by tile: for derivatives of gradients.
+struct over_all_tiles {
+  tile_program const& f;
+  bool takes_scores;
+  template <class X>
+  X over(X const& scores) const {
+    constexpr index_t M = tile_positions::rows, N = tile_positions::cols;
+    dims const s = scores.sizes();
+    index_t const B = s[0].number(), H = s[1].number(), L = s[2].number(), S = s[3].number();
+    index_t const rows = (L + M - 1) / M * M, cols = (S + N - 1) / N * N;
+    X const tall = slice_backward(scores, dims{B, H, rows, S}, dims{2, 0, L, 1});
+    X const all = slice_backward(tall, dims{B, H, rows, cols}, dims{3, 0, S, 1});
+    auto const joined = [](index_t n, index_t apart, int axis, auto const& part) {
+      std::vector<X> r;
+      for (index_t k = 0; k < n; k += apart) r.push_back(part(k));
+      return X(cat(r, axis));
+    };
+    tile_positions at;
+    X const y = joined(B, 1, 0, [&](index_t b) {
+      return joined(H, 1, 1, [&](index_t h) {
+        return joined(L, M, 2, [&](index_t i) {
+          return joined(S, N, 3, [&](index_t j) {
+            boxed_args x;
+            at.batch = b, at.head = h, at.move_to(i, j, L, S);
+            if (takes_scores)
+              x.push_back(X(slice(slice(slice(slice(all, 0, b, b + 1), 1, h, h + 1), 2, i, i + M), 3, j, j + N)));
+            at.push_to<X>(x);
+            return X(interpret(f.traced, f.arguments(std::move(x)))[0]);
+          });
+        });
+      });
+    });
+    return slice(slice(y, 2, 0, L), 3, 0, S);
+  }
+};
+
+/// The tiles of a head, for `kernel::attend`.
+template <class T>
+class head_tiles {
+  static constexpr index_t M = tile_positions::rows, N = tile_positions::cols;
+
+public:
+  head_tiles(attention_functions const& f, tile_program const* pull, std::vector<kernel::attention_span> const& known,
+             index_t queries, index_t keys)
+      : f_(f), pull_(pull), known_(known), queries_(queries), keys_(keys),
+        memory_(static_cast<std::size_t>(M * N) * (2 * sizeof(T) + 1)) {}
+  tile_positions at{};
+
+  kernel::attention_span span(index_t i, index_t j) {
+    if (f_.score || f_.mask) at.move_to(i, j, queries_, keys_);
+    index_t const n = std::min(N, keys_ - j);
+    if (!f_.mask) return {0, n, true};
+    if (known_.empty()) return seen(std::min(M, queries_ - i), n);
+    return known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
+  }
+  T* scores(kernel::attention_span const& s, T* x) {
+    tile_program const& f = s.all ? f_.score : f_.both;
+    if (!f) return x;
+    f.run({x, &at.batch, &at.head, at.query, at.key}, memory_.data());
+    return reinterpret_cast<T*>(memory_.data());
+  }
+  T* pull(T const* x, T* g) {
+    if (!f_.score) return g;
+    auto* const to = reinterpret_cast<T*>(memory_.data() + tile_bytes);
+    pull_->run({x, g, &at.batch, &at.head, at.query, at.key}, to);
+    return to;
+  }
+
+private:
+  static constexpr std::size_t tile_bytes = static_cast<std::size_t>(M * N) * sizeof(T);
+  attention_functions const& f_;
+  tile_program const* pull_;
+  std::vector<kernel::attention_span> const& known_; // of all tiles, where it is the same for all heads
+  index_t queries_, keys_;
+  loop::scratch_block memory_;
+
+  /// Of m rows and n columns.
+  kernel::attention_span seen(index_t m, index_t n) {
+    unsigned char any[N] = {}, all[N];
+    std::memset(all, 1, sizeof all);
+    std::byte* const mask = memory_.data() + 2 * tile_bytes;
+    f_.mask.run({&at.batch, &at.head, at.query, at.key}, mask);
+    auto const* x = reinterpret_cast<unsigned char const*>(mask);
+    for (index_t r = 0; r < m; ++r, x += N)
+      for (index_t c = 0; c < N; ++c) any[c] |= x[c], all[c] &= x[c];
+    kernel::attention_span s{0, n, true};
+    while (s.first < n && !any[s.first]) ++s.first;
+    while (s.last > s.first && !any[s.last - 1]) --s.last;
+    for (index_t c = s.first; c < s.last; ++c) s.all = s.all && all[c];
+    return s;
+  }
+};
+
+/// Operands of attention in memory, head by head.
+template <class T>
+struct attention_operands {
+  tensor const &q, &k, &v;
+  double scale;
+  index_t B, Hq, H, L, S, E, V;
+  attention_operands(tensor const& q_, tensor const& k_, tensor const& v_, double scale_)
+      : q(q_), k(k_), v(v_), scale(scale_), B(size(q, 0)), Hq(size(q, 1)), H(size(k, 1)), L(size(q, 2)), S(size(k, 2)),
+        E(size(q, 3)), V(size(v, 3)) {}
+  static index_t size(tensor const& t, int axis) { return t.sizes()[axis].number(); }
+  /// The matrix of a batch and head; a batch of one is that of all.
+  static kernel::matrix<T const> matrix(tensor const& t, index_t b, index_t h) {
+    dims const s = t.strides();
+    index_t const from = (size(t, 0) == 1 ? 0 : b) * s[0].number() + h * s[1].number();
+    return {static_cast<T const*>(t.raw()) + from, s[2].number(), s[3].number()};
+  }
+  index_t head_of_key(index_t h) const { return h / (Hq / H); }
+  kernel::attention_head<T> head(index_t b, index_t h) const {
+    index_t const g = head_of_key(h);
+    return {matrix(q, b, h), matrix(k, b, g), matrix(v, b, g), L, S, E, V};
+  }
+  /// The spans of all tiles, of a mask that is the same for all batches and heads.
+  std::vector<kernel::attention_span> spans(attention_functions const& f) const {
+    std::vector<kernel::attention_span> r;
+    if (!f.mask || f.mask.by_batch_or_head) return r;
+    std::vector<kernel::attention_span> const unknown;
+    head_tiles<T> tiles(f, nullptr, unknown, L, S);
+    for (index_t i = 0; i < L; i += tile_positions::rows)
+      for (index_t j = 0; j < S; j += tile_positions::cols) r.push_back(tiles.span(i, j));
+    return r;
+  }
+  void forward(attention_functions const& f, T* out, T* lse) const {
+    auto const known = spans(f);
+    head_tiles<T> tiles(f, nullptr, known, L, S);
+    for (index_t b = 0; b < B; ++b)
+      for (index_t h = 0; h < Hq; ++h) {
+        index_t const row = (b * Hq + h) * L;
+        tiles.at.batch = b, tiles.at.head = h;
+        kernel::attend<T>(head(b, h), static_cast<T>(scale), tiles, out + row * V, lse + row);
+      }
+  }
+  /// `of_lse` may be null; gradients are row-major, those of key and value are added to.
+  void backward(attention_functions const& f, tile_program const* pull, tensor const& out, tensor const& of_out,
+                T const* lse, T const* of_lse, T* dq, T* dk, T* dv) const {
+    auto const known = spans(f);
+    head_tiles<T> tiles(f, pull, known, L, S);
+    for (index_t b = 0; b < B; ++b)
+      for (index_t h = 0; h < Hq; ++h) {
+        index_t const row = (b * Hq + h) * L;
+        index_t const of_key = ((size(k, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+        index_t const of_value = ((size(v, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+        tiles.at.batch = b, tiles.at.head = h;
+        kernel::attend_backward<T>(
+            head(b, h), static_cast<T>(scale), tiles,
+            {matrix(out, b, h), matrix(of_out, b, h), lse + row, of_lse ? of_lse + row : nullptr}, dq + row * E,
+            dk + of_key * E, dv + of_value * V);
+      }
+  }
+};
+
+/// The gradient of attention by tiles: by tiles again, and where somebody watches that by the formula.
+template <class T = tensor>
+struct attention_pull {
+  std::shared_ptr<dependent<attention_functions, T>> f;
+  double scale;
+  bool gqa;
+  boxed_args saved; // query, key, value, out, lse
+  std::vector<dependent<std::uint32_t, T>> versions{};
+  grad_node* self = nullptr;
+  static constexpr bool released = true;
+  static constexpr char const* name = "FlexAttentionBackward";
+
+  boxed_args operator()(boxed_args const& g, bool const*) const {
+    for (int k = 0; k < saved.size(); ++k)
+      if (saved[k].writes() != versions[static_cast<std::size_t>(k)])
+        refuse_stale(saved[k], name, versions[static_cast<std::size_t>(k)]);
+    if (!g[0].defined() && !g[1].defined()) return boxed_args(3);
+    bool plain = this_thread_state.quiet() && !is_grad_enabled();
+    for (auto const& t : g)
+      plain = plain && (!t.defined() || (!t.is_wrapped() && t.has_data() && t.dtype() == saved[0].dtype()));
+    tile_program pull;
+    if (plain && f->score) plain = static_cast<bool>(pull = traced_pull());
+    return plain ? by_tiles(g, pull) : by_formula(g);
+  }
+  void release() { saved = boxed_args(); }
+  void let_go(tensor const& written) {
+    for (int k = 0; k < saved.size(); ++k)
+      if (saved[k].shares_storage(written)) saved[k] = saved[k].alias();
+  }
+
+private:
+  tile_program traced_pull() const {
+    tile_positions at;
+    at.move_to(0, 0, saved[0].sizes()[2].number(), saved[1].sizes()[2].number());
+    auto const pulled = [&](T const& x, T const& g, T const& b, T const& h, T const& q, T const& k) {
+      auto const of_scores = [&](T const& s) -> T {
+        return interpret<T>(f->score.traced, f->score.arguments(boxed_args(s, b, h, q, k)))[0];
+      };
+      return std::get<0>(vjp(of_scores, x).second(g));
+    };
+    return trace_tile<2>(pulled, saved[0].dtype(), saved[0].dtype(), at);
+  }
+  static T zeros_as(tensor const& t) { return detail::zeros_of<T>(t.sizes(), t.dtype()); }
+  boxed_args by_tiles(boxed_args const& g, tile_program const& pull) const {
+    T const of_out = g[0].defined() ? T(g[0]) : zeros_as(saved[3]);
+    T const of_lse = g[1].defined() ? contiguous_or_copy(g[1]) : T();
+    boxed_args r(zeros_as(saved[0]), zeros_as(saved[1]), zeros_as(saved[2]));
+    on_floats(saved[0].dtype(), [&]<class E>() {
+      attention_operands<E>(saved[0], saved[1], saved[2], scale)
+          .backward(*f, f->score ? &pull : nullptr, saved[3], of_out, floats_of<E>(saved[4]),
+                    of_lse.defined() ? floats_of<E>(of_lse) : nullptr, static_cast<E*>(r[0].raw()),
+                    static_cast<E*>(r[1].raw()), static_cast<E*>(r[2].raw()));
+    });
+    return r;
+  }
+  boxed_args by_formula(boxed_args const& g) const {
+    T x[3];
+    for (int k = 0; k < 3; ++k) {
+      x[k] = saved[k].alias();
+      if (is_grad_enabled() && self->next[k]) x[k].set_history(self->next[k]);
+    }
+    auto const computed = [&](T const& q, T const& k, T const& v) {
+      over_all_tiles const score{f->score, true}, mask{f->mask, false};
+      auto const with = [&](auto const& s, auto const& m) {
+        auto const p = attention_formula::parts(q, k, v, s, m, scale, gqa);
+        return std::pair<T, T>(std::get<0>(p), attention_formula::lse(p));
+      };
+      if (f->score && f->mask) return with(score, mask);
+      if (f->score) return with(score, none);
+      return f->mask ? with(none, mask) : with(none, none);
+    };
+    auto const ran = vjp(computed, x[0], x[1], x[2]);
+    auto const cotangent = [&](int k) { return g[k].defined() ? T(g[k]) : zeros_as(saved[3 + k]); };
+    auto const r = ran.second(std::pair(cotangent(0), cotangent(1)));
+    return boxed_args(T(std::get<0>(r)), T(std::get<1>(r)), T(std::get<2>(r)));
+  }
+};
+
+/// Runs it, and has eager autograd record it.
+template <class T>
+std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::shared_ptr<attention_functions> const& f,
+                                  double scale, bool gqa) {
+  dims const s = q.sizes();
+  T out = T::empty(dims{s[0], s[1], s[2], v.sizes()[3]}, q.dtype()), lse = T::empty(dims{s[0], s[1], s[2]}, q.dtype());
+  on_floats(q.dtype(), [&]<class E>() {
+    attention_operands<E>(q, k, v, scale).forward(*f, static_cast<E*>(out.raw()), static_cast<E*>(lse.raw()));
+  });
+  {
+    no_grad const off;
+    out = in_order_of(q, out).alias();
+  }
+  bool const any = q.requires_grad() || k.requires_grad() || v.requires_grad();
+  if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
+  for (tile_program* p :
+       {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
+    for (int c = 0; c < p->captured.size(); ++c) p->captured[c] = contiguous_copy(p->captured[c]);
+  attention_pull<T> pull{f, scale, gqa, {}};
+  std::vector<edge> edges;
+  for (tensor const* t : {&q, &k, &v}) {
+    edges.push_back(t->requires_grad() ? edge(eager_history(*t)) : edge());
+    pull.saved.push_back(t->alias());
+  }
+  pull.saved.push_back(out.alias()), pull.saved.push_back(lse.alias());
+  for (auto const& t : pull.saved) pull.versions.push_back(t.writes());
+  edge const n = edge_to(record_function(std::move(pull), std::move(edges), 2, attention_pull<T>::name));
+  static_cast<function_node<attention_pull<T>>*>(n.to())->pullback.self = n.to();
+  out.set_history(edge(n.to(), 0)), lse.set_history(edge(n.to(), 1));
+  return {out, lse};
+}
+/// May tensors go through in tiles?
+bool fits_tiles(tensor const& q, tensor const& k, tensor const& v);
+
+/// The result and the logarithms, undefined where the formula must be used.
+template <class F, class M, class S>
+std::pair<tensor, tensor> attention_by_tiles(tensor const& q, tensor const& k, tensor const& v, F const& score_mod,
+                                             M const& block_mask, S const& scale, bool gqa) {
+  using T = dependent<tensor, F>;
+  if constexpr (!is_none<S> && !std::is_arithmetic_v<S>) return {};
+  else {
+    if (!fits_tiles(q, k, v)) return {};
+    check_attention_dtypes(q, k, v);
+    check_attention_shapes(q.sizes(), k.sizes(), v.sizes(), gqa);
+    auto const f = std::make_shared<dependent<attention_functions, F>>();
+    tile_positions at;
+    at.move_to(0, 0, q.sizes()[2].number(), k.sizes()[2].number());
+    if constexpr (!is_none<F>) {
+      auto const score = [&](T const& s, T const& b, T const& h, T const& i, T const& j) {
+        return at_positions(score_mod, b, h, i, j, s);
+      };
+      if (!(f->score = trace_tile<1>(score, q.dtype(), q.dtype(), at))) return {};
+    }
+    if constexpr (!is_none<M>) {
+      check_attention_mask(to_dims(block_mask.sizes), q.sizes(), k.sizes());
+      check_mask_captures(captures_of(block_mask.mask_mod));
+      auto const mask = [&](T const& b, T const& h, T const& i, T const& j) {
+        return at_positions(block_mask.mask_mod, b, h, i, j);
+      };
+      auto const both = [&](T const& s, T const& b, T const& h, T const& i, T const& j) {
+        auto const allowed = at_positions(block_mask.mask_mod, b, h, i, j);
+        auto const nothing = -std::numeric_limits<double>::infinity();
+        if constexpr (is_none<F>) return where(allowed, s, nothing);
+        else return where(allowed, at_positions(score_mod, b, h, i, j, s), nothing);
+      };
+      if (!(f->mask = trace_tile<0>(mask, q.dtype(), dtype::bool_, at))) return {};
+      if (!(f->both = trace_tile<1>(both, q.dtype(), q.dtype(), at))) return {};
+    }
+    double factor = 0;
+    if constexpr (is_none<S>) factor = 1 / std::sqrt(static_cast<double>(q.sizes()[3].number()));
+    else factor = static_cast<double>(scale);
+    return attend_and_record<T>(q, k, v, f, factor, gqa);
+  }
+}
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+namespace varve::detail {
+VARVE_LIBRARY void tile_program::run(std::initializer_list<void const*> own, void* out) const {
+  void const* in[16];
+  std::size_t n = 0;
+  for (void const* p : own) in[n++] = p;
+  for (auto const& t : captured) in[n++] = t.raw();
+  loop::run_prepared<>(*plan, in, &out);
+}
+VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
+  using c = operator_class;
+  if (g.regions.size() != 1 || !g.functions.empty() || g.expressions.size() != 0 || g.regions[0].inputs > 16)
+    return false;
+  for (node const& n : g) {
+    c const what = identify(*n.op);
+    if (what > c::sum && what != c::reshape && what != c::permute && what != c::expand && what != c::slice &&
+        what != c::slice_backward && what != c::cat && what != c::gather && what != c::one_hot && what != c::arange)
+      return false;
+  }
+  return true;
+}
+template <class G>
+VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
+  struct kept {
+    graph of;
+    std::shared_ptr<loop::prepared const> plan;
+  };
+  static std::vector<kept> all; // what was asked for last comes first
+  static spin_lock lock;
+  constexpr std::size_t most = 64;
+  {
+    spin_lock::held const on(lock);
+    for (auto k = all.begin(); k != all.end(); ++k)
+      if (equal(k->of, g)) {
+        std::rotate(all.begin(), k, k + 1);
+        return all.front().plan;
+      }
+  }
+  auto plan = loop::prepare_tables<>(loop::typed_and_optimized(g));
+  spin_lock::held const on(lock);
+  all.insert(all.begin(), {g, plan});
+  if (all.size() > most) all.pop_back();
+  return plan;
+}
+VARVE_LIBRARY bool fits_tiles(tensor const& q, tensor const& k, tensor const& v) {
+  tensor const* const all[] = {&q, &k, &v};
+  if (!only_autograd_watches(all, 3) || this_thread_state.saved_hooks || this_thread_state.anomaly || watches_reads ||
+      !are_built_in<mm_t, mul_t, exp_t, sum_t, amax_t, sub_t, reciprocal_t, where_t>())
+    return false;
+  for (tensor const* t : all)
+    if (t->dim() != 4 || t->is_wrapped() || !t->has_data() || !t->keys().has(dispatch_key::cpu) || t->is_inference() ||
+        t->numel() == 0)
+      return false;
+  return are_floats(all, 3);
+}
+} // namespace varve::detail
+#endif
+
+// ---- varve/hop/flex_attention.hpp
+namespace varve {
+
+/// Asks `flex_attention` for the logarithms of the sums as well.
+inline constexpr struct return_lse_t {
+} return_lse{};
+
+/// `flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse)`: softmax(score) value,
+/// where score = score_mod(query key^T scale, b, h, q, kv), element by element, and -inf where `block_mask` forbids to
+/// look. Query {B, Hq, L, E}, key {B, H, S, E}, value {B, H, S, Ev}; the result is {B, Hq, L, Ev}. From the fourth on
+/// the arguments may be left out or be `none`: `scale` is 1 / sqrt(E) then. With `enable_gqa` Hq is a multiple of H,
+/// and each head of the key serves Hq / H of the query; key and value of batch 1 serve every batch of the query. A row
+/// that may look at nothing is 0. With `return_lse` the result is a pair: the logarithms of the sums of exponentials,
+/// {B, Hq, L}, are second, -inf for rows of nothing.
+///
+/// score_mod and mask_mod are functions of single elements, mapped over the indices, int64 (OH-19): they may not branch
+/// on them, and read captured values by `index(bias, h, q, kv)`. Captures are differentiated as all others are; under
+/// static transforms they are declared, `closure(score_mod, bias)`, and arrive behind the indices. score_mod may not
+/// write into its score. A composite: interpreters, traces and `fuse` see what it calls, and it costs the matrix of
+/// scores. Where only eager autograd watches, tensors go through in tiles (`attention_tiles.hpp`).
+/// Errors: shapes that do not fit (`shape_error`), integers or two dtypes (`dtype_error`), a mask for shorter
+/// sequences, declared captures of mask_mod that require a gradient (`value_error`).
+inline constexpr struct flex_attention_t : composite_operator<flex_attention_t> {
+  static constexpr auto op_name = "flex_attention";
+  using composite_operator<flex_attention_t>::operator();
+  template <class Q, class K, class V, class F, class M, class S, class G>
+  constexpr auto operator()(Q const& query, K const& key, V const& value, F const& score_mod, M const& block_mask,
+                            S const& scale, G enable_gqa, return_lse_t) const {
+    if constexpr (detail::memory_ref<Q> || detail::memory_ref<K> || detail::memory_ref<V>) {
+      return (*this)(detail::viewed(query), detail::viewed(key), detail::viewed(value), score_mod, block_mask, scale,
+                     enable_gqa, return_lse);
+    } else if constexpr (detail::meets_trace<Q, K, V>) {
+      return (*this)(detail::beside_trace(query, query, key, value), detail::beside_trace(key, query, key, value),
+                     detail::beside_trace(value, query, key, value), score_mod, block_mask, scale, enable_gqa,
+                     return_lse);
+    } else {
+      using namespace detail;
+      if constexpr (is_one_tensor<Q> && is_one_tensor<K> && is_one_tensor<V>)
+        if (auto y = attention_by_tiles(query, key, value, score_mod, block_mask, scale, enable_gqa); y.first.defined())
+          return y;
+      auto const y = attention_formula::parts(query, key, value, score_mod, block_mask, scale, enable_gqa);
+      return std::pair(std::get<0>(y), attention_formula::lse(y));
+    }
+  }
+  template <value Q, value K, value V, class F = none_t, class M = none_t, class S = none_t>
+  static constexpr auto body(Q const& query, K const& key, V const& value, F const& score_mod = {},
+                             M const& block_mask = {}, S const& scale = {}, bool enable_gqa = false) {
+    using namespace detail;
+    if constexpr (is_one_tensor<Q> && is_one_tensor<K> && is_one_tensor<V>)
+      if (auto y = attention_by_tiles(query, key, value, score_mod, block_mask, scale, enable_gqa).first; y.defined())
+        return y;
+    return std::get<0>(attention_formula::parts(query, key, value, score_mod, block_mask, scale, enable_gqa));
   }
 } flex_attention{};
 
@@ -46072,9 +47624,9 @@ class enable_mode {
   struct slot {
     slot() {
       if (this_thread_state.single_mode)
-        throw dispatch_error((std::string("varve: enable_mode<") + name_of_type<T>.c_str() +
-                              ">: a mode of this form is on already, and they do not nest; use mode_guard")
-                                 .c_str());
+        refuse::with<dispatch_error>((std::string("varve: enable_mode<") + name_of_type<T>.c_str() +
+                                      ">: a mode of this form is on already, and they do not nest; use mode_guard")
+                                         .c_str());
       this_thread_state.single_mode = true;
     }
     slot(slot const&) = delete;
@@ -46091,15 +47643,45 @@ public:
 
 } // namespace varve
 
+// ---- varve/interpreter/mode_headers.hpp
+/// @file
+/// Names next to those of modes that have headers of their own: of who uses a mode without its header compilers ask
+/// whether the name here is meant, and show its line.
+namespace varve {
+
+namespace detail {
+/// Refuses whatever is made of it.
+struct in_a_header {
+  template <class... A>
+  explicit in_a_header(A const&...) {
+    static_assert(never<std::tuple<A...>>, "varve: this mode has a header of its own, which the umbrella leaves out: "
+                                           "#include <varve/mode/...>, as its name here says");
+  }
+};
+} // namespace detail
+struct default_dtype_mode_hpp : detail::in_a_header {};  // #include <varve/mode/default_dtype_mode.hpp>
+struct deterministic_mode_hpp : detail::in_a_header {};  // #include <varve/mode/deterministic_mode.hpp>
+struct flop_counter_mode_hpp : detail::in_a_header {};   // #include <varve/mode/flop_counter_mode.hpp>
+struct logging_mode_hpp : detail::in_a_header {};        // #include <varve/mode/logging_mode.hpp>
+struct memory_tracker_mode_hpp : detail::in_a_header {}; // #include <varve/mode/memory_tracker_mode.hpp>
+struct nan_check_mode_hpp : detail::in_a_header {};      // #include <varve/mode/nan_check_mode.hpp>
+struct profiler_mode_hpp : detail::in_a_header {};       // #include <varve/mode/profiler_mode.hpp>
+struct schema_check_mode_hpp : detail::in_a_header {};   // #include <varve/mode/schema_check_mode.hpp>
+
+} // namespace varve
+
 // ---- varve/interpreter/stack_of.hpp
+#if VARVE_USE_HANA
 #include <boost/hana/equal.hpp>
 #include <boost/hana/prepend.hpp>
 #include <boost/hana/size.hpp>
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
+#endif
 
 namespace varve {
 
+#if VARVE_USE_HANA
 namespace detail {
 template <class V>
 constexpr auto stack_of_type() {
@@ -46113,6 +47695,15 @@ constexpr auto stack_of_type() {
 /// of `hana::type`s: Hana's algorithms work on it. `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
+#else
+/// Without Boost there are no tuples of Hana's to hold it.
+template <class V>
+inline constexpr auto stack_of = [] {
+  static_assert(never<V>, "varve: stack_of gives a tuple of Boost.Hana, which is not here: install Boost "
+                          "(apt install libboost-dev, brew install boost)");
+  return 0;
+}();
+#endif
 
 /// The word of an interpreter: "grad", "jvp", "vmap", "mode".
 template <class I>
@@ -46217,7 +47808,7 @@ bool is(tensor const& t) {
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
-    throw dispatch_error(
+    refuse::with<dispatch_error>(
         (std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
   return *static_cast<T const*>(t.object()->address());
 }
@@ -46239,10 +47830,11 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
   int aliased = 0;
   for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
   if (aliased && aliased != static_cast<int>(s.results.size()))
-    throw dispatch_error(("varve: " + to_string(s) +
-                          " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return "
-                          "what its results alias")
-                             .c_str());
+    refuse::with<dispatch_error>(
+        ("varve: " + to_string(s) +
+         " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return "
+         "what its results alias")
+            .c_str());
   if (!aliased) return y;
   int const k = s.aliased_operand(0);
   if (s.results[0].mutated) return x[k];
@@ -47300,9 +48892,9 @@ struct boxed_scan {
     P const y = g(x);
     for (int q = 0; q < x.size(); ++q)
       if (x[q].writes() != versions[static_cast<std::size_t>(q)])
-        throw transform_error((std::string("varve: ") + op->name() +
-                               ": the function writes into one of its operands; use functional operators")
-                                  .c_str());
+        refuse::with<transform_error>((std::string("varve: ") + op->name() +
+                                       ": the function writes into one of its operands; use functional operators")
+                                          .c_str());
     return y;
   }
 
@@ -47383,6 +48975,7 @@ public:
                                       "anew; draw them in the body, and carry them");
         op.condition = condition.call;
       }
+      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // nobody asks for rows
       auto const call = [&](auto const& loop, auto const&... more) {
         return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
       };
@@ -47849,9 +49442,9 @@ void require_pointwise_on_tensors(F const& f, T const& a) {
   }
   for (node const& n : l.builder.finish().nodes)
     if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
-      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name +
-                         "; use combine_mode::generic")
-                            .c_str());
+      refuse::with<value_error>((std::string("varve: associative_scan: the function is not pointwise, it calls ") +
+                                 n.op->name + "; use combine_mode::generic")
+                                    .c_str());
 }
 template <class F, class T>
 constexpr void require_pointwise(F const& f, T const& a) {
@@ -48797,7 +50390,7 @@ struct whole_layer_norm {
   }
   static index_t row(attributes const& at) {
     index_t n = 1;
-    for (extent s : at[0]) n *= s.number();
+    for (extent s : at[0]) n *= s.bits;
     return n;
   }
   /// Puts the operands of a kernel in order: x, w or null, b or null, eps.
@@ -48818,7 +50411,7 @@ struct whole_layer_norm {
     tensor y = tensor::empty(in.sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
-      kernel::layer_norm_rows(numel(in.sizes()).number() / n, n, floats_of<T>(in), o.w, o.b, o.eps,
+      kernel::layer_norm_rows(numel(in.sizes()).bits / n, n, floats_of<T>(in), o.w, o.b, o.eps,
                               static_cast<T*>(y.raw()));
     });
     return y;
@@ -48829,7 +50422,7 @@ struct whole_layer_norm {
     tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       T const eps = static_cast<T>(x[1].template item<double>());
-      index_t const rows = numel(in.sizes()).number() / n;
+      index_t const rows = numel(in.sizes()).bits / n;
       T* const to = static_cast<T*>(r.raw());
       if (i != 0)
         return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
@@ -48873,7 +50466,7 @@ struct whole_layer_norm {
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
     index_t n = 1;
-    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.number();
+    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.bits;
     if (!has_rows(x, n) || !is_built_in()) return {};
     for (tensor const* p : {&x, &parameters...})
       if (!p->defined() || p->dtype() != x.dtype() || p->is_number() || (p != &x && !(p->sizes() == sizes))) return {};
@@ -49164,10 +50757,11 @@ namespace varve {
 
 namespace detail {
 [[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
-  throw autograd_error((std::string("varve: ") + op +
-                        ": functions with out=... arguments don't support automatic differentiation, but one of the "
-                        "arguments requires grad; use the result of the operator, or no_grad")
-                           .c_str());
+  refuse::with<autograd_error>(
+      (std::string("varve: ") + op +
+       ": functions with out=... arguments don't support automatic differentiation, but one of the "
+       "arguments requires grad; use the result of the operator, or no_grad")
+          .c_str());
 }
 /// Does an operator write into a tensor of the very dtype of its result only? Elementwise ones convert, `sum` and `cat`
 /// too.
@@ -49203,9 +50797,9 @@ public:
     T const to = out_;
     if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
     if (category(y.dtype()) > category(to.dtype()) || (keeps_dtype && y.dtype() != to.dtype()))
-      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
-                         " cannot be written into " + varve::name(to.dtype()))
-                            .c_str());
+      refuse::with<dtype_error>((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) +
+                                 " cannot be written into " + varve::name(to.dtype()))
+                                    .c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());
@@ -49237,22 +50831,22 @@ namespace varve {
 
 namespace refuse {
 [[noreturn]] VARVE_COLD inline void decomposition_calls_the_operator_that_it_replaces(char const* op) {
-  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
-                     " again, itself or through another decomposition; write it in other operators")
-                        .c_str());
+  refuse::with<value_error>((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
+                             " again, itself or through another decomposition; write it in other operators")
+                                .c_str());
 }
 [[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found,
                                                                                meta const& expected) {
   std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) +
                            to_string(found.sizes) + ", the operator gives " + name(expected.type) +
                            to_string(expected.sizes);
-  if (found.type != expected.type) throw dtype_error(text.c_str());
-  throw shape_error(text.c_str());
+  if (found.type != expected.type) refuse::with<dtype_error>(text.c_str());
+  refuse::with<shape_error>(text.c_str());
 }
 [[noreturn]] VARVE_COLD inline void decomposition_writes_into_its_operand(char const* op) {
-  throw value_error((std::string("varve: decompose: the decomposition of ") + op +
-                     " writes into its operand; write into a clone of it")
-                        .c_str());
+  refuse::with<value_error>((std::string("varve: decompose: the decomposition of ") + op +
+                             " writes into its operand; write into a clone of it")
+                                .c_str());
 }
 } // namespace refuse
 
@@ -49583,15 +51177,15 @@ public:
   Y operator()(T const&... t) const {
     boxed_args x(t...);
     if (x.size() != static_cast<int>(primals_.size()))
-      throw value_error(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " +
-                         std::to_string(primals_.size()) + " primals")
-                            .c_str());
+      refuse::with<value_error>(("varve: linearize: " + std::to_string(x.size()) + " tangents were given for " +
+                                 std::to_string(primals_.size()) + " primals")
+                                    .c_str());
     for (int k = 0; k < x.size(); ++k) {
       meta const& m = primals_[static_cast<std::size_t>(k)];
       if (!(x[k].sizes() == m.sizes))
         refuse::shapes_do_not_match("linearize (tangent and primal)", x[k].sizes(), m.sizes);
       if (x[k].dtype() != m.type)
-        throw dtype_error(
+        refuse::with<dtype_error>(
             (std::string("varve: linearize: a tangent of ") + name(x[k].dtype()) + " for a primal of " + name(m.type))
                 .c_str());
     }
@@ -49767,7 +51361,8 @@ namespace varve {
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
-    if (size < 1) throw value_error(("varve: chunk_size must be positive, not " + std::to_string(size)).c_str());
+    if (size < 1)
+      refuse::with<value_error>(("varve: chunk_size must be positive, not " + std::to_string(size)).c_str());
   }
 };
 
@@ -49957,7 +51552,9 @@ template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
   auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
-  auto const refuse = [](std::string const& text) { throw value_error(("varve: functional_call: " + text).c_str()); };
+  auto const refuse = [](std::string const& text) {
+    refuse::with<value_error>(("varve: functional_call: " + text).c_str());
+  };
   struct substitution {
     tensor* at;
     tensor value;
@@ -50006,7 +51603,7 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
 /// `functional_call` runs as an ensemble (TR-22). Leaves that require grad stay such.
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
-  if (models.empty()) throw value_error("varve: stack_module_state: at least one model is needed");
+  if (models.empty()) refuse::with<value_error>("varve: stack_module_state: at least one model is needed");
   std::vector<dependent<parameter_dict, M>> all;
   for (auto const* m : models) all.push_back(m->named_parameters());
   dependent<parameter_dict, M> r;
@@ -50015,7 +51612,7 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
     bool grad = true;
     for (auto const& d : all) {
       if (d.size() != all[0].size() || d[k].first != all[0][k].first)
-        throw value_error("varve: stack_module_state: the models differ in their parameters");
+        refuse::with<value_error>("varve: stack_module_state: the models differ in their parameters");
       values.push_back(static_cast<T const&>(d[k].second).detach());
       grad = grad && d[k].second.requires_grad() && d[k].second.is_leaf();
     }
@@ -50075,7 +51672,7 @@ struct grad_function {
         };
         scope.give(detail::captures_of(f));
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const out = scope.run([&] { return detail::call_with(f, in); });
+        auto const out = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
         if constexpr (Aux)
           static_assert(
               requires {
@@ -50219,11 +51816,11 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 namespace varve::detail {
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[40];
-  on_dtype(t.dtype(), "to_string", [&]<class T>() {
+  on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
     else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 4 ? 6 : 10, static_cast<double>(v));
+    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4, static_cast<double>(v));
   });
   to += text;
 }
@@ -50279,3 +51876,6 @@ VARVE_LIBRARY std::string to_string(tensor const& t) {
 }
 } // namespace varve
 #endif
+
+// ---- varve/varve.hpp
+#pragma GCC diagnostic pop

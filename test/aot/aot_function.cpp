@@ -599,6 +599,20 @@ TEST_CASE("aot: operators with functions have the gradients that they have witho
       Catch::Contains("requires a gradient"));
 }
 
+TEST_CASE("aot: a loop of unknown length, while gradients are on though nobody asks for one", "[aot][hop][exception]") {
+  tensor const bound = vv::full({}, 99.0), x = data({1, -0.5, 2});
+  auto const f = [&](tensor const& a) {
+    return vv::while_loop([&](tensor const& v) { return vv::lt(vv::sum(v), bound); },
+                          [](tensor const& v) { return v * 2.0 + 1.0; }, a);
+  };
+  CHECK(vv::is_grad_enabled());
+  CHECK(elements(vv::compile(f, vv::backends::aot_eager)(x)) == elements(f(x)));
+  tensor const y = vv::clone(x);
+  y.requires_grad_();
+  CHECK_THROWS_WITH(vv::compile(f, vv::backends::aot_eager)(y),
+                    Catch::Contains("its gradient keeps a row for each step"));
+}
+
 TEST_CASE("aot: a network is trained step by step as without", "[aot]") {
   auto const step = [](tensor x, tensor y, values w) {
     tensor const hidden = vv::tanh(vv::matmul(x, w[0]) + w[1]), scores = vv::matmul(hidden, w[2]) + w[3];

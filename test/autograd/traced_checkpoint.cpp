@@ -191,3 +191,32 @@ TEST_CASE("checkpoint of a function that returns a vector is traced", "[autograd
   CHECK(difference(vv::compile(f)(x), right, 1e-12) == "");
   CHECK(difference(vv::compile(vv::grad(f))(x), vv::grad(f)(x), 1e-12) == "");
 }
+
+TEST_CASE("checkpoint: a region that draws nothing is not given the state of the generator",
+          "[autograd][checkpoint][graph]") {
+  tensor const x = some({8}, 4);
+  auto const graph_of = [&](auto const& body) {
+    return vv::make_fx(vv::value_and_grad([&](tensor const& u) { return vv::sum(vv::checkpoint(body, u * 2)); }))(x);
+  };
+  auto const still = [](tensor const& u) { return vv::sin(u) * u; };
+  vv::graph const g = graph_of(still);
+  CHECK(vv::verify(g));
+  CHECK((count_of(g, region, 0) == 1 && count_of(g, region, 1) == 1 && count_of(g, "get_rng_state") == 0));
+  auto const around = [&](tensor const& u) { return vv::checkpoint(still, u) * vv::checkpoint(&masked, u); };
+  vv::graph const both = graph_of(around);
+  CHECK(vv::verify(both));
+  CHECK(count_of(both, "get_rng_state") == 3); // of the region, and of the one in it that draws, run and run again
+  auto const want = vv::value_and_grad([&](tensor const& u) { return vv::sum(still(u * 2)); })(x);
+  vv::manual_seed(11);
+  tensor const next = vv::randn({2}, dtype::float64);
+  vv::manual_seed(11);
+  auto const y = vv::interpret(g, boxed_args(x));
+  CHECK(difference(vv::randn({2}, dtype::float64), next) == "");
+  CHECK(difference(y[0], want.first, 1e-14) == "");
+  CHECK(difference(y[1], want.second, 1e-14) == "");
+  CHECK(difference(vv::fuse(g)(boxed_args(x))[1], want.second, 1e-14) == "");
+  tensor const lanes =
+      vv::vmap([&](tensor const& v) { return vv::interpret(g, boxed_args(v))[1]; })(vv::stack(std::vector{x, x}, 0));
+  CHECK(difference(lanes, vv::stack(std::vector{want.second, want.second}, 0), 1e-14) == "");
+  CHECK(thread_is_clean());
+}

@@ -114,7 +114,7 @@ TEST_CASE("calls of functions are their text in a compiled program", "[export][c
   tensor const x = vector_of({0.5, -1, 2});
   auto const f = [](tensor const& v) {
     auto const body = [](tensor const& u) { return vv::sin(u) * u; };
-    return vv::wrap(body, v) + vv::wrap(body, v * 2.0);
+    return vv::wrap(body, v) + vv::checkpoint(body, v * 2.0);
   };
   auto const before = vv::backends::cpp_status();
   auto const backend = vv::backends::cpp.with(options(cache));

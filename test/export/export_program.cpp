@@ -371,17 +371,29 @@ TEST_CASE("export: a write that left the derivative as it was is refused", "[exp
   CHECK(count.item<double>() == 1);
 }
 
-TEST_CASE("export: gradients that backward would collect are refused, those of grad are in the program", "[export]") {
+TEST_CASE("export: gradients that a function takes are part of the program", "[export]") {
   tensor const x = vector_of({0.5, -1});
   auto const recorded = [](tensor const& v) {
     tensor const leaf = v.detach();
     leaf.requires_grad_();
     vv::sum(leaf * leaf).backward();
-    return leaf.grad().defined() ? leaf.grad() : tensor(vv::zeros_like(v));
+    return leaf.grad() * v;
   };
-  CHECK_THROWS_WITH(vv::export_program(recorded)(x), Catch::Contains("use grad or vjp in it"));
+  auto const p = vv::export_program(recorded)(x);
+  CHECK(elements(p(x)[0]) == std::vector<double>{0.5, 2});
+  CHECK(elements(p(vector_of({2, 3}))[0]) == std::vector<double>{8, 18});
   auto const inside = vv::grad([](tensor const& v) { return vv::sum(v * v); });
   CHECK(elements(vv::export_program(inside)(x)(x)[0]) == std::vector<double>{1, -2});
+  auto const own = [](tensor const& v) { // of an argument that requires gradients, as the example says
+    tensor const y = vv::sum(v * v * v);
+    return y.requires_grad() ? vv::autograd::grad({y}, {v}, {}, {.create_graph = true})[0] : vv::zeros_like(v);
+  };
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  tensor const y = vv::export_program(own)(leaf)(leaf)[0];
+  CHECK(elements(y) == std::vector<double>{0.75, 3});
+  vv::sum(y).backward();
+  CHECK(elements(leaf.grad()) == std::vector<double>{3, -6});
 }
 
 TEST_CASE("export: what is filled with a number is no plain number", "[export]") {

@@ -17,18 +17,17 @@
 namespace random_programs {
 /// What a way is, as far as that decides where it may stand.
 enum trait : unsigned {
-  forward = 1,    // forward mode
-  again = 2,      // calls f more often than once: no random numbers agree
-  wraps = 4,      // f sees values of a transform
-  plain = 8,      // it takes no such values
-  traces = 16,    // f is traced: no mode may be switched on in it
-  watches = 32,   // a mode is on in f
-  records = 64,   // f is recorded by eager autograd
-  reverse = 128,  // a level of reverse mode
-  hooks = 256,    // f runs in a scope of saved tensor hooks, which such levels refuse
-  lifts = 512,    // f may use none but its arguments
-  exports = 2048, // f is a whole program, in which nothing is recorded for `backward`
-  unrolls = 1024  // calls f for each element: a trace of such a way in another grows beyond measure (`growth`)
+  forward = 1,   // forward mode
+  again = 2,     // calls f more often than once: no random numbers agree
+  wraps = 4,     // f sees values of a transform
+  plain = 8,     // it takes no such values
+  traces = 16,   // f is traced: no mode may be switched on in it
+  watches = 32,  // a mode is on in f
+  records = 64,  // f is recorded by eager autograd
+  reverse = 128, // a level of reverse mode
+  hooks = 256,   // f runs in a scope of saved tensor hooks, which such levels refuse
+  lifts = 512,   // f may use none but its arguments
+  unrolls = 1024 // calls f for each element: a trace of such a way in another grows beyond measure (`growth`)
 };
 /// A way to call a function.
 struct way {
@@ -46,7 +45,6 @@ inline bool goes_in(way const& w, way const& around) {
   if (w.is(plain) && around.is(wraps)) return false;
   if (w.is(lifts) && w.is(plain) && around.is(records | watches)) return false; // a fused function
   if (w.is(watches) && around.is(traces)) return false;
-  if (w.is(records) && around.is(exports)) return false;
   return !(w.is(reverse) && around.is(hooks));
 }
 
@@ -266,7 +264,7 @@ inline std::vector<way> const& all_ways() {
        [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::aot_eager)(v); }, wraps | traces},
       {'I', "compile ahead of time, fused", "return vv::compile(f, vv::backends::fused)(v);",
        [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::fused)(v); }, wraps | traces},
-      {'I', "exported", "return exported(f, v);", exported, again | plain | traces | exports},
+      {'I', "exported", "return exported(f, v);", exported, again | plain | traces},
       {'I', "interpret(make_fx)", "return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, again | wraps | lifts},
       {'I', "interpret(optimize(make_fx))", "return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v)));",

@@ -5,7 +5,7 @@
 #if VARVE_VERSION < 100 || VARVE_VERSION / 10000 != VARVE_VERSION_MAJOR || VARVE_VERSION % 100 != VARVE_VERSION_PATCH
 #error "the version is not the number of its parts"
 #endif
-#if VARVE_HAS_XSIMD != VARVE_USE_XSIMD || VARVE_HAS_OPENMP > 1 || !VARVE_HAS_EXCEPTIONS || VARVE_HAS_HANA > 1
+#if VARVE_HAS_XSIMD() != VARVE_USE_XSIMD || VARVE_HAS_OPENMP() > 1 || !VARVE_HAS_EXCEPTIONS() || VARVE_HAS_HANA() > 1
 #error "a feature is neither there nor not there"
 #endif
 

@@ -5,6 +5,8 @@
 #include <varve/fuse/graph.hpp>
 #include <varve/pass/optimize.hpp>
 
+#include <optional>
+
 namespace varve {
 
 /// Makes of a graph without writes a function that runs it.
@@ -16,6 +18,7 @@ using partitioner = shared_function<partition(graph const&, joint_shape)>;
 namespace backends {
 /// Both parts ahead of time, run operator by operator (`aot_eager`).
 struct aot_eager_t {
+  static constexpr bool takes_symbolic_sizes = true;
   boxed_function operator()(graph const& g) const {
     return [g](boxed_args const& x) { return interpret(g, x); };
   }
@@ -37,6 +40,9 @@ struct aot_options {
   /// As the forward pass where it is not given.
   graph_compiler bw_compiler{};
   partitioner partition_fn = [](graph const& g, joint_shape s) { return default_partition(g, s); };
+  /// A size that another call has otherwise becomes a symbol of the graph, if it can be one, so that there is no
+  /// program for each size: the compilers must take graphs with symbolic sizes.
+  bool automatic_dynamic = false;
 };
 
 namespace detail {
@@ -47,18 +53,51 @@ struct aot_program {
   compiled_pair run;
   std::vector<dims> strides; // of the arguments
   std::vector<char> leaves;
+  std::vector<dependent<free_sizes, F>> free{};
+  dependent<graph, F> sizes{}; // the arguments alone, and what must hold of their sizes
+
+  static bool leaves_free(std::pair<F, aot_options> const& f) { return f.second.automatic_dynamic; }
 
   template <class R, class... X>
   static aot_program make(std::pair<F, aot_options> const& f, boxed_args& captured, R const& returned, X const&... x) {
-    aot_program r;
-    for (auto const& t : tensors_among(x...)) {
-      r.strides.push_back(t.strides());
-      r.leaves.push_back(t.is_leaf());
-    }
+    aot_program r = kinds_of(tensors_among(x...));
     r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, {}, returned, x...);
     captured = r.run.of.captured;
     compile(r.run, f.second);
     return r;
+  }
+  /// ... for any sizes where `which` says so, and in the end where it could be: none where C++ must know them, or a
+  /// call must.
+  template <class R, class... X>
+  static std::optional<aot_program> make_free(std::pair<F, aot_options> const& f,
+                                              std::vector<dependent<free_sizes, F>>& which, boxed_args& captured,
+                                              R const& returned, X const&... x) {
+    boxed_args const in = tensors_among(x...);
+    aot_program r = kinds_of(in);
+    tracing::symbolic_t how{{}, true};
+    for (std::size_t k = 0; k < which.size(); ++k) {
+      how.policies.emplace_back(in[static_cast<int>(k)].dim(), dim_dynamic::fixed);
+      for (std::size_t d = 0; d < how.policies[k].size(); ++d)
+        if (which[k] >> d & 1) how.policies[k][d] = dim_dynamic::dynamic;
+    }
+    auto const made = [&]() -> std::optional<aot_program> {
+      r.run.of = trace_ahead_of_time<on_symbolic_values<dependent<fake_mode, F>>>(f.first, how, {}, returned, x...);
+      captured = r.run.of.captured;
+      r.sizes = arguments_of(r.run.of.joint, in.size());
+      bool any = false;
+      for (node const& n : r.sizes.nodes)
+        for (int d = 0; d < n.out.sizes.n; ++d) {
+          free_sizes const bit = 1u << d;
+          auto& here = which[static_cast<std::size_t>(n.value)];
+          if (n.out.sizes[d].is_number()) here &= ~bit;
+          any = any || here & bit;
+        }
+      if (!any || shows_symbols(r.run.of) || !r.has_these_sizes(in)) return std::nullopt;
+      r.free = which;
+      compile(r.run, f.second);
+      return std::move(r);
+    };
+    return attempt<error>(made, [](error const&) { return std::optional<aot_program>(); });
   }
   static void compile(compiled_pair& p, aot_options const& how) {
     using G = dependent<graph, F>;
@@ -74,13 +113,65 @@ struct aot_program {
     p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(share_regions(parts.backward));
   }
   bool is_for(boxed_args const& in) const {
-    for (int k = 0; k < in.size(); ++k)
-      if (!(in[k].strides() == strides[static_cast<std::size_t>(k)]) ||
-          in[k].is_leaf() != static_cast<bool>(leaves[static_cast<std::size_t>(k)]))
+    for (int k = 0; k < in.size(); ++k) {
+      auto const at = static_cast<std::size_t>(k);
+      bool const moves = !free.empty() && free[at]; // such arguments are row-major
+      if ((!moves && !(in[k].strides() == strides[at])) || in[k].is_leaf() != static_cast<bool>(leaves[at]))
         return false;
-    return true;
+    }
+    return free.empty() || has_these_sizes(in);
   }
   static bool still() { return true; }
+
+private:
+  static aot_program kinds_of(boxed_args const& in) {
+    aot_program r;
+    for (auto const& t : in) {
+      r.strides.push_back(t.strides());
+      r.leaves.push_back(t.is_leaf());
+    }
+    return r;
+  }
+  template <class G>
+  static G arguments_of(G const& g, int count) {
+    G r;
+    r.expressions = g.expressions, r.guards = g.guards;
+    for (int k = 0; k < g.regions[0].inputs; ++k)
+      if (g.nodes[k].value < count) r.nodes.push_back(g.nodes[k]);
+    int const n = static_cast<int>(r.nodes.size());
+    r.regions.push_back({0, n, n, 0, 0});
+    return r;
+  }
+  /// Are the guards met?
+  bool has_these_sizes(boxed_args const& in) const {
+    auto const met = [&] {
+      auto const numbers = sizes_of_call<dependent<tensor, F>>::of_arguments(sizes, in);
+      for (node const& n : sizes.nodes) {
+        dims const found = in[static_cast<int>(n.value)].sizes();
+        for (int d = 0; d < found.n; ++d)
+          if (!(found[d] == (numbers ? extent(numbers->of(n.out.sizes[d])) : n.out.sizes[d]))) return false;
+      }
+      return true;
+    };
+    return attempt<error>(met, [](error const&) { return false; });
+  }
+  /// Would a call have to make views of sizes that the trace knew as symbols?
+  static bool shows_symbols(joint_graph const& g) {
+    auto const symbolic = [](view_chain const& views) {
+      bool any = false;
+      for (view_step const* s = views.get(); s; s = s->before.get()) {
+        for (int k = 0; k < s->at.count; ++k)
+          for (extent const e : s->at[k]) any = any || !e.is_number();
+        for (meta const* m : {&s->of, &s->shows})
+          for (extent const e : m->sizes) any = any || !e.is_number();
+      }
+      return any;
+    };
+    bool any = false;
+    for (aot_output const& o : g.outputs) any = any || symbolic(o.views);
+    for (aot_input const& i : g.inputs) any = any || symbolic(i.reshaped) || symbolic(i.set_views);
+    return any;
+  }
 };
 /// May a compiled function be given it?
 inline bool runs_ahead_of_time(boxed_args const& x) {
@@ -139,6 +230,9 @@ private:
 /// another, run `f` itself. Refused (`autograd_error`): second derivatives of the compiled function (AO-18), writes
 /// into captured tensors and into gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first
 /// call. AO-1 to AO-21.
+/// With `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that is another one than in a call before
+/// becomes a symbol of the next program, which then serves all such sizes for which its guards hold; where C++ asks for
+/// the number, or a result is a view that would be made of it, there is a program for each size as without.
 /// Another tensor that is assigned to a captured variable later is not seen, as by `compile`.
 template <class F>
 auto aot_function(F f, aot_options how = {}) {
@@ -149,7 +243,9 @@ auto aot_function(F f, aot_options how = {}) {
 template <class F, class B>
   requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
 auto compile(F f, B const& with) {
-  return aot_function(std::move(f), {.fw_compiler = with});
+  aot_options how{.fw_compiler = with};
+  if constexpr (requires { B::takes_symbolic_sizes; }) how.automatic_dynamic = B::takes_symbolic_sizes;
+  return aot_function(std::move(f), std::move(how));
 }
 
 } // namespace varve

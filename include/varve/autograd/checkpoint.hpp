@@ -113,7 +113,7 @@ struct checkpoint_region {
   std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
-  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS; // it stops by one
+  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
   std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;

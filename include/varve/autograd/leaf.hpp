@@ -113,8 +113,6 @@ inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.tr
 } // namespace detail
 
 namespace detail {
-/// Is a function of this thread exported?
-inline constinit thread_local bool exports = false;
 /// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
 template <class On>
 void require_grad(tensor const& t, bool on);
@@ -258,9 +256,6 @@ void detail::require_grad(tensor const& t, bool on) {
   if (inside_transform())
     refuse::with<transform_error>(
         "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  if (on && exports)
-    refuse_autograd("requires_grad_", "the function is exported, where nothing is recorded for backward, and its "
-                                      "gradients would be zeros; use grad or vjp in it");
   autograd_kernels.store(&eager_autograd<On>, std::memory_order_release);
   accumulate_grad::add_to.store(&add_to_gradient<dependent<tensor, On>>, std::memory_order_release);
   if (!t.is_leaf()) {

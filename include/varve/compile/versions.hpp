@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <concepts>
 #include <cstring>
@@ -73,6 +74,25 @@ struct traced_kind {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
 };
+/// Which sizes of a tensor a program leaves free: a bit for each.
+using free_sizes = unsigned;
+/// Is a tensor of the kind that a program was made for, but for the sizes that it leaves free?
+inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_sizes free) {
+  if (!free) return now == then;
+  dims sizes = now.info.sizes;
+  if (sizes.n != then.info.sizes.n) return false;
+  for (int d = 0; d < sizes.n; ++d)
+    if (free >> d & 1) sizes[d] = then.info.sizes[d];
+  return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
+}
+/// "argument 0: size 1 ..."
+inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
+  std::string r;
+  for (std::size_t k = 0; k < free.size(); ++k)
+    for (int d = 0; d < max_rank; ++d)
+      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
+  return r;
+}
 /// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
 /// only to cost nothing unless used.)
 template <class T = tensor>
@@ -155,7 +175,9 @@ inline bool run_plainly(boxed_args const& x) {
 
 /// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
 /// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
-/// `still()` of what it read of captured tensors. Threads share it; the first to come makes others wait.
+/// `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are other
+/// ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the first
+/// change. Threads share it; the first to come makes others wait.
 template <class F, class Program>
 class program_versions {
   using kind = dependent<traced_kind, F>;
@@ -170,7 +192,8 @@ public:
     std::vector<kind> arguments, captures;
     boxed_args captured;
     Program program;
-    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+    std::shared_ptr<void const> results;          // the tree that the function returned, with undefined tensors
+    std::vector<dependent<free_sizes, F>> free{}; // of the arguments; none: no size is
 
     /// ... with other tensors.
     template <class Y>
@@ -195,25 +218,65 @@ public:
   /// What a call with these arguments would run, and if nothing, why not the program that was called last.
   template <class... X>
   std::string explain(X const&... x) const {
-    std::vector<std::shared_ptr<version const>> all;
-    {
-      spin_lock::held const on(lock_);
-      all = all_;
-    }
+    std::vector<std::shared_ptr<version const>> const all = kept();
     std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
     if (all.empty()) return "no program was made yet: the call traces one\n";
     for (std::size_t k = 0; k < all.size(); ++k)
       if (same_arguments(*all[k], x...) && same_captures(*all[k]))
         return "runs one of " + count + ", " +
-               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n";
-    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...);
+               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
+               text_of_sizes(all[k]->free, " may be another one\n");
+    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...) +
+           text_of_sizes(leaves_free_ ? changed_sizes(all, x...) : std::vector<dependent<free_sizes, F>>{},
+                         " has changed, and will be free if it can be\n");
   }
 
 private:
   mutable spin_lock lock_;
   std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
   owner_lock making_;
+  std::atomic<bool> leaves_free_ = false; // as the function said when a program was made
 
+  std::vector<std::shared_ptr<version const>> kept() const {
+    spin_lock::held const on(lock_);
+    return all_;
+  }
+  /// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
+  template <class... X>
+  static std::vector<dependent<free_sizes, F>> changed_sizes(std::vector<std::shared_ptr<version const>> const& all,
+                                                             X const&... x) {
+    boxed_args const now = tensors_among(x...);
+    std::vector<dependent<free_sizes, F>> r;
+    if constexpr (requires(F const& f) { Program::leaves_free(f); })
+      for (auto const& v : all) {
+        if (v->types != &type_mark<std::tuple<X...>> || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
+            v->grad_mode != is_grad_enabled() || !same_constants(*v, x...))
+          continue;
+        std::vector<dependent<free_sizes, F>> here;
+        for (auto const& then : v->arguments) {
+          traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
+          free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
+          for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
+            if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
+          if (!is_of_kind(kind, then, differ)) break;
+          here.push_back(differ);
+        }
+        if (here.size() != v->arguments.size()) continue;
+        r.resize(here.size());
+        for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
+      }
+    for (auto const f : r)
+      if (f) return r;
+    return {};
+  }
+  template <class... X>
+  static bool same_constants(version const& v, X const&... x) {
+    return same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
+                     []<class V>(V const& now, V const& then) {
+                       if constexpr (std::is_same_v<V, tensor>) return true;
+                       else return same_constant(now, then);
+                     });
+  }
   template <class... X>
   static std::string why_not(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return "the arguments are of other C++ types\n";
@@ -223,11 +286,14 @@ private:
              "\n";
     std::string r;
     for (int k = 0; k < now.size(); ++k)
-      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]),
-                           v.arguments[static_cast<std::size_t>(k)]);
+      if (auto const at = static_cast<std::size_t>(k);
+          !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
+        r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
     if (v.grad_mode != is_grad_enabled())
       r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-    if (r.empty() && !v.program.is_for(now)) r += "an argument is laid out otherwise, or a leaf and was none\n";
+    if (r.empty() && !v.program.is_for(now))
+      r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
+                          : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
     if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
     for (int c = 0; c < v.captured.size(); ++c)
       r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
@@ -242,7 +308,12 @@ private:
     bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
                                 [&]<class V>(V const& now, V const& then) {
                                   if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
-                                  else return k < v.arguments.size() && v.arguments[k++] == traced_kind::of(now);
+                                  else {
+                                    bool const fits =
+                                        k < v.arguments.size() && is_of_kind(traced_kind::of(now), v.arguments[k],
+                                                                             v.free.empty() ? 0 : v.free[k]);
+                                    return ++k, fits;
+                                  }
                                 });
     return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
   }
@@ -273,11 +344,22 @@ private:
       for (auto const& t : of) r.push_back(traced_kind::of(t));
       return r;
     };
-    Program program = Program::make(f, captured, returned, x...);
+    std::vector<dependent<free_sizes, F>> free;
+    auto const made = [&]() -> Program {
+      if constexpr (requires { Program::leaves_free(f); })
+        if (leaves_free_ = Program::leaves_free(f); leaves_free_) {
+          std::vector<std::shared_ptr<version const>> const all = kept();
+          if (free = changed_sizes(all, x...); !free.empty())
+            if (auto p = Program::make_free(f, free, captured, returned, x...)) return std::move(*p);
+          free.clear(), captured = boxed_args();
+        }
+      return Program::make(f, captured, returned, x...);
+    };
+    Program program = made();
     auto const v = std::make_shared<version const>(
         version{&type_mark<std::tuple<X...>>,
                 std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
-                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results)});
+                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results), free});
     std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
     spin_lock::held const on(lock_);
     for (auto& old : all_)

@@ -71,7 +71,7 @@ struct dims {
   /// Is a number among the entries? A symbolic size is none.
   constexpr bool contains(index_t i) const {
     for (int k = 0; k < n; ++k)
-      if (v[k].number() == i) return true;
+      if (v[k].bits == i) return true;
     return false;
   }
   /// The same entries, whatever they stand for: asks nobody.

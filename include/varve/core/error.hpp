@@ -101,7 +101,7 @@ namespace refuse {
 /// callers are cold themselves.
 template <class E, class... A>
 [[noreturn]] VARVE_INLINE void with(A const&... a) {
-#if VARVE_HAS_EXCEPTIONS
+#if VARVE_HAS_EXCEPTIONS()
   throw E(a...);
 #else
   if constexpr (std::is_base_of_v<std::exception, E>) detail::handler_of_errors(E(a...));
@@ -110,7 +110,7 @@ template <class E, class... A>
 }
 /// Throws again what is being handled.
 [[noreturn]] VARVE_INLINE void again() {
-#if VARVE_HAS_EXCEPTIONS
+#if VARVE_HAS_EXCEPTIONS()
   throw;
 #else
   std::abort(); // nothing is ever handled
@@ -122,7 +122,7 @@ namespace detail {
 /// `body()`, and where it throws an `E`, `otherwise(e)`; of `E` void `otherwise()` of whatever it throws.
 template <class E, class F, class G>
 constexpr auto attempt(F const& body, [[maybe_unused]] G const& otherwise) {
-#if VARVE_HAS_EXCEPTIONS
+#if VARVE_HAS_EXCEPTIONS()
   if constexpr (std::is_void_v<E>) {
     try {
       return body();

@@ -27,6 +27,7 @@ constexpr bool holds(relation is, index_t a, index_t b) {
 extent combined_sizes(size_op op, extent a, extent b);
 bool decided_sizes(relation is, extent a, extent b);
 index_t specialized_size(extent a);
+index_t number_of_size(extent a);
 
 /// Two extents, or one and an integer: the built-in operators on what an extent converts to are no better then.
 template <class A, class B>
@@ -55,8 +56,13 @@ struct extent {
   constexpr bool is_number() const { return is_small() || bits == INT64_MAX; }
   constexpr bool is_entry() const { return bits >> 61 == 2; }
   constexpr bool is_name() const { return bits >> 61 == 3 && bits != INT64_MAX; }
-  /// The number; only where `is_number()`. Otherwise what stands for the expression or name in its place.
-  constexpr index_t number() const { return bits; }
+  /// The number; only where `is_number()`. What stands for an expression of a graph, or for a name, otherwise; one of
+  /// an environment is taken for its number.
+  constexpr index_t number() const {
+    if (is_small() || std::is_constant_evaluated()) [[likely]]
+      return bits;
+    return detail::number_of_size(*this);
+  }
   /// The place of its expression, and whose table that is in; only where `is_entry()`.
   constexpr index_t entry() const { return bits & ((index_t{1} << entry_bits) - 1); }
   constexpr index_t environment() const { return bits >> entry_bits & most_environments; }

@@ -80,41 +80,44 @@ VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
 
 VARVE_COLD VARVE_LIBRARY extent combined_sizes(size_op op, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) {
-    if (op == size_op::least && a.number() == INT64_MAX) return b; // "the end" of `slice`: no size is greater
-    if (op == size_op::least && b.number() == INT64_MAX) return a;
+    if (op == size_op::least && a.bits == INT64_MAX) return b; // "the end" of `slice`: no size is greater
+    if (op == size_op::least && b.bits == INT64_MAX) return a;
     if (op == size_op::product && (known_equal(a, 1) || known_equal(b, 0))) return b;
     if (op == size_op::product && (known_equal(b, 1) || known_equal(a, 0))) return a;
     if (op == size_op::sum && known_equal(a, 0)) return b;
     if ((op == size_op::sum && known_equal(b, 0)) || (op == size_op::quotient && known_equal(b, 1))) return a;
     return recorder_of(a, b).combine(op, a, b);
   }
-  std::uint64_t const x = static_cast<std::uint64_t>(a.number()), y = static_cast<std::uint64_t>(b.number());
+  std::uint64_t const x = static_cast<std::uint64_t>(a.bits), y = static_cast<std::uint64_t>(b.bits);
   switch (op) {
   case size_op::sum:
     return static_cast<index_t>(x + y);
   case size_op::product:
     return static_cast<index_t>(x * y);
   case size_op::quotient:
-    return floor_div(a.number(), b.number());
+    return floor_div(a.bits, b.bits);
   case size_op::remainder:
-    return floor_mod(a.number(), b.number());
+    return floor_mod(a.bits, b.bits);
   case size_op::least:
-    return a.number() < b.number() ? a : b;
+    return a.bits < b.bits ? a : b;
   default:
-    return a.number() < b.number() ? b : a;
+    return a.bits < b.bits ? b : a;
   }
 }
 VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
   if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
-  if ((a.is_number() && b.is_number()) || a.number() == INT64_MAX || b.number() == INT64_MAX)
-    return holds(is, a.number(), b.number()); // an entry is the lesser one beside "the end" also as the number it has
+  if ((a.is_number() && b.is_number()) || a.bits == INT64_MAX || b.bits == INT64_MAX)
+    return holds(is, a.bits, b.bits); // an entry is the lesser one beside "the end" also as the number it has
   bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
   if (nobody && (is == relation::equal || is == relation::unequal))
     return is == relation::unequal; // as they stand in a finished graph
   return recorder_of(a, b).decide(is, a, b);
 }
+VARVE_COLD VARVE_LIBRARY index_t number_of_size(extent a) {
+  return a.is_entry() && a.environment() != 0 ? recorder_of(a).specialize(a) : a.bits;
+}
 VARVE_COLD VARVE_LIBRARY index_t specialized_size(extent a) {
-  return a.is_number() ? a.number() : recorder_of(a).specialize(a);
+  return a.is_number() ? a.bits : recorder_of(a).specialize(a);
 }
 } // namespace detail
 
@@ -123,16 +126,16 @@ VARVE_LIBRARY void shape_recorder::check(relation is, extent a, extent b) {
 }
 VARVE_LIBRARY void check(relation is, extent a, extent b) {
   if (!a.is_number() || !b.is_number()) return detail::recorder_of(a, b).check(is, a, b);
-  if (detail::holds(is, a.number(), b.number())) return;
+  if (detail::holds(is, a.bits, b.bits)) return;
   using enum relation;
   char const* const sign = is == equal ? " == " : is == unequal ? " != " : is == less ? " < " : " <= ";
   refuse::with<value_error>(
-      ("varve: check: " + std::to_string(a.number()) + sign + std::to_string(b.number()) + " does not hold").c_str());
+      ("varve: check: " + std::to_string(a.bits) + sign + std::to_string(b.bits) + " does not hold").c_str());
 }
 VARVE_LIBRARY void check_is_size(extent a) {
   if (!a.is_number()) return detail::recorder_of(a).check_is_size(a);
-  if (a.number() < 0)
-    refuse::with<value_error>(("varve: check_is_size: " + std::to_string(a.number()) + " is negative").c_str());
+  if (a.bits < 0)
+    refuse::with<value_error>(("varve: check_is_size: " + std::to_string(a.bits) + " is negative").c_str());
 }
 
 VARVE_LIBRARY shape_recorder::shape_recorder() {

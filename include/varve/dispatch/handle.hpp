@@ -41,6 +41,8 @@ struct op_handle {
   bool is_call = false, draws_from_state = false;
   /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
   bool shares_region = false;
+  /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
+  bool writes_copy = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.

@@ -92,7 +92,7 @@ constexpr auto evaluate_pointwise(X const&... x) {
       auto element = [&](auto const& s) {
         auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
         index_t o = 0;
-        for (int d = 0; d < i.n; ++d) o += i[d].number() * at[d].number();
+        for (int d = 0; d < i.n; ++d) o += i[d].bits * at[d].bits;
         return s.data[o];
       };
       out[k++] = kernel(element(strided_of(x))...);
@@ -122,7 +122,7 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
       auto const& v = nth<0>(x...);
       constexpr layout l =
           R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
-      auto const* in = data_of(v) + l.offset.number();
+      auto const* in = data_of(v) + l.offset.bits;
       auto* out = data_of(r);
       if constexpr (l.contiguous()) {
         constexpr index_t all = numel(l.sizes);

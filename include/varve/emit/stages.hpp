@@ -297,8 +297,8 @@ VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<
   }
 }
 
-/// Loops of C++ are gone when a function is traced, their operators stand one after the other: 1000 steps of five take a
-/// compiler 10 seconds, 3000 minutes.
+/// Loops of C++ are gone when a function is traced, their operators stand one after the other: 1000 steps of five take
+/// a compiler 10 seconds, 3000 minutes.
 inline constexpr int most_operators = 10000;
 
 namespace detail {

@@ -285,11 +285,11 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
 /// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
 /// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
-/// (`transform_error`); exported in `no_grad` mode it is for values alone. In f nothing is recorded for `backward`, and
-/// `requires_grad()` says so of what it computes; gradients inside are those of `grad` and `vjp`. Errors: `value_error`
-/// for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does not leave free, with
-/// what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error` where C++ would
-/// decide by data (EX-8); those of `make_fx`.
+/// (`transform_error`); exported in `no_grad` mode it is for values alone. What f asks of
+/// `requires_grad()` is as for the example; gradients that it takes, by `backward` too, are part of the program.
+/// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
+/// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
+/// where C++ would decide by data (EX-8); those of `make_fx`.
 template <class F>
 class export_program {
 public:
@@ -298,9 +298,6 @@ public:
   template <class... X>
   exported_program operator()(X const&... x) const {
     using fakes = detail::on_exported_values<dependent<fake_mode, F>>;
-    // Nothing is recorded; but the grad mode is the caller's, for what the function says of it is part of the program.
-    key_guard const off(this_thread_state.included,
-                        this_thread_state.excluded | dispatch_key_set(dispatch_key::autograd_functionality));
     exported_program r;
     boxed_args const in = detail::tensors_among(x...);
     std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
@@ -326,7 +323,7 @@ public:
   }
 
 private:
-  /// The function, while which runs nobody may ask for what `backward` collects.
+  /// The function, while which runs nothing may be detached in place.
   struct exported {
     F const& f;
     template <class... A>

@@ -83,7 +83,7 @@ private:
   }
   void add(dims const& d) {
     key_.push_back(d.n);
-    for (int k = 0; k < d.n; ++k) key_.push_back(d[k].number());
+    for (int k = 0; k < d.n; ++k) key_.push_back(d[k].bits);
   }
   entry& slot() { return entries_[hash_ % entries_.size()]; }
   void bypass(char const* why) {

@@ -47,7 +47,7 @@ inline bool has_one_element(dims const& sizes) {
   index_t n = 1;
   for (extent const s : sizes) {
     if (!s.is_number()) return false;
-    n *= s.number();
+    n *= s.bits;
   }
   return n <= 1;
 }

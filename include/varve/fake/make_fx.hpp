@@ -16,6 +16,7 @@ inline constexpr fake_t fake{};
 /// ... whose sizes are symbols, by a policy for each argument; `duck` where none is given.
 struct symbolic_t {
   std::vector<std::vector<dim_dynamic>> policies{};
+  bool others_fixed = false; // ... or the others have the sizes that they have
   symbolic_t operator()(std::vector<std::vector<dim_dynamic>> p) const { return {std::move(p)}; }
 };
 inline symbolic_t const symbolic{};
@@ -81,7 +82,9 @@ public:
   static T value(T const& t) {
     std::size_t const k = at_work->inputs_++;
     auto const& policies = at_work->how_.policies;
-    return on_fake_values<Mode>::fake_of(t, k < policies.size() ? policies[k] : std::vector<dim_dynamic>{});
+    if (k < policies.size()) return on_fake_values<Mode>::fake_of(t, policies[k]);
+    std::size_t const fixed = at_work->how_.others_fixed ? static_cast<std::size_t>(t.dim()) : 0;
+    return on_fake_values<Mode>::fake_of(t, std::vector<dim_dynamic>(fixed, dim_dynamic::fixed));
   }
   template <class T>
   static T twin(T const& t) {

@@ -69,7 +69,7 @@ fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
   G const relaxed = detail::relaxed<>(better);
-  return fused_graph(loop::prepare<>(relaxed));
+  return fused_graph(loop::prepare_tables<>(relaxed));
 }
 template <class F, class How>
 constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {

@@ -27,24 +27,25 @@ constexpr auto along(F const& f) {
     return vmap(f, in_dims<(static_cast<void>(B), 0)..., Batch, Head, Query, Key, (static_cast<void>(A), none)...>);
   }(std::make_index_sequence<Before>{}, std::make_index_sequence<After>{});
 }
-/// `f(x..., b, h, q, k)`, a function of single elements, at every position of `sizes`: {batch, heads, queries, keys}.
-/// `x` are of these sizes; what `f` declares to capture follows the indices (OH-19).
-template <class F, class L, class S, class... X>
-constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
+/// `f(x..., b, h, q, k)`, a function of single elements, at all positions of four vectors of indices. `x` are of these
+/// sizes; what `f` declares to capture follows the indices (OH-19).
+template <class F, class B, class H, class Q, class K, class... X>
+constexpr auto at_positions(F const& f, B const& b, H const& h, Q const& q, K const& k, X const&... x) {
   constexpr int before = sizeof...(X);
   constexpr int after = std::tuple_size_v<decltype(captures_of(f))>;
   auto const over_keys = along<before, after, none, none, none, 0>(without_captures(f));
   auto const over_queries = along<before, after, none, none, 0, none>(over_keys);
   auto const over_heads = along<before, after, none, 0, none, none>(over_queries);
   auto const over_all = along<before, after, 0, none, none, none>(over_heads);
+  return std::apply([&](auto const&... c) { return over_all(x..., b, h, q, k, c...); }, captures_of(f));
+}
+/// ... at every position of `sizes`: {batch, heads, queries, keys}.
+template <class F, class L, class S, class... X>
+constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
   auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
-  return std::apply(
-      [&](auto const&... c) {
-        return over_all(
-            x..., count([](dims const& s) { return dims{s[0]}; }), count([](dims const& s) { return dims{s[1]}; }),
-            count([](dims const& s) { return dims{s[2]}; }), count([](dims const& s) { return dims{s[3]}; }), c...);
-      },
-      captures_of(f));
+  return at_positions(f, count([](dims const& s) { return dims{s[0]}; }),
+                      count([](dims const& s) { return dims{s[1]}; }), count([](dims const& s) { return dims{s[2]}; }),
+                      count([](dims const& s) { return dims{s[3]}; }), x...);
 }
 inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block) {
   bool positive = sizes.n == 4 && block.n == 2;

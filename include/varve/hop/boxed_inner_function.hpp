@@ -200,7 +200,7 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     return {closed_function{std::move(run)}, random, writes};
   };
   generator const before = default_generator;
-  if (!VARVE_HAS_EXCEPTIONS) return attempt(true); // nothing can end a trace that should have copied
+  if (!VARVE_HAS_EXCEPTIONS()) return attempt(true); // nothing can end a trace that should have copied
   return detail::attempt<trace_layer::write_met>([&] { return attempt(false); },
                                                  [&](trace_layer::write_met const&) {
                                                    default_generator = before;

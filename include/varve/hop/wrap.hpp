@@ -13,8 +13,8 @@
 
 /// @file
 /// Calls that stay calls in graphs that are traced at run time, and do nothing else: `wrap`, `invoke_subgraph`,
-/// `hints_wrapper` (OH-3 to OH-6, OH-13). Elsewhere, and on static values, they are the function. Functions that are
-/// fused or compiled have the call's text in its place.
+/// `hints_wrapper`, `strict_mode` (OH-2 to OH-6, OH-13). Elsewhere, and on static values, they are the function.
+/// Functions that are fused or compiled have the call's text in its place.
 namespace varve {
 
 namespace detail {
@@ -55,6 +55,10 @@ struct invoke_subgraph_t : detail::plain_call {
 struct hints_wrapper_t : detail::plain_call {
   static constexpr auto op_name = "hints_wrapper", backward_name = "HintsWrapperBackward";
 };
+/// Tag of `strict_mode`.
+struct strict_mode_t : detail::plain_call {
+  static constexpr auto op_name = "strict_mode", backward_name = "StrictModeBackward";
+};
 template <std::derived_from<detail::plain_call> Tag>
 struct rules<Tag> : rule::region_call {};
 
@@ -94,6 +98,14 @@ private:
 template <class F>
 auto mark_compile_region(F f) {
   return compile_region<F>(std::move(f));
+}
+
+/// `strict_mode(f, x...)`: f(x...), as one node with a subgraph in graphs (OH-2). Traces refuse what a graph could not
+/// keep everywhere: there is nothing that is stricter here.
+template <class F, class... X>
+constexpr auto strict_mode(F const& f, X const&... x) {
+  if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<strict_mode_t>(0, f, x...);
+  else return f(x...);
 }
 
 /// What `hints_wrapper` says to who reads the graph.

@@ -9,6 +9,12 @@
 namespace varve {
 
 namespace detail {
+/// Is a function given no state, since it draws nothing (`pass/unread_states.hpp`)?
+inline bool is_no_state(tensor const& lead) {
+  tensor const* t = &lead;
+  while (t->is_wrapped()) t = &t->inner();
+  return t->dim() == 0;
+}
 /// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
 inline generator generator_of(tensor const& state) {
   tensor const* t = &state;
@@ -19,8 +25,8 @@ inline generator generator_of(tensor const& state) {
 }
 } // namespace detail
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether
-/// it runs again.
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs, or a number where the
+/// region draws nothing; one attribute says whether it runs again.
 struct wrap_activation_checkpoint_t {
   static constexpr auto op_name = "wrap_activation_checkpoint";
   static constexpr auto backward_name = "CheckpointBackward";
@@ -31,6 +37,7 @@ struct wrap_activation_checkpoint_t {
   template <class T = void>
   static higher_order_operator& in_library();
   static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
+    if (detail::is_no_state(lead)) return f(x);
     generator const state = detail::generator_of(lead);
     if (again || detail::pullbacks) {
       generator_guard const same(state);

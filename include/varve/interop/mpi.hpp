@@ -372,16 +372,16 @@ private:
 template <class F>
 int run(int argc, char** argv, F const& f) {
   environment const here(argc, argv);
-  if (!VARVE_HAS_EXCEPTIONS) set_error_handler([](std::exception const& e) { environment::end_all(e.what()); });
-  auto const body = [&] {
+  if (!VARVE_HAS_EXCEPTIONS()) set_error_handler([](std::exception const& e) { environment::end_all(e.what()); });
+  auto const body = [&]() -> int {
     if constexpr (std::is_void_v<decltype(f())>) return f(), 0;
-    else return static_cast<int>(f());
+    else return f();
   };
-  auto const guarded = [&] {
+  auto const any = [&] {
     return varve::detail::attempt<std::exception>(
         body, [](std::exception const& e) -> int { environment::end_all(e.what()); });
   };
-  return varve::detail::attempt<void>(guarded,
+  return varve::detail::attempt<void>(any,
                                       []() -> int { environment::end_all("an exception that is no std::exception"); });
 }
 

@@ -10,6 +10,10 @@
 /// views are one text with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
 namespace varve::detail {
 
+/// What an operator without a functional form writes into its first operand, where a program allows that
+/// (`hop/auto_functionalized.hpp`).
+inline std::atomic<tensor (*)(boxed_op const&, boxed_args const&)> writes_into_copy{nullptr};
+
 /// Whether a `reshape` is a view or a copy is asked of the memory that the program sees, not of the value that stands
 /// for it by now. A `Host` says what a value is: `mine(t)`, `current(t)` and `alias_of(t)` of one that stands for
 /// memory, `made(y, memory, chain, layout, shares_with)` of a new one, `run_of()`, and what it refuses to write:
@@ -177,10 +181,15 @@ private:
     T const& into = x[0];
     op_table const* const f = op.table->functional;
     bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
+    if (auto const into_copy = writes_into_copy.load(std::memory_order_acquire); !copies && !f && into_copy) {
+      check_in_place(op.name(), into, strides);
+      return into_copy(op, x);
+    }
     if (!copies && !f)
       refuse::with<missing_rule>(
           (std::string("varve: functionalize: ") + op.name() +
-           " writes into its operand and has no functional form; say `using functional = ...` in its rules")
+           " writes into its operand and has no functional form; say `using functional = ...` in its "
+           "rules, or include <varve/hop/auto_functionalized.hpp>")
               .c_str());
     meta in[saved_values::most];
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);

@@ -143,7 +143,7 @@ struct operator_node : grad_node {
     for (int k = 0; k < facts; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
-      for (extent i : d) *w++ = i.number();
+      for (extent i : d) *w++ = i.bits;
     }
     return r;
   }

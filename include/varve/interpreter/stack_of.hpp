@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/value/seen.hpp>
 
-#if VARVE_HAS_HANA
+#if VARVE_USE_HANA
 #include <boost/hana/equal.hpp>
 #include <boost/hana/prepend.hpp>
 #include <boost/hana/size.hpp>
@@ -12,7 +12,7 @@
 
 namespace varve {
 
-#if VARVE_HAS_HANA
+#if VARVE_USE_HANA
 namespace detail {
 template <class V>
 constexpr auto stack_of_type() {

@@ -66,7 +66,12 @@ VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a
     a += a_col;
     b += b_row;
   }
-  bool const whole = cols == Batches * L && !accumulate;
+  bool const whole = cols == Batches * L;
+  if (whole && accumulate)
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = V(kernel::load(c + i * c_row + j * L) + sum[i][j]);
   alignas(64) T tile[Rows * Batches * L];
   T* const to = whole ? c : tile;
   index_t const to_row = whole ? c_row : Batches * L;

@@ -45,6 +45,7 @@ public:
                                       "anew; draw them in the body, and carry them");
         op.condition = condition.call;
       }
+      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // nobody asks for rows
       auto const call = [&](auto const& loop, auto const&... more) {
         return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
       };

@@ -101,11 +101,11 @@ constexpr void for_indexed_rows(char const* op, index_t size, index_t step, stri
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
 constexpr index_t size_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.sizes[axis].number() : 1;
+  return x.sizes.n > 0 ? x.sizes[axis].bits : 1;
 }
 template <class T>
 constexpr index_t step_along(strided<T> const& x, int axis) {
-  return x.sizes.n > 0 ? x.strides[axis].number() : 0;
+  return x.sizes.n > 0 ? x.strides[axis].bits : 0;
 }
 } // namespace detail
 

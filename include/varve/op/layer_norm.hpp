@@ -30,7 +30,7 @@ struct whole_layer_norm {
   }
   static index_t row(attributes const& at) {
     index_t n = 1;
-    for (extent s : at[0]) n *= s.number();
+    for (extent s : at[0]) n *= s.bits;
     return n;
   }
   /// Puts the operands of a kernel in order: x, w or null, b or null, eps.
@@ -51,7 +51,7 @@ struct whole_layer_norm {
     tensor y = tensor::empty(in.sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
-      kernel::layer_norm_rows(numel(in.sizes()).number() / n, n, floats_of<T>(in), o.w, o.b, o.eps,
+      kernel::layer_norm_rows(numel(in.sizes()).bits / n, n, floats_of<T>(in), o.w, o.b, o.eps,
                               static_cast<T*>(y.raw()));
     });
     return y;
@@ -62,7 +62,7 @@ struct whole_layer_norm {
     tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       T const eps = static_cast<T>(x[1].template item<double>());
-      index_t const rows = numel(in.sizes()).number() / n;
+      index_t const rows = numel(in.sizes()).bits / n;
       T* const to = static_cast<T*>(r.raw());
       if (i != 0)
         return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
@@ -106,7 +106,7 @@ struct whole_layer_norm {
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
     index_t n = 1;
-    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.number();
+    for (extent s : sizes) n *= is_symbol(s) ? 0 : s.bits;
     if (!has_rows(x, n) || !is_built_in()) return {};
     for (tensor const* p : {&x, &parameters...})
       if (!p->defined() || p->dtype() != x.dtype() || p->is_number() || (p != &x && !(p->sizes() == sizes))) return {};

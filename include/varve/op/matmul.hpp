@@ -24,7 +24,7 @@ struct rules<mm_t> : rule::bilinear {
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
-    bool const ta = at[0][0].number() != 0, tb = at[0][1].number() != 0;
+    bool const ta = at[0][0].bits != 0, tb = at[0][1].bits != 0;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
         a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
@@ -43,8 +43,8 @@ struct rules<mm_t> : rule::bilinear {
     for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d) {
-        index_t const at_d = i[d].number();
-        oa += at_d * a.strides[d].number(), ob += at_d * b.strides[d].number(), oc += at_d * out.strides[d].number();
+        index_t const at_d = i[d].bits;
+        oa += at_d * a.strides[d].bits, ob += at_d * b.strides[d].bits, oc += at_d * out.strides[d].bits;
       }
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
@@ -70,16 +70,16 @@ struct rules<mm_t> : rule::bilinear {
       return kernel::matrix<void>{p, step[r - (transposed ? 1 : 2)], step[r - (transposed ? 2 : 1)]};
     };
     index_t const* const size = m.sizes.numbers();
-    bool const ta = at[0][0].number() != 0, batched = r > 2; // the innermost leading dimension in one call
+    bool const ta = at[0][0].bits != 0, batched = r > 2; // the innermost leading dimension in one call
     index_t const apart[] = {batched ? a.strides().numbers()[r - 3] : 0, batched ? b.strides().numbers()[r - 3] : 0,
                              batched ? c.strides().numbers()[r - 3] : 0};
     for_each_index(m.sizes.sub(0, batched ? r - 3 : 0), [&](dims const& i) {
       index_t oa = 0, ob = 0, oc = 0;
       for (int d = 0; d < i.n; ++d)
-        oa += i[d].number() * a.strides()[d].number(), ob += i[d].number() * b.strides()[d].number(),
-            oc += i[d].number() * c.strides()[d].number();
+        oa += i[d].bits * a.strides()[d].bits, ob += i[d].bits * b.strides()[d].bits,
+            oc += i[d].bits * c.strides()[d].bits;
       auto const x = matrix(a, ta, oa);
-      auto const y = matrix(b, at[0][1].number() != 0, ob);
+      auto const y = matrix(b, at[0][1].bits != 0, ob);
       kernel::matmul<>(m.type, batched ? size[r - 3] : 1, apart, size[r - 2], size[r - 1],
                        a.sizes().numbers()[r - (ta ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col},
                        matrix(c, false, oc));

@@ -19,7 +19,7 @@ namespace detail {
 inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
                                            dims const& sizes) __attribute__((always_inline)) {
   if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0].number(), sizes.n);
+  int const a = wrap_axis(axis[0].bits, sizes.n);
   auto const bounds = [a](auto n, auto from, auto to, index_t step) {
     if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
     auto const bound = [n](auto i) { return i < 0 ? (i + n < 0 ? decltype(n)(0) : i + n) : i > n ? n : i; };
@@ -48,7 +48,7 @@ struct rules<slice_t> : rule::view {
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
-    int const a = static_cast<int>(r[0].number());
+    int const a = static_cast<int>(r[0].bits);
     struct placed {
       extent count, stride, offset;
     };

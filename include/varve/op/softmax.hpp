@@ -100,11 +100,11 @@ struct log_softmax_rows {
 template <class Rows>
 struct whole_softmax {
   static tensor value(attributes const&, tensor const* const* x) {
-    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].number(), *x[0]);
+    return map_rows<Rows>(x[0]->sizes()[x[0]->dim() - 1].bits, *x[0]);
   }
   static tensor pullback(int, attributes const&, tensor const& g, tensor const& y, boxed_args const&) {
     auto const body = [&] { return static_cast<tensor>(Rows::pull(g, y, ints<-1>{})); };
-    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].number(), g, y); };
+    auto const kernel = [&] { return map_rows<typename Rows::backward>(y.sizes()[y.dim() - 1].bits, g, y); };
     tensor const* const all[] = {&g, &y};
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
@@ -112,8 +112,8 @@ struct whole_softmax {
   /// ... along another axis, attribute 0.
   static tensor value_of_columns(attributes const& at, tensor const* const* x) {
     dims const& s = x[0]->sizes();
-    int const axis = static_cast<int>(at[0][0].number());
-    index_t const rows = s[axis].number(), columns = numel(s.sub(axis + 1, s.n)).number();
+    int const axis = static_cast<int>(at[0][0].bits);
+    index_t const rows = s[axis].bits, columns = numel(s.sub(axis + 1, s.n)).bits;
     tensor const in = contiguous_or_copy(*x[0]);
     tensor r = tensor::empty(s, in.dtype());
     on_floats(in.dtype(), [&]<class T>() {

@@ -49,7 +49,7 @@ constexpr graph cse(graph const& g) {
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
-      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.number()));
+      for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.bits));
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];

@@ -254,13 +254,13 @@ private:
     for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
       if (strangers[s] == nd.op) h = residue::mixed(h, s + 1);
     for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
-      for (extent x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
+      for (extent x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x.bits));
     for (int j = 0; j < nd.count; ++j) {
       fingerprint const& f = operand(nd, j);
       h = residue::mixed(h, linear ? f.value : f.hash());
       if (is_pointwise(k) || k == operator_class::convert) continue;
       for (extent x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
-        h = residue::mixed(h, static_cast<std::uint64_t>(x.number()));
+        h = residue::mixed(h, static_cast<std::uint64_t>(x.bits));
     }
     return fingerprint::unknown(h);
   }

@@ -26,13 +26,18 @@ class functionalizer {
 public:
   constexpr functionalizer(graph const& g, purpose what_for)
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
-        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for) {}
+        returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for),
+        kept_(g.regions.size(), 0) {
+    for (node const& n : g.nodes)
+      if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+  }
 
   constexpr graph run() {
     int r = -1;
     return w_.run(
         [&](int n) {
           region const& all = g_.regions[static_cast<std::size_t>(r)];
+          if (kept_[at(r)]) return w_.copy(old(n));
           int const mine = each(n, r > 0);
           if (n + 1 < all.node_first + all.node_count) return mine;
           w_.now[at(n)] = mine;
@@ -281,6 +286,7 @@ private:
   list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> hidden_;        // of a base: was it written through `detach`?
   purpose what_for_;
+  list<char> kept_;  // of the regions: does it write into what it is given for that?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {

@@ -20,7 +20,7 @@ T const* floats_of(tensor const& t) {
 /// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
 inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
-  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).number() > 0;
+  return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).bits > 0;
 }
 /// Is a tensor one of floats with a few columns along an axis, so that all of them stay in the first cache?
 inline bool has_short_columns(tensor const& x, dims const& axis) {
@@ -28,14 +28,14 @@ inline bool has_short_columns(tensor const& x, dims const& axis) {
   int const rank = x.dim();
   if (axis.n != 1 || axis[0] < -rank || axis[0] >= rank || !are_floats(all, 1)) return false;
   index_t n = 1;
-  for (extent const size : x.sizes()) n = is_symbol(size) || size.number() > 2048 ? 0 : n * size.number();
+  for (extent const size : x.sizes()) n = is_symbol(size) || size.bits > 2048 ? 0 : n * size.bits;
   return n > 0 && n <= 2048;
 }
 /// The size of an axis if it is the last one, or -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
   int const rank = x.dim();
   if (axis.n != 1 || rank == 0 || wrap_axis(axis[0], rank) != rank - 1 || is_symbol(x.sizes()[rank - 1])) return -1;
-  return x.sizes()[rank - 1].number();
+  return x.sizes()[rank - 1].bits;
 }
 inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
 /// `Kernel::run<T>(rows, n, x..., result)` of contiguous tensors of one shape.
@@ -45,7 +45,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   tensor r = tensor::empty(x.sizes(), x.dtype());
   on_floats(x.dtype(), [&]<class T>() {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      Kernel::template run<T>(numel(x.sizes()).number() / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+      Kernel::template run<T>(numel(x.sizes()).bits / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
     }(std::make_index_sequence<1 + sizeof...(X)>{});
   });
   return r;

@@ -14,10 +14,10 @@ inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
   if (axes.n == 0)
     for (int k = 0; k < sizes.n; ++k) r.push_back(k);
   for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k].number(), sizes.n);
+    int const a = wrap_axis(axes[k].bits, sizes.n);
     if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
     int at = r.n;
-    while (at > 0 && r[at - 1].number() > a) --at;
+    while (at > 0 && r[at - 1].bits > a) --at;
     if (sizes.n > 0) r.insert(at, a);
   }
   return r;
@@ -38,7 +38,7 @@ inline bool reads_columns_apart(tensor const& x, unsigned axes) {
   int const last = x.dim() - 1;
   if (last < 1 || (axes >> last & 1u) != 0 || x.numel() < large) return false;
   for (int d = 0; d <= last; ++d)
-    if (index_t const s = x.strides()[d].number(); x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
+    if (index_t const s = x.strides()[d].bits; x.sizes()[d] != 1 && (s == 0 || s == 1)) return false;
   return true;
 }
 /// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
@@ -48,7 +48,7 @@ VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kerne
   meta const m = rules<Tag>::shape(at, in, 1);
   tensor r = tensor::empty(m.sizes, m.type);
   unsigned axes = 0;
-  for (extent a : at[0]) axes |= 1u << a.number();
+  for (extent a : at[0]) axes |= 1u << a.bits;
   tensor const in_order = reads_columns_apart(x, axes) ? contiguous_copy(x) : x;
   kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(in_order, in_order.strides().numbers()), axes,
                                 r.raw());
@@ -101,7 +101,7 @@ constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T 
   }
   for_each_index(x.sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k].number() * step[k].number();
+    for (int k = 0; k < i.n; ++k) o += i[k].bits * step[k].bits;
     f(out.data[o], static_cast<T const&>(x.at(i)));
   });
 }

@@ -3,6 +3,7 @@
 #include <varve/core/tree.hpp>
 #include <varve/pass/dce.hpp>
 #include <varve/pass/share_regions.hpp>
+#include <varve/pass/unread_states.hpp>
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
@@ -145,7 +146,8 @@ private:
     if (l.captures) l.builder.inputs_first();
     dependent<graph, F> g = l.builder.finish();
     values.finish(g);
-    return share_regions(without_scaffolds(g));
+    g = without_scaffolds(g);
+    return share_regions(without_unread_states(g));
   }
 };
 template <class F>

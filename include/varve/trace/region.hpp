@@ -35,6 +35,7 @@ constexpr op_handle make_hop_handle() {
   h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
   if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
+  if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
   if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
   return h;
 }

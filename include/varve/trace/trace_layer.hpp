@@ -528,7 +528,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
     return;
   }
   if (of.known_node(x) < 0) {
-    if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
+    if (y.is(x) && x.object() && detail::exports)
       refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
     return;
   }

@@ -57,7 +57,7 @@ struct strided {
 
   constexpr T& at(dims const& index) const {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k].number() * strides[k].number();
+    for (int k = 0; k < sizes.n; ++k) o += index[k].bits * strides[k].bits;
     return data[o];
   }
 };
@@ -66,14 +66,14 @@ struct strided {
 template <class F>
 constexpr void for_each_index(dims const& sizes, F&& f) {
   for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k].number() == 0) return;
+    if (sizes[k].bits == 0) return;
   dims index = sizes;
   for (int k = 0; k < index.n; ++k) index[k] = 0;
   while (true) {
     f(static_cast<dims const&>(index));
     int k = sizes.n - 1;
     for (; k >= 0; --k) {
-      if (++index[k].bits < sizes[k].number()) break;
+      if (++index[k].bits < sizes[k].bits) break;
       index[k] = 0;
     }
     if (k < 0) return;
@@ -129,7 +129,7 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   bool met = false;
   for_each_index(sizes, [&](dims const& i) {
     index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += i[k].number() * strides[k].number();
+    for (int k = 0; k < sizes.n; ++k) o += i[k].bits * strides[k].bits;
     char& there = taken[static_cast<std::size_t>(o)];
     met = met || there;
     there = 1;

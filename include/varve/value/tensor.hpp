@@ -150,6 +150,8 @@ struct rename_watcher {
   tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
+/// Is a function of this thread exported?
+inline constinit thread_local bool exports = false;
 /// How many hooks of gradients this thread has registered.
 inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {

@@ -102,7 +102,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
     b->strides.v[k] = static_cast<index_t>(step);
-    index_t const size = sizes.v[k].number();
+    index_t const size = sizes.v[k].bits;
     all |= size;
     step *= size > 0 ? static_cast<std::size_t>(size) : 1;
     count *= static_cast<std::size_t>(size);
@@ -154,7 +154,7 @@ inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset.number() * item;
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset.bits * item;
 }
 inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
@@ -246,7 +246,7 @@ std::vector<T> tensor::to_vector() const {
     dims const steps = strides();
     for_each_index(s, [&](dims const& i) {
       index_t o = 0;
-      for (int k = 0; k < i.n; ++k) o += i[k].number() * steps[k].number();
+      for (int k = 0; k < i.n; ++k) o += i[k].bits * steps[k].bits;
       r.push_back(static_cast<T>(first[o]));
     });
   });

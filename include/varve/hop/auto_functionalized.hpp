@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/schema.hpp>
+#include <varve/hop/wrap.hpp>
+
+/// @file
+/// Operators of programs that write into an operand and have no functional form: where writes become values
+/// (`functionalize`, the functional mode, programs ahead of time), each call is one of a function that writes into a
+/// copy of the operand (OH-10). To include this header is to allow it.
+namespace varve {
+
+/// Can calls of an operator of this schema be made functional by themselves (OH-11)? It writes into an argument at
+/// least; its results are fresh tensors, none that shares memory with an argument, and no list of them.
+inline bool can_auto_functionalize(operator_schema const& s) {
+  bool fits = s.mutates();
+  for (auto const& a : s.arguments) fits = fits && (a.mutated || a.alias.empty());
+  for (auto const& r : s.results) fits = fits && r.type == "Tensor" && r.alias.empty();
+  return fits;
+}
+
+/// Tag of the operator: a call whose function writes into its first operand, of which it is given a copy. It stays one:
+/// fused programs refuse it, and so do derivatives.
+struct auto_functionalized_t : detail::plain_call {
+  static constexpr auto op_name = "auto_functionalized", backward_name = "AutoFunctionalizedBackward";
+  static constexpr bool is_call = false, writes_copy = true;
+  template <class X = boxed_args>
+  static X run(tensor const&, bool, boxed_function const& f, X const& x) {
+    X in = x;
+    in[0] = clone(static_cast<dependent<tensor, X> const&>(x[0]));
+    return f(in);
+  }
+};
+
+namespace detail {
+/// What an operator writes into its first operand, whose place a copy takes.
+template <class T = tensor>
+T written_into_copy(boxed_op const& op, boxed_args const& x) {
+  boxed_function const region = [table = op.table, at = *op.at](boxed_args const& a) {
+    boxed_op{table, &at}(a);
+    return boxed_args(T(a[0]));
+  };
+  return region_operator<auto_functionalized_t>()({region}, joined(boxed_args(T::from_number(std::int64_t{0})), x),
+                                                  attributes(dims{0}))[0];
+}
+inline bool const auto_functionalizes = [] {
+  writes_into_copy.store([](boxed_op const& op, boxed_args const& x) -> tensor { return written_into_copy<>(op, x); },
+                         std::memory_order_release);
+  return true;
+}();
+} // namespace detail
+
+} // namespace varve
