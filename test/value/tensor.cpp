@@ -56,3 +56,11 @@ TEST_CASE("tensor: a long chain of operators under grad is released without recu
   };
   CHECK(vv::grad(f)(vv::ones({}, dtype::float64)).item<double>() == Approx(std::pow(1.0001, 20000)));
 }
+
+TEST_CASE("tensor: of one number, of rank 0 or a vector of one", "[tensor]") {
+  varve::tensor const a(0.5), b(3), c(true), d({2.5f});
+  CHECK((a.dim() == 0 && a.dtype() == varve::dtype::float64 && a.item() == 0.5 && !a.is_number()));
+  CHECK((b.dim() == 0 && b.dtype() == varve::dtype::int32 && c.dtype() == varve::dtype::bool_));
+  CHECK((d.sizes() == varve::dims{1} && d.dtype() == varve::dtype::float32));
+  static_assert(!std::is_convertible_v<double, varve::tensor>); // a plain number stays one
+}

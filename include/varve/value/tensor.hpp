@@ -218,6 +218,9 @@ public:
   /// floating, else int64.
   template <number A, number B, number... R>
   tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
+  /// `tensor(0.5)`, of rank 0 and the number's type; a vector of one number is `tensor({0.5})`.
+  template <number N>
+  explicit tensor(N v) : tensor(from_data(&v, {})) {}
   /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
   /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
   template <detail::range_of_numbers R>
