@@ -77,6 +77,40 @@ void check() {
 }
 } // namespace
 
+TEST_CASE("fmod and remainder are exact, for quotients of any size", "[family][special]") {
+  auto const check = [&]<class T>(T) {
+    numbers draw(9);
+    T const inf = std::numeric_limits<T>::infinity(), least = std::numeric_limits<T>::denorm_min();
+    std::vector<T> a, b;
+    for (int k = 0; k < 60000; ++k) { // of near and of far exponents, whole multiples, and special values in between
+      auto const number = [&](int range) {
+        return static_cast<T>(std::ldexp(draw() * 2 - 1, static_cast<int>(draw() * range) - range / 2));
+      };
+      b.push_back(number(k % 3 == 0 ? 40 : 6));
+      a.push_back(k % 5 == 0 ? b.back() * static_cast<T>(static_cast<int>(draw() * 100)) : number(k % 3 == 1 ? 60 : 8));
+      if (k % 7 == 0) a.back() = std::nextafter(a.back(), k % 2 ? inf : -inf);
+    }
+    T const special[] = {0, -T(0), 1, -1, 3, inf, -inf, std::numeric_limits<T>::quiet_NaN(), least, -least, 5 * least};
+    for (T const u : special)
+      for (T const v : special) a.push_back(u), b.push_back(v);
+    index_t const n = static_cast<index_t>(a.size());
+    tensor const x = tensor::from_data(a.data(), dims{n}), y = tensor::from_data(b.data(), dims{n});
+    tensor const f = vv::fmod(x, y), r = vv::remainder(x, y);
+    int wrong = 0;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      T const right = std::fmod(a[k], b[k]);
+      T const turned = right != 0 && (right < 0) != (b[k] < 0) ? right + b[k] : right;
+      auto const same = [](T u, T v) {
+        return (std::isnan(u) && std::isnan(v)) || (u == v && std::signbit(u) == std::signbit(v));
+      };
+      wrong += !same(f.data<T>()[k], right) + !same(r.data<T>()[k], turned);
+      if (wrong == 1) UNSCOPED_INFO(a[k] << " % " << b[k] << " is " << f.data<T>()[k] << ", " << r.data<T>()[k]);
+    }
+    CHECK(wrong == 0);
+  };
+  check(1.0f);
+  check(1.0);
+}
 TEST_CASE("special functions: ulp of floats and doubles, zeros and infinities", "[family][special]") {
   check<float>();
   check<double>();
