@@ -290,6 +290,11 @@ inline void convolutions() {
        [](tensor const* x) { return world::conv_transpose2d(x[0], x[1], 2); });
 }
 
+} // namespace rows
+
+#include "families.hpp"
+
+namespace rows {
 inline int run(int argc, char** argv) {
   read_arguments(argc, argv);
   elementwise();
@@ -299,6 +304,7 @@ inline int run(int argc, char** argv) {
   other_dtypes();
   products();
   convolutions();
+  families();
   return 0;
 }
 } // namespace rows

@@ -61,6 +61,33 @@ tensor rows_by_index(tensor const& x, tensor const& rows) { return at::index_sel
 tensor conv2d(tensor const& x, tensor const& w, index stride, index padding, index groups) {
   return at::conv2d(x, w, {}, stride, padding, 1, groups);
 }
+tensor i0e(tensor const& x) { return at::special_i0e(x); }
+tensor i1(tensor const& x) { return at::special_i1(x); }
+tensor ndtri(tensor const& x) { return at::special_ndtri(x); }
+tensor log_ndtr(tensor const& x) { return at::special_log_ndtr(x); }
+tensor cumsum(tensor const& x, index a) { return at::cumsum(x, a); }
+tensor cumprod(tensor const& x, index a) { return at::cumprod(x, a); }
+tensor cummax(tensor const& x, index a) { return std::get<0>(at::cummax(x, a)); }
+tensor logcumsumexp(tensor const& x, index a) { return at::logcumsumexp(x, a); }
+tensor sorted(tensor const& x, index a) { return std::get<0>(at::sort(x, a)); }
+tensor topk(tensor const& x, index k, index a) { return std::get<0>(at::topk(x, k, a)); }
+tensor kthvalue(tensor const& x, index k, index a) { return std::get<0>(at::kthvalue(x, k, a)); }
+tensor median(tensor const& x, index a) { return std::get<0>(at::median(x, a)); }
+tensor scatter_amax(tensor const& x, index a, tensor const& at_, tensor const& y) {
+  return at::scatter_reduce(x, a, at_, y, "amax");
+}
+tensor unique(tensor const& x) { return std::get<0>(at::_unique2(x, true, true, true)); }
+tensor norm(tensor const& x) { return at::linalg_vector_norm(x); }
+tensor cholesky(tensor const& x) { return at::linalg_cholesky(x); }
+tensor solve(tensor const& a, tensor const& b) { return at::linalg_solve(a, b); }
+tensor inverse(tensor const& x) { return at::linalg_inv(x); }
+tensor logdet(tensor const& x) { return std::get<1>(at::linalg_slogdet(x)); }
+tensor qr(tensor const& x) { return std::get<1>(at::linalg_qr(x)); }
+tensor eigvalsh(tensor const& x) { return at::linalg_eigvalsh(x); }
+tensor svdvals(tensor const& x) { return at::linalg_svdvals(x); }
+tensor max_pool2d(tensor const& x, index n) { return at::max_pool2d(x, {n, n}); }
+tensor avg_pool2d(tensor const& x, index n) { return at::avg_pool2d(x, {n, n}); }
+tensor cross_entropy(tensor const& x, tensor const& names) { return at::cross_entropy_loss(x, names); }
 tensor conv1d(tensor const& x, tensor const& w) { return at::conv1d(x, w); }
 tensor conv_transpose2d(tensor const& x, tensor const& w, index stride) {
   return at::conv_transpose2d(x, w, {}, stride);

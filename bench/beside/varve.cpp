@@ -3,6 +3,12 @@
 /// The rows of bench/operators, by varve.
 #include "timing.hpp"
 
+#include <varve/indexing.hpp>
+#include <varve/linalg.hpp>
+#include <varve/nn.hpp>
+#include <varve/random.hpp>
+#include <varve/sorting.hpp>
+#include <varve/special.hpp>
 #include <varve/varve.hpp>
 
 #include <functional>
@@ -50,6 +56,33 @@ tensor rows_by_index(tensor const& x, tensor const& rows) {
 tensor conv2d(tensor const& x, tensor const& w, index stride, index padding, index groups) {
   return lib::conv2d(x, w, lib::none, stride, padding, 1, groups);
 }
+tensor i0e(tensor const& x) { return lib::i0e(x); }
+tensor i1(tensor const& x) { return lib::i1(x); }
+tensor ndtri(tensor const& x) { return lib::ndtri(x); }
+tensor log_ndtr(tensor const& x) { return lib::log_ndtr(x); }
+tensor cumsum(tensor const& x, index a) { return lib::cumsum(x, shape{a}); }
+tensor cumprod(tensor const& x, index a) { return lib::cumprod(x, shape{a}); }
+tensor cummax(tensor const& x, index a) { return lib::cummax(x, shape{a}).first; }
+tensor logcumsumexp(tensor const& x, index a) { return lib::logcumsumexp(x, shape{a}); }
+tensor sorted(tensor const& x, index a) { return lib::sort(x, shape{a}).first; }
+tensor topk(tensor const& x, index k, index a) { return lib::topk(x, shape{k}, shape{a}).first; }
+tensor kthvalue(tensor const& x, index k, index a) { return lib::kthvalue(x, shape{k}, shape{a}).first; }
+tensor median(tensor const& x, index a) { return lib::median(x, shape{a}).first; }
+tensor scatter_amax(tensor const& x, index a, tensor const& at, tensor const& y) {
+  return lib::scatter_reduce(x, shape{a}, at, y, lib::index_reduction::amax);
+}
+tensor unique(tensor const& x) { return lib::unique(x).values; }
+tensor norm(tensor const& x) { return lib::vector_norm(x); }
+tensor cholesky(tensor const& x) { return lib::cholesky(x); }
+tensor solve(tensor const& a, tensor const& b) { return lib::solve(a, b); }
+tensor inverse(tensor const& x) { return lib::inverse(x); }
+tensor logdet(tensor const& x) { return lib::slogdet(x).second; }
+tensor qr(tensor const& x) { return lib::qr(x).second; }
+tensor eigvalsh(tensor const& x) { return lib::eigvalsh(x); }
+tensor svdvals(tensor const& x) { return lib::svdvals(x); }
+tensor max_pool2d(tensor const& x, index n) { return lib::max_pool2d(x, shape{n}).first; }
+tensor avg_pool2d(tensor const& x, index n) { return lib::avg_pool2d(x, shape{n}); }
+tensor cross_entropy(tensor const& x, tensor const& names) { return lib::cross_entropy(x, names); }
 tensor conv1d(tensor const& x, tensor const& w) { return lib::conv1d(x, w); }
 tensor conv_transpose2d(tensor const& x, tensor const& w, index stride) {
   return lib::conv_transpose2d(x, w, lib::none, stride);

@@ -2,6 +2,9 @@
 #include "../sample/value.hpp"
 
 #include <varve/call/all.hpp>
+#include <varve/nn/dropout.hpp>
+#include <varve/random.hpp>
+#include <varve/varve.hpp>
 
 #include <varve_test.hpp>
 

@@ -47,6 +47,28 @@ TEST_CASE("special functions: inverses give back what they were given", "[kernel
   };
   CHECK(worst(ndtr, same, 1e-10, 0.99) < 5e-15);
 }
+TEST_CASE("special functions: one step is enough for floats, and low and high ends are exact", "[kernel]") {
+  auto const single = [](double (*f)(double, int)) { return [f](double x) { return static_cast<float>(f(x, 1)); }; };
+  auto const twice = [](double (*f)(double, int)) {
+    return [f](long double x) { return f(static_cast<double>(x), 2); };
+  };
+  CHECK(worst(single(k::distribution::erfinv), twice(k::distribution::erfinv), -0.9999, 0.9999) < 0x1p-23);
+  CHECK(worst(single(k::distribution::ndtri), twice(k::distribution::ndtri), 1e-30, 0.49) < 0x1p-23);
+  CHECK(worst(single(k::distribution::ndtri), twice(k::distribution::ndtri), 0.51, 0.9999) < 0x1p-23);
+  for (int e = -300; e < -1; e += 7) { // far down: the logarithm says how near it is
+    double const p = std::ldexp(1.0, e);
+    auto const x = static_cast<long double>(k::distribution::ndtri(p));
+    CHECK(std::fabs(std::log(std::erfc(-x * std::sqrt(0.5L)) / 2) - std::log(static_cast<long double>(p))) <
+          2e-15 * std::fabs(e));
+  }
+  auto const scaled = [](double x) { return static_cast<float>(k::distribution::erfcx(x, true)); };
+  CHECK(worst(scaled, [](long double x) { return std::exp(x * x) * std::erfc(x); }, -5, 30) < 0x1p-23);
+  constexpr double at_compile_time[] = {k::distribution::erfinv(0.7), k::distribution::ndtri(0.01),
+                                        k::distribution::erfc(2.0)};
+  CHECK(at_compile_time[0] == Approx(k::distribution::erfinv(0.7)).epsilon(1e-15));
+  CHECK(at_compile_time[1] == Approx(k::distribution::ndtri(0.01)).epsilon(1e-14));
+  CHECK(at_compile_time[2] == Approx(k::distribution::erfc(2.0)).epsilon(1e-14));
+}
 TEST_CASE("special functions: derivatives of log gamma follow their recurrence", "[kernel]") {
   for (double x : {0.25, 1.0, 3.75, 9.5, 40.0, -0.75, -3.5}) {
     CHECK(k::gamma::digamma(x + 1) - k::gamma::digamma(x) == Approx(1 / x).epsilon(1e-12));

@@ -68,6 +68,8 @@ std::vector<bool> shared(recorded c, std::vector<argument> const& y) {
     for_tensors(c, [&](tensor& t) { r.push_back(a.is<tensor>() && a.as<tensor>().shares_storage(t)); });
   return r;
 }
+/// A conversion of its own gives another dtype than float32, or the operand itself.
+bool converts(recorded const& c) { return c.op == "float" || c.op == "half" || c.op == "bfloat16"; }
 /// Is an element beyond what an integer dtype holds, so that it wraps around?
 bool too_great(tensor const& x, dtype t) {
   if (vv::category(t) != 1) return false;
@@ -90,11 +92,11 @@ outcome run(int category, dtype t, dtype wide) {
       std::string wrong = a.size() == b.size() ? "" : "another number of results";
       for (std::size_t k = 0; k < a.size() && wrong.empty(); ++k)
         if (a[k].is<tensor>() && b[k].is<tensor>())
-          wrong = of.op == "float" || too_great(b[k].as<tensor>(), t) ? ""
-                  : category == 2                                     ? far(a[k].as<tensor>(), b[k].as<tensor>(), t, 4)
+          wrong = converts(of) || too_great(b[k].as<tensor>(), t) ? ""
+                  : category == 2                                 ? far(a[k].as<tensor>(), b[k].as<tensor>(), t, 4)
                                   : difference(vv::to(a[k].as<tensor>(), vv::dtype::float64),
                                                vv::to(b[k].as<tensor>(), vv::dtype::float64), 1e-6);
-      if (wrong.empty() && category == 2 && of.op != "float" && shared(narrow, a) != shared(right, b))
+      if (wrong.empty() && category == 2 && !converts(of) && shared(narrow, a) != shared(right, b))
         wrong = "views of other operands";
       if (wrong.empty()) ++r.same;
       else r.wrong[name] = wrong;

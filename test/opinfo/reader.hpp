@@ -90,9 +90,10 @@ private:
     return r;
   }
   argument tensor_of(std::string const& code, std::string const& layout) {
-    static std::pair<char const*, dtype> const codes[] = {{"b", dtype::bool_},    {"u1", dtype::uint8},
-                                                          {"i4", dtype::int32},   {"i8", dtype::int64},
-                                                          {"f4", dtype::float32}, {"f8", dtype::float64}};
+    static std::pair<char const*, dtype> const codes[] = {
+        {"b", dtype::bool_},    {"u1", dtype::uint8},   {"i4", dtype::int32}, {"i8", dtype::int64},
+        {"f4", dtype::float32}, {"f8", dtype::float64}, {"i1", dtype::int8},  {"i2", dtype::int16},
+        {"f2", dtype::float16}, {"bf", dtype::bfloat16}};
     auto const slash = layout.find('/');
     std::string const shape = layout.substr(0, slash);
     if (std::count(shape.begin(), shape.end(), 'x') >= varve::max_rank) {

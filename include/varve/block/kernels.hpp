@@ -42,7 +42,7 @@ public:
   }
 
 protected:
-  static constexpr int dtypes = 10;
+  static constexpr int dtypes = 12;
   struct named {
     op_handle const* op;
     operator_class what;

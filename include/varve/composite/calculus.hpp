@@ -296,13 +296,14 @@ private:
   /// By halves; NaN is put at the end.
   template <class T>
   static constexpr index_t place(T const* row, index_t n, index_t step, T v, bool right) {
+    if (v != v) return n;
     index_t first = 0;
-    for (index_t last = n; first < last;) {
-      index_t const middle = first + (last - first) / 2;
-      T const m = row[middle * step];
+    for (index_t left = n; left > 0;) { // without a branch on what is found
+      index_t const half = left / 2;
+      T const m = row[(first + half) * step];
       bool const before = right ? m <= v : m < v; // boundaries that are NaN are behind all others
-      if (before || v != v) first = middle + 1;
-      else last = middle;
+      first = before ? first + half + 1 : first;
+      left = before ? left - half - 1 : half;
     }
     return first;
   }

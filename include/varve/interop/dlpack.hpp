@@ -26,6 +26,8 @@ inline constexpr struct dlpack_type {
   std::uint8_t code, bits;
 } dlpack_types[] = {{dtype::bool_, 6, 8},
                     {dtype::uint8, kDLUInt, 8},
+                    {dtype::int8, kDLInt, 8},
+                    {dtype::int16, kDLInt, 16},
                     {dtype::int32, kDLInt, 32},
                     {dtype::int64, kDLInt, 64},
                     {dtype::float16, kDLFloat, 16},

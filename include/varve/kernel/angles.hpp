@@ -2,8 +2,10 @@
 #pragma once
 #include <varve/kernel/math.hpp>
 
+#include <limits>
+
 /// @file
-/// Angles of sines, cosines and tangents.
+/// Angles of sines, cosines and tangents; of batches within 3 ulp.
 namespace varve::kernel {
 
 namespace constant {
@@ -51,7 +53,7 @@ constexpr T asin(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> asin(batch<T> const& x) {
-  return kernel::lanewise([](T a) { return kernel::asin(a); }, x);
+  return library::asin(x);
 }
 /// The angle in [0, pi] of a cosine; NaN beyond 1.
 template <floating T>
@@ -61,7 +63,7 @@ constexpr T acos(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> acos(batch<T> const& x) {
-  return kernel::lanewise([](T a) { return kernel::acos(a); }, x);
+  return library::acos(x);
 }
 /// The angle in [-pi/2, pi/2] of a tangent.
 template <floating T>
@@ -71,7 +73,7 @@ constexpr T atan(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> atan(batch<T> const& x) {
-  return kernel::lanewise([](T a) { return kernel::atan(a); }, x);
+  return library::atan(x);
 }
 /// The angle in [-pi, pi] of the point (x, y).
 template <floating T>
@@ -81,7 +83,17 @@ constexpr T atan2(T y, T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> atan2(batch<T> const& y, batch<T> const& x) {
-  return kernel::lanewise([](T a, T b) { return kernel::atan2(a, b); }, y, x);
+  using V = batch<T>;
+  V const a = library::abs(y), b = library::abs(x), one(T(1)), zero(T(0));
+  auto const steep = a > b;
+  V const low = kernel::select<T>(steep, b, a), high = kernel::select<T>(steep, a, b);
+  V const inf(std::numeric_limits<T>::infinity());
+  V const q = kernel::select<T>(high == zero, zero, kernel::select<T>(low == inf, one, low / high));
+  V r = library::atan(q);
+  r = kernel::select<T>(steep, V(T(0x1.921fb54442d18p0)) - r, r);
+  r = kernel::select<T>(library::copysign(one, x) < zero, V(T(0x1.921fb54442d18p1)) - r, r);
+  r = library::copysign(r, y);
+  return kernel::select<T>(x == x, kernel::select<T>(y == y, r, y), x);
 }
 
 } // namespace varve::kernel

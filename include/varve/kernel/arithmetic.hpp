@@ -5,6 +5,7 @@
 #include <varve/kernel/simd.hpp>
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -247,13 +248,41 @@ constexpr T floor_divide(T a, T b) {
     } else return static_cast<T>(a / b);
   }
 }
+namespace detail {
+/// Is a multiply-add rounded once, and are sums not reordered?
+#if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__)) && !defined(__FAST_MATH__) &&                        \
+    !defined(__ASSOCIATIVE_MATH__)
+inline constexpr bool remainders_are_exact = true;
+#else
+inline constexpr bool remainders_are_exact = false;
+#endif
+template <lane T>
+VARVE_NOINLINE batch<T> fmod_of_lanes(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+}
+} // namespace detail
+/// Of quotients below 2^22: the truncated one is right or one too far, and what it leaves is exact in either case.
 template <lane T>
 VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+  if constexpr (detail::remainders_are_exact && std::is_floating_point_v<T>) {
+    using V = batch<T>;
+    V const zero(T(0)), one(T(1)), most(T(1 << 22)), inf(std::numeric_limits<T>::infinity());
+    V const q = library::trunc(a / b), size = library::abs(b);
+    V const slow = kernel::select<T>(library::abs(q) < most, kernel::select<T>(size < inf, zero, one), one);
+    if (kernel::any<T>(slow > zero)) [[unlikely]]
+      return detail::fmod_of_lanes<T>(a, b);
+    V const r = kernel::fnma<T>(q, b, a);
+    V const too_far = kernel::select<T>(a < zero, r, zero - r); // above 0 where the sign of r is not that of a
+    return library::copysign(kernel::select<T>(too_far > zero, r + library::copysign(size, a), r), a);
+  } else return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
 }
 template <lane T>
 VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
+  if constexpr (detail::remainders_are_exact && std::is_floating_point_v<T>) {
+    batch<T> const r = kernel::fmod<T>(a, b), zero(T(0));
+    batch<T> const other_sign = kernel::select<T>(b < zero, r, zero - r);
+    return kernel::select<T>(other_sign > zero, r + b, r);
+  } else return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
 }
 template <lane T>
 VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {

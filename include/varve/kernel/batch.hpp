@@ -170,8 +170,8 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin,
-    xsimd::sqrt, xsimd::tan, xsimd::trunc;
+using xsimd::abs, xsimd::acos, xsimd::asin, xsimd::atan, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor,
+    xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt, xsimd::tan, xsimd::trunc;
 } // namespace library
 
 #else // the scalar path
@@ -295,6 +295,18 @@ namespace library {
 template <class T>
 VARVE_INLINE batch<T> abs(batch<T> x) {
   return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x;
+}
+template <class T>
+VARVE_INLINE batch<T> acos(batch<T> x) {
+  return std::acos(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> asin(batch<T> x) {
+  return std::asin(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> atan(batch<T> x) {
+  return std::atan(x.v);
 }
 template <class T>
 VARVE_INLINE batch<T> ceil(batch<T> x) {

@@ -172,9 +172,12 @@ struct rules<running_place_t> : detail::places_along<running_place_t> {
         out.sizes, axis,
         [&](R* y, T const* p) {
           index_t best = 0;
+          T b = p[0];
           for (index_t k = 0; k < n; ++k) {
-            T const v = p[k * sx], b = p[best * sx];
-            if (v != v || (b == b && (least ? v <= b : v >= b))) best = k;
+            T const v = p[k * sx];
+            bool const now = (v != v) | ((b == b) & (least ? v <= b : v >= b));
+            best = now ? k : best;
+            b = now ? v : b;
             y[k * so] = best;
           }
         },

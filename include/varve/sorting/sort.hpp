@@ -7,19 +7,22 @@
 #include <varve/sorting/scans.hpp>
 #include <varve/special/rounding.hpp>
 
+#include <algorithm>
+
 /// @file
 /// Order along an axis: sorts, selections, medians and quantiles. Derivatives go to the elements that were chosen. NaN
 /// counts as greater than everything.
 namespace varve {
 
 /// The places that elements along an axis have in ascending (or descending) order, int64; equal ones keep their order.
-/// O(n log n).
+/// O(n log n). Attributes {axis}, {descending}, {how many of them, or -1}.
 inline constexpr struct argsort_t {
   static constexpr auto op_name = "argsort";
   template <value X, class A = ints<-1>, class D = ints<0>>
   constexpr auto operator()(X const& x, A const& axis = {}, D const& descending = {}) const {
-    return detail::along_axis(
-        x, axis, [&](auto const& v, auto const& a) { return bind<argsort_t>(a, detail::as_fact(descending))(v); });
+    return detail::along_axis(x, axis, [&](auto const& v, auto const& a) {
+      return bind<argsort_t>(a, detail::as_fact(descending), ints<-1>{})(v);
+    });
   }
 } argsort{};
 
@@ -53,7 +56,21 @@ constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
 
 template <>
 struct rules<argsort_t> : detail::places_along<argsort_t> {
-  static constexpr auto schema = "(Tensor self, int dim=-1, bool descending=False) -> Tensor";
+  static constexpr auto schema = "(Tensor self, int dim=-1, bool descending=False, int count=-1) -> Tensor";
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    attributes r = places_along<argsort_t>::checked(at, in);
+    r.fact[r.count++] = at.count > 2 && at[2].n > 0 ? at[2] : dims{-1};
+    return r;
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    meta r = places_along<argsort_t>::shape(at, in, n);
+    if (!known_equal(at[2][0], -1)) r.sizes[static_cast<int>(at[0][0])] = at[2][0];
+    return r;
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<argsort_t>(on_dims(detail::shifted, op.a), op.b, op.c)(o.value);
+  }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     struct element {
@@ -61,19 +78,28 @@ struct rules<argsort_t> : detail::places_along<argsort_t> {
       std::int64_t at = 0;
     };
     int const axis = static_cast<int>(at[0][0]);
-    index_t const n = out.sizes[axis], sx = x.strides[axis], so = out.strides[axis];
+    index_t const n = x.sizes[axis], count = out.sizes[axis], sx = x.strides[axis], so = out.strides[axis];
     bool const descending = at[1][0] != 0;
     auto const up = [](element const& a, element const& b) { return a.v < b.v || (b.v != b.v && a.v == a.v); };
     auto const down = [&](element const& a, element const& b) { return up(b, a); };
     list<element> row(static_cast<std::size_t>(2 * n), element{});
+    bool const some = count < n / 2; // selected; equal ones keep their order by their places
+    auto const first = [&](element const& a, element const& b) {
+      return (descending ? down(a, b) : up(a, b)) || (!(descending ? down(b, a) : up(b, a)) && a.at < b.at);
+    };
     detail::for_each_line(
         out.sizes, axis,
         [&](R* y, T const* p) {
           element* const e = row.data();
           for (index_t k = 0; k < n; ++k) e[k] = {p[k * sx], k};
+          if (some) {
+            std::partial_sort(e, e + count, e + n, first);
+            for (index_t k = 0; k < count; ++k) y[k * so] = e[k].at;
+            return;
+          }
           element const* const r =
               descending ? detail::merge_sorted(e, e + n, n, down) : detail::merge_sorted(e, e + n, n, up);
-          for (index_t k = 0; k < n; ++k) y[k * so] = r[k].at;
+          for (index_t k = 0; k < count; ++k) y[k * so] = r[k].at;
         },
         out, x);
   }
@@ -110,7 +136,7 @@ inline constexpr struct topk_t {
     auto const n = on_dims(checked, detail::as_fact(k), shape_of(x), a);
     auto const some = [](dims const& s, dims const& count) { return s.n ? s : dims{count[0]}; };
     auto const v = detail::of_rank_one(x);
-    auto const at = narrow(argsort(v, a, detail::as_fact(largest)), a, ints<0>{}, n);
+    auto const at = bind<argsort_t>(a, detail::as_fact(largest), n)(v);
     auto const shape = on_dims([](dims const& s, dims const& w) { return s.n ? w : dims{}; }, shape_of(x),
                                on_dims(some, shape_of(at), n));
     return std::pair(detail::reshape_to(gather(v, a, at), shape), detail::reshape_to(at, shape));

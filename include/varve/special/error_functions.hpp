@@ -42,7 +42,8 @@ template <>
 struct rules<erfcx_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::distribution::erfcx(a); }, x);
+    constexpr bool single = kernel::distribution::halley_steps<decltype(x)> == 1;
+    return kernel::in_double([](double a) { return kernel::distribution::erfcx(a, single); }, x);
   }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const& x) {
     return sub(mul(mul(x, 2), y), 0x1.20dd750429b6dp0);
@@ -52,7 +53,8 @@ template <>
 struct rules<erfinv_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::distribution::erfinv(a); }, x);
+    constexpr int steps = kernel::distribution::halley_steps<decltype(x)>;
+    return kernel::in_double([](double a) { return kernel::distribution::erfinv(a, steps); }, x);
   }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) {
     return mul(exp(mul(y, y)), 0.88622692545275801365);
@@ -62,7 +64,8 @@ template <>
 struct rules<ndtri_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::distribution::ndtri(a); }, x);
+    constexpr int steps = kernel::distribution::halley_steps<decltype(x)>;
+    return kernel::in_double([](double a) { return kernel::distribution::ndtri(a, steps); }, x);
   }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) {
     return mul(exp(mul(mul(y, y), 0.5)), 2.50662827463100050242);
@@ -72,7 +75,8 @@ template <>
 struct rules<log_ndtr_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::distribution::log_ndtr(a); }, x);
+    constexpr bool single = kernel::distribution::halley_steps<decltype(x)> == 1;
+    return kernel::in_double([](double a) { return kernel::distribution::log_ndtr(a, single); }, x);
   }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {
     return mul(reciprocal(erfcx(mul(x, -0.70710678118654752440))), 0.79788456080286535588);
