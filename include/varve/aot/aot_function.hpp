@@ -137,7 +137,7 @@ private:
     G r;
     r.expressions = g.expressions, r.guards = g.guards;
     for (int k = 0; k < g.regions[0].inputs; ++k)
-      if (g.nodes[k].value < count) r.nodes.push_back(g.nodes[k]);
+      if (count > g.nodes[k].value) r.nodes.push_back(g.nodes[k]);
     int const n = static_cast<int>(r.nodes.size());
     r.regions.push_back({0, n, n, 0, 0});
     return r;
