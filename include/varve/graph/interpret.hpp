@@ -29,6 +29,15 @@ public:
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
+  /// What sizes must be, of an argument that has the sizes `found`: those that speak of a number that will be read may
+  /// be any.
+  dims expected(graph const& g, dims const& sizes, dims const& found) const {
+    dims r = of(sizes);
+    for (int d = 0; d < r.n && r.n == found.n; ++d)
+      if (!is_told(g, sizes[d])) r[d] = found[d];
+    return r;
+  }
+
 private:
   static constexpr index_t unknown = 99991; // no expression of it is a division by 0
   std::vector<index_t> symbols_;
@@ -164,7 +173,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                                                      : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      if (dims const want = sizes ? sizes->of(nd.out.sizes) : nd.out.sizes; !(v.sizes() == want))
+      if (dims const want = sizes ? sizes->expected(g, nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {

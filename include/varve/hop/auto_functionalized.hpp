@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/dispatch/schema.hpp>
 #include <varve/hop/wrap.hpp>
+#include <varve/interpreter/functional_core.hpp>
 
 /// @file
 /// Operators of programs that write into an operand and have no functional form: where writes become values
