@@ -2803,8 +2803,8 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin,
-    xsimd::sqrt, xsimd::tan, xsimd::trunc;
+using xsimd::abs, xsimd::acos, xsimd::asin, xsimd::atan, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor,
+    xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt, xsimd::tan, xsimd::trunc;
 } // namespace library
 
 #else // the scalar path
@@ -2928,6 +2928,18 @@ namespace library {
 template <class T>
 VARVE_INLINE batch<T> abs(batch<T> x) {
   return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x;
+}
+template <class T>
+VARVE_INLINE batch<T> acos(batch<T> x) {
+  return std::acos(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> asin(batch<T> x) {
+  return std::asin(x.v);
+}
+template <class T>
+VARVE_INLINE batch<T> atan(batch<T> x) {
+  return std::atan(x.v);
 }
 template <class T>
 VARVE_INLINE batch<T> ceil(batch<T> x) {
@@ -5557,6 +5569,8 @@ struct rename_watcher {
   tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
+/// Is a function of this thread exported?
+inline constinit thread_local bool exports = false;
 /// How many hooks of gradients this thread has registered.
 inline constinit thread_local unsigned hooks_registered = 0;
 [[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
@@ -5623,6 +5637,9 @@ public:
   /// floating, else int64.
   template <number A, number B, number... R>
   tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
+  /// `tensor(0.5)`, of rank 0 and the number's type; a vector of one number is `tensor({0.5})`.
+  template <number N>
+  explicit tensor(N v) : tensor(from_data(&v, {})) {}
   /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
   /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
   template <detail::range_of_numbers R>
@@ -11049,13 +11066,41 @@ constexpr T floor_divide(T a, T b) {
     } else return static_cast<T>(a / b);
   }
 }
+namespace detail {
+/// Is a multiply-add rounded once, and are sums not reordered?
+#if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__)) && !defined(__FAST_MATH__) &&                        \
+    !defined(__ASSOCIATIVE_MATH__)
+inline constexpr bool remainders_are_exact = true;
+#else
+inline constexpr bool remainders_are_exact = false;
+#endif
+template <lane T>
+VARVE_NOINLINE batch<T> fmod_of_lanes(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+}
+} // namespace detail
+/// Of quotients below 2^22: the truncated one is right or one too far, and what it leaves is exact in either case.
 template <lane T>
 VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+  if constexpr (detail::remainders_are_exact && std::is_floating_point_v<T>) {
+    using V = batch<T>;
+    V const zero(T(0)), one(T(1)), most(T(1 << 22)), inf(std::numeric_limits<T>::infinity());
+    V const q = library::trunc(a / b), size = library::abs(b);
+    V const slow = kernel::select<T>(library::abs(q) < most, kernel::select<T>(size < inf, zero, one), one);
+    if (kernel::any<T>(slow > zero)) [[unlikely]]
+      return detail::fmod_of_lanes<T>(a, b);
+    V const r = kernel::fnma<T>(q, b, a);
+    V const too_far = kernel::select<T>(a < zero, r, zero - r); // above 0 where the sign of r is not that of a
+    return library::copysign(kernel::select<T>(too_far > zero, r + library::copysign(size, a), r), a);
+  } else return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
 }
 template <lane T>
 VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
+  if constexpr (detail::remainders_are_exact && std::is_floating_point_v<T>) {
+    batch<T> const r = kernel::fmod<T>(a, b), zero(T(0));
+    batch<T> const other_sign = kernel::select<T>(b < zero, r, zero - r);
+    return kernel::select<T>(other_sign > zero, r + b, r);
+  } else return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
 }
 template <lane T>
 VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
@@ -17344,8 +17389,6 @@ inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.tr
 } // namespace detail
 
 namespace detail {
-/// Is a function of this thread exported?
-inline constinit thread_local bool exports = false;
 /// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
 template <class On>
 void require_grad(tensor const& t, bool on);
@@ -17489,9 +17532,6 @@ void detail::require_grad(tensor const& t, bool on) {
   if (inside_transform())
     refuse::with<transform_error>(
         "varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  if (on && exports)
-    refuse_autograd("requires_grad_", "the function is exported, where nothing is recorded for backward, and its "
-                                      "gradients would be zeros; use grad or vjp in it");
   autograd_kernels.store(&eager_autograd<On>, std::memory_order_release);
   accumulate_grad::add_to.store(&add_to_gradient<dependent<tensor, On>>, std::memory_order_release);
   if (!t.is_leaf()) {
@@ -22096,6 +22136,15 @@ public:
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
+  /// What sizes must be, of an argument that has the sizes `found`: those that speak of a number that will be read may
+  /// be any.
+  dims expected(graph const& g, dims const& sizes, dims const& found) const {
+    dims r = of(sizes);
+    for (int d = 0; d < r.n && r.n == found.n; ++d)
+      if (!is_told(g, sizes[d])) r[d] = found[d];
+    return r;
+  }
+
 private:
   static constexpr index_t unknown = 99991; // no expression of it is a division by 0
   std::vector<index_t> symbols_;
@@ -22231,7 +22280,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                                                      : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      if (dims const want = sizes ? sizes->of(nd.out.sizes) : nd.out.sizes; !(v.sizes() == want))
+      if (dims const want = sizes ? sizes->expected(g, nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
@@ -23582,7 +23631,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
     return;
   }
   if (of.known_node(x) < 0) {
-    if (y.is(x) && x.object() && this_thread_state.excluded.has(dispatch_key::autograd_functionality))
+    if (y.is(x) && x.object() && detail::exports)
       refuse::argument_is_invalid("detach_", "the program that is traced would not know of it; use detach");
     return;
   }
@@ -30912,7 +30961,7 @@ public:
   }
 
 protected:
-  static constexpr int dtypes = 10;
+  static constexpr int dtypes = 12;
   struct named {
     op_handle const* op;
     operator_class what;
@@ -41933,13 +41982,14 @@ private:
   /// By halves; NaN is put at the end.
   template <class T>
   static constexpr index_t place(T const* row, index_t n, index_t step, T v, bool right) {
+    if (v != v) return n;
     index_t first = 0;
-    for (index_t last = n; first < last;) {
-      index_t const middle = first + (last - first) / 2;
-      T const m = row[middle * step];
+    for (index_t left = n; left > 0;) { // without a branch on what is found
+      index_t const half = left / 2;
+      T const m = row[(first + half) * step];
       bool const before = right ? m <= v : m < v; // boundaries that are NaN are behind all others
-      if (before || v != v) first = middle + 1;
-      else last = middle;
+      first = before ? first + half + 1 : first;
+      left = before ? left - half - 1 : half;
     }
     return first;
   }
@@ -47092,7 +47142,6 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
 } // namespace varve::kernel
 
 // ---- varve/hop/attention_tiles.hpp
-#include <optional>
 /// @file
 /// `flex_attention` of tensors without the matrix of scores, where nothing watches but eager autograd: by
 /// `kernel::attend`, with `score_mod` and `mask_mod` as programs of blocks that run on each tile.
@@ -47103,15 +47152,23 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
 namespace varve::detail {
 
 /// A function of the positions of a tile: {1, 1, attention_rows, attention_cols}.
+template <class Of = tensor>
 struct tile_program {
-  graph traced{};
-  std::shared_ptr<loop::prepared const> plan{};
+  dependent<graph, Of> traced{};
+  dependent<std::shared_ptr<loop::prepared const>, Of> plan{};
   boxed_args captured{}; // behind the arguments, row-major
   bool by_batch_or_head = false;
 
   explicit operator bool() const { return plan != nullptr; }
   /// Arguments are tiles, then b, h, q, k.
-  void run(std::initializer_list<void const*> own, void* out) const;
+  template <class T>
+  void run(std::initializer_list<void const*> own, void* out) const {
+    void const* in[16];
+    std::size_t n = 0;
+    for (void const* p : own) in[n++] = p;
+    for (auto const& t : captured) in[n++] = t.raw();
+    loop::run_prepared<std::conditional_t<std::is_void_v<T>, T, void>>(*plan, in, &out);
+  }
   boxed_args arguments(boxed_args own) const {
     for (auto const& c : captured) own.push_back(c);
     return own;
@@ -47151,13 +47208,13 @@ T zeros_of(dims const& sizes, dtype t) {
 }
 /// The program of `f(tiles..., b, h, q, k)`, of `Tiles` tiles of a dtype; none where it has none.
 template <int Tiles, class F>
-tile_program trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at) {
+auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at) {
   using T = dependent<tensor, F>;
-  tile_program r;
+  tile_program<T> r;
   boxed_args x, captured;
   for (int k = 0; k < Tiles; ++k) x.push_back(zeros_of<T>(tile_positions::sizes(), tiles));
   at.push_to<T>(x);
-  auto const traced = [&]() -> tile_program {
+  auto const traced = [&]() -> tile_program<T> {
     auto g = [&]<std::size_t... K>(std::index_sequence<K...>) {
       return make_fx_function<F const&>(f).with_captures(
           captured, [](auto const&...) {}, static_cast<T const&>(x[K])...);
@@ -47174,16 +47231,18 @@ tile_program trace_tile(F const& f, dtype tiles, dtype result, tile_positions co
     r.traced = std::move(g);
     return r;
   };
-  return attempt<error>(traced, [](error const&) { return tile_program(); }); // the formula says what is wrong
+  return attempt<error>(traced, [](error const&) { return tile_program<T>(); }); // the formula says what is wrong
 }
 
 /// What changes scores, and where they may be looked at.
+template <class Of = tensor>
 struct attention_functions {
-  tile_program score, mask, both; // both: scores, -inf where the mask says no
+  tile_program<Of> score, mask, both; // both: scores, -inf where the mask says no
 };
 /// A program over all scores in operators, tile by tile: for derivatives of gradients.
+template <class Of>
 struct over_all_tiles {
-  tile_program const& f;
+  tile_program<Of> const& f;
   bool takes_scores;
   template <class X>
   X over(X const& scores) const {
@@ -47208,7 +47267,7 @@ struct over_all_tiles {
             if (takes_scores)
               x.push_back(X(slice(slice(slice(slice(all, 0, b, b + 1), 1, h, h + 1), 2, i, i + M), 3, j, j + N)));
             at.push_to<X>(x);
-            return X(interpret(f.traced, f.arguments(std::move(x)))[0]);
+            return X(interpret<X>(f.traced, f.arguments(std::move(x)))[0]);
           });
         });
       });
@@ -47220,10 +47279,12 @@ struct over_all_tiles {
 /// The tiles of a head, for `kernel::attend`.
 template <class T>
 class head_tiles {
+  using functions = attention_functions<dependent<tensor, T>>;
+  using program = tile_program<dependent<tensor, T>>;
   static constexpr index_t M = tile_positions::rows, N = tile_positions::cols;
 
 public:
-  head_tiles(attention_functions const& f, tile_program const* pull, std::vector<kernel::attention_span> const& known,
+  head_tiles(functions const& f, program const* pull, std::vector<dependent<kernel::attention_span, T>> const& known,
              index_t queries, index_t keys)
       : f_(f), pull_(pull), known_(known), queries_(queries), keys_(keys),
         memory_(static_cast<std::size_t>(M * N) * (2 * sizeof(T) + 1)) {}
@@ -47237,23 +47298,23 @@ public:
     return known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
   }
   T* scores(kernel::attention_span const& s, T* x) {
-    tile_program const& f = s.all ? f_.score : f_.both;
+    program const& f = s.all ? f_.score : f_.both;
     if (!f) return x;
-    f.run({x, &at.batch, &at.head, at.query, at.key}, memory_.data());
+    f.template run<T>({x, &at.batch, &at.head, at.query, at.key}, memory_.data());
     return reinterpret_cast<T*>(memory_.data());
   }
   T* pull(T const* x, T* g) {
     if (!f_.score) return g;
     auto* const to = reinterpret_cast<T*>(memory_.data() + tile_bytes);
-    pull_->run({x, g, &at.batch, &at.head, at.query, at.key}, to);
+    pull_->template run<T>({x, g, &at.batch, &at.head, at.query, at.key}, to);
     return to;
   }
 
 private:
   static constexpr std::size_t tile_bytes = static_cast<std::size_t>(M * N) * sizeof(T);
-  attention_functions const& f_;
-  tile_program const* pull_;
-  std::vector<kernel::attention_span> const& known_; // of all tiles, where it is the same for all heads
+  functions const& f_;
+  program const* pull_;
+  std::vector<dependent<kernel::attention_span, T>> const& known_; // of all tiles, where it is the same for all heads
   index_t queries_, keys_;
   loop::scratch_block memory_;
 
@@ -47262,7 +47323,7 @@ private:
     unsigned char any[N] = {}, all[N];
     std::memset(all, 1, sizeof all);
     std::byte* const mask = memory_.data() + 2 * tile_bytes;
-    f_.mask.run({&at.batch, &at.head, at.query, at.key}, mask);
+    f_.mask.template run<T>({&at.batch, &at.head, at.query, at.key}, mask);
     auto const* x = reinterpret_cast<unsigned char const*>(mask);
     for (index_t r = 0; r < m; ++r, x += N)
       for (index_t c = 0; c < N; ++c) any[c] |= x[c], all[c] &= x[c];
@@ -47277,6 +47338,9 @@ private:
 /// Operands of attention in memory, head by head.
 template <class T>
 struct attention_operands {
+  using functions = attention_functions<dependent<tensor, T>>;
+  using program = tile_program<dependent<tensor, T>>;
+  using all_spans = std::vector<dependent<kernel::attention_span, T>>;
   tensor const &q, &k, &v;
   double scale;
   index_t B, Hq, H, L, S, E, V;
@@ -47296,16 +47360,16 @@ struct attention_operands {
     return {matrix(q, b, h), matrix(k, b, g), matrix(v, b, g), L, S, E, V};
   }
   /// The spans of all tiles, of a mask that is the same for all batches and heads.
-  std::vector<kernel::attention_span> spans(attention_functions const& f) const {
-    std::vector<kernel::attention_span> r;
+  all_spans spans(functions const& f) const {
+    all_spans r;
     if (!f.mask || f.mask.by_batch_or_head) return r;
-    std::vector<kernel::attention_span> const unknown;
+    all_spans const unknown;
     head_tiles<T> tiles(f, nullptr, unknown, L, S);
     for (index_t i = 0; i < L; i += tile_positions::rows)
       for (index_t j = 0; j < S; j += tile_positions::cols) r.push_back(tiles.span(i, j));
     return r;
   }
-  void forward(attention_functions const& f, T* out, T* lse) const {
+  void forward(functions const& f, T* out, T* lse) const {
     auto const known = spans(f);
     head_tiles<T> tiles(f, nullptr, known, L, S);
     for (index_t b = 0; b < B; ++b)
@@ -47316,8 +47380,8 @@ struct attention_operands {
       }
   }
   /// `of_lse` may be null; gradients are row-major, those of key and value are added to.
-  void backward(attention_functions const& f, tile_program const* pull, tensor const& out, tensor const& of_out,
-                T const* lse, T const* of_lse, T* dq, T* dk, T* dv) const {
+  void backward(functions const& f, program const* pull, tensor const& out, tensor const& of_out, T const* lse,
+                T const* of_lse, T* dq, T* dk, T* dv) const {
     auto const known = spans(f);
     head_tiles<T> tiles(f, pull, known, L, S);
     for (index_t b = 0; b < B; ++b)
@@ -47337,7 +47401,7 @@ struct attention_operands {
 /// The gradient of attention by tiles: by tiles again, and where somebody watches that by the formula.
 template <class T = tensor>
 struct attention_pull {
-  std::shared_ptr<dependent<attention_functions, T>> f;
+  std::shared_ptr<attention_functions<T>> f;
   double scale;
   bool gqa;
   boxed_args saved; // query, key, value, out, lse
@@ -47354,7 +47418,7 @@ struct attention_pull {
     bool plain = this_thread_state.quiet() && !is_grad_enabled();
     for (auto const& t : g)
       plain = plain && (!t.defined() || (!t.is_wrapped() && t.has_data() && t.dtype() == saved[0].dtype()));
-    tile_program pull;
+    tile_program<T> pull;
     if (plain && f->score) plain = static_cast<bool>(pull = traced_pull());
     return plain ? by_tiles(g, pull) : by_formula(g);
   }
@@ -47365,7 +47429,7 @@ struct attention_pull {
   }
 
 private:
-  tile_program traced_pull() const {
+  tile_program<T> traced_pull() const {
     tile_positions at;
     at.move_to(0, 0, saved[0].sizes()[2].number(), saved[1].sizes()[2].number());
     auto const pulled = [&](T const& x, T const& g, T const& b, T const& h, T const& q, T const& k) {
@@ -47377,7 +47441,7 @@ private:
     return trace_tile<2>(pulled, saved[0].dtype(), saved[0].dtype(), at);
   }
   static T zeros_as(tensor const& t) { return detail::zeros_of<T>(t.sizes(), t.dtype()); }
-  boxed_args by_tiles(boxed_args const& g, tile_program const& pull) const {
+  boxed_args by_tiles(boxed_args const& g, tile_program<T> const& pull) const {
     T const of_out = g[0].defined() ? T(g[0]) : zeros_as(saved[3]);
     T const of_lse = g[1].defined() ? contiguous_or_copy(g[1]) : T();
     boxed_args r(zeros_as(saved[0]), zeros_as(saved[1]), zeros_as(saved[2]));
@@ -47396,7 +47460,7 @@ private:
       if (is_grad_enabled() && self->next[k]) x[k].set_history(self->next[k]);
     }
     auto const computed = [&](T const& q, T const& k, T const& v) {
-      over_all_tiles const score{f->score, true}, mask{f->mask, false};
+      over_all_tiles<T> const score{f->score, true}, mask{f->mask, false};
       auto const with = [&](auto const& s, auto const& m) {
         auto const p = attention_formula::parts(q, k, v, s, m, scale, gqa);
         return std::pair<T, T>(std::get<0>(p), attention_formula::lse(p));
@@ -47414,7 +47478,7 @@ private:
 
 /// Runs it, and has eager autograd record it.
 template <class T>
-std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::shared_ptr<attention_functions> const& f,
+std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::shared_ptr<attention_functions<T>> const& f,
                                   double scale, bool gqa) {
   dims const s = q.sizes();
   T out = T::empty(dims{s[0], s[1], s[2], v.sizes()[3]}, q.dtype()), lse = T::empty(dims{s[0], s[1], s[2]}, q.dtype());
@@ -47427,7 +47491,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   }
   bool const any = q.requires_grad() || k.requires_grad() || v.requires_grad();
   if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
-  for (tile_program* p :
+  for (tile_program<T>* p :
        {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
     for (int c = 0; c < p->captured.size(); ++c) p->captured[c] = contiguous_copy(p->captured[c]);
   attention_pull<T> pull{f, scale, gqa, {}};
@@ -47456,7 +47520,7 @@ std::pair<tensor, tensor> attention_by_tiles(tensor const& q, tensor const& k, t
     if (!fits_tiles(q, k, v)) return {};
     check_attention_dtypes(q, k, v);
     check_attention_shapes(q.sizes(), k.sizes(), v.sizes(), gqa);
-    auto const f = std::make_shared<dependent<attention_functions, F>>();
+    auto const f = std::make_shared<attention_functions<T>>();
     tile_positions at;
     at.move_to(0, 0, q.sizes()[2].number(), k.sizes()[2].number());
     if constexpr (!is_none<F>) {
@@ -47490,13 +47554,6 @@ std::pair<tensor, tensor> attention_by_tiles(tensor const& q, tensor const& k, t
 
 #if VARVE_DEFINES
 namespace varve::detail {
-VARVE_LIBRARY void tile_program::run(std::initializer_list<void const*> own, void* out) const {
-  void const* in[16];
-  std::size_t n = 0;
-  for (void const* p : own) in[n++] = p;
-  for (auto const& t : captured) in[n++] = t.raw();
-  loop::run_prepared<>(*plan, in, &out);
-}
 VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
   using c = operator_class;
   if (g.regions.size() != 1 || !g.functions.empty() || g.expressions.size() != 0 || g.regions[0].inputs > 16)
@@ -47512,7 +47569,7 @@ VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
 template <class G>
 VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
   struct kept {
-    graph of;
+    G of;
     std::shared_ptr<loop::prepared const> plan;
   };
   static std::vector<kept> all; // what was asked for last comes first
