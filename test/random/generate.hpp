@@ -40,11 +40,11 @@ inline std::vector<family> const& families() {
       .carriers = {"functionalize", "compile", "checkpoint", "map"},
       .writes = true,
       .shapes = {{6}, {6}, {2, 3}, {}}};
-  static family const wide_numbers{.rows = {"clamp to numbers", "less than a number", "maximum with a number",
-                                            "add a whole number", "to", "to", "lt", "ge", "where", "maximum", "minimum",
-                                            "amax", "add", "mul"},
-                                   .carriers = {"compile", "vmap", "map", "cond"},
-                                   .types = {dtype::uint8, dtype::int32, dtype::int64, dtype::bool_}};
+  static family const wide_numbers{
+      .rows = {"clamp to numbers", "less than a number", "maximum with a number", "add a whole number", "to", "to",
+               "lt", "ge", "where", "maximum", "minimum", "amax", "add", "mul"},
+      .carriers = {"compile", "vmap", "map", "cond"},
+      .types = {dtype::uint8, dtype::int8, dtype::int16, dtype::int32, dtype::int64, dtype::bool_}};
   static family const derivatives_of_their_own{
       .rows = {"square_by_seven", "sine_by_argument", "product_and_sum", "double_and_mark", "step_through", "detach",
                "mul of floats", "sub"},
