@@ -49,7 +49,7 @@ assert sys.getrefcount(y) == before, "the deleter did not run, or twice"
 python.PyCapsule_SetName(ctypes.py_object(capsule), b"used_dltensor")
 
 # What varve has no dtype for stays NumPy's.
-z = np.arange(3, dtype=np.int16)
+z = np.arange(3, dtype=np.uint16)
 capsule = z.__dlpack__()
 assert varve.varve_take(python.PyCapsule_GetPointer(capsule, b"dltensor")) == -1
 del capsule
