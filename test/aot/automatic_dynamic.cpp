@@ -3,6 +3,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/aot.hpp>
+#include <varve/fake.hpp>
 #include <varve/varve.hpp>
 
 #include <functional>
@@ -75,6 +76,13 @@ TEST_CASE("automatic dynamic: programs are for sizes for which they are right", 
   programs_for([](tensor const& x, tensor const& y) { return vv::reshape(x, vv::dims{-1}) * vv::sum(y); }, rows_change);
   programs_for([](tensor const& x, tensor const&) { return vv::reshape(x, vv::dims{-1}); }, rows_change);
   programs_for([](tensor const& x, tensor const&) { return vv::transpose(x); }, rows_change);
+  // A size that divides another in the program, and is 0 in a call.
+  programs_for([](tensor const& x, tensor const& y) { return vv::roll(x, 1, 0) * y; },
+               {{{5, 3}, {3}}, {{7, 3}, {3}}, {{0, 3}, {3}}, {{9, 3}, {3}}});
+  tensor const rows = numbered({5, 3}, 0.2);
+  vv::graph const rolled = vv::make_fx([](tensor const& x) { return vv::roll(x, 1, 0); }, vv::tracing::symbolic)(rows);
+  CHECK_THROWS_WITH(vv::interpret(rolled, vv::boxed_args(numbered({0, 3}, 0.2))),
+                    Catch::Matchers::Contains("divided by 0"));
   // Other layouts are programs of their own.
   auto const fast = vv::compile([](tensor const& x) { return x * 2.0; }, vv::backends::aot_eager);
   for (index_t n : {3, 5, 7}) {

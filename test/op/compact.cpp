@@ -2,6 +2,7 @@
 // int8, int16, float16, bfloat16. PyTorch's recorded cases run in them in test/opinfo/compact.cpp.
 #include "../sample/value.hpp"
 
+#include <varve/special.hpp>
 #include <varve/varve.hpp>
 
 #include <bit>
@@ -164,6 +165,16 @@ TEST_CASE("compact: integers wrap around, and compare exactly", "[op][compact]")
   tensor const s = from({-32768, 32767}, {2}, dtype::int16);
   CHECK(elements(s - 1) == doubles({32767, 32766}));
   CHECK(elements(vv::clamp(s, -5, 5)) == doubles({-5, 5}));
+  // a number is of their dtype before it divides, as it is beside uint8: 300 is 44
+  CHECK(elements(vv::floor_divide(b, 300)) == doubles({-3, -1, 0, 2, 2}));
+  CHECK(elements(vv::remainder(b, 300)) == doubles({4, 43, 0, 12, 39}));
+  CHECK(elements(vv::fmod(b, 300)) == doubles({-40, -1, 0, 12, 39}));
+}
+TEST_CASE("compact: the neighbour of a number is one of its dtype, which floats do not know", "[op][compact]") {
+  for (dtype const t : halves) {
+    CHECK_THROWS_AS(vv::nextafter(vv::ones({2}, t), vv::zeros({2}, t)), vv::dtype_error);
+    CHECK(vv::nextafter(vv::ones({2}, t), vv::zeros({2})).dtype() == dtype::float32);
+  }
 }
 TEST_CASE("compact: halves are rounded once per operator, and accumulate in float32", "[op][compact]") {
   tensor const many = vv::ones({70000}, dtype::float16);

@@ -18,7 +18,11 @@ enum class relation : unsigned char { equal, unequal, less, less_equal };
 
 struct extent;
 namespace detail {
-constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+constexpr index_t floor_div(index_t a, index_t b) {
+  if (b == 0) [[unlikely]]
+    refuse::argument_is_invalid("sizes", "a size is divided by 0");
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
 constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
 constexpr bool holds(relation is, index_t a, index_t b) {
   return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;

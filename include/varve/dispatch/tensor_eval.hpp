@@ -47,6 +47,8 @@ struct pointwise_info {
   kernel::loop loops[12];
   /// Kernels of floats and of doubles beside one element.
   kernel::loops_beside beside[2]{};
+  /// Is what it gives a matter of the dtype itself, so that it cannot be computed in another and rounded?
+  bool of_own_dtype = false;
   kernel::loops_beside beside_of(dtype t) const {
     if (t == dtype::float32) return beside[0];
     if (t == dtype::float64) return beside[1];
@@ -98,7 +100,8 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
                                          nullptr, nullptr, nullptr, nullptr},
-                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
+                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()},
+                                        requires { requires rules<Tag>::of_own_dtype; }};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
@@ -186,16 +189,17 @@ T widened(T const& t) {
   return is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t;
 }
 /// Compact operands: all are converted to the dtype of the result, then to that in which it is computed. A plain number
-/// keeps its digits, unless it is compared.
+/// keeps its digits beside halves, unless it is compared; beside integers it wraps around as they do.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor const* const* x) {
   dtype const t = pointwise_type(f, x);
-  if (!f.loops[static_cast<int>(computed_in(t))]) refuse::dtype_is_not_supported(f.name, name(t));
+  if (!f.loops[static_cast<int>(computed_in(t))] || (f.of_own_dtype && is_compact(t)))
+    refuse::dtype_is_not_supported(f.name, name(t));
   tensor in[4];
   tensor const* p[4];
   for (int k = 0; k < f.arity; ++k) {
     dtype const own = x[k]->dtype();
-    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison;
+    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison && is_floating(t);
     if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
     else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);

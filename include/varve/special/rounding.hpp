@@ -102,6 +102,7 @@ struct rules<remainder_t> : detail::of_numbers<remainder_t, 2> {
 };
 template <>
 struct rules<nextafter_t> : detail::of_floats<nextafter_t, 2> {
+  static constexpr bool of_own_dtype = true; // the neighbour among floats is rounded back to the number itself
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::neighbour(x, y); }
 };
 template <>
