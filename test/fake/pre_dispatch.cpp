@@ -2,6 +2,7 @@
 // Traces above composites: what programs call by name stays one node, with its parts as a subgraph.
 #include "../sample/value.hpp"
 
+#include <varve/aot.hpp>
 #include <varve/fake.hpp>
 #include <varve/mode/all.hpp>
 #include <varve/varve.hpp>
@@ -79,6 +80,21 @@ TEST_CASE("a trace above composites keeps grad modes, functions and captured val
   auto const throws = [](tensor const& x) { return vv::matmul(x, vv::ones(vv::dims{3, 3}, dtype::float64)); };
   CHECK_THROWS_AS(vv::make_fx(throws, vv::tracing::pre_dispatch)(a), vv::shape_error);
   CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("composites in the bodies of loops, in a program ahead of time", "[fake][make_fx]") {
+  tensor const a = from({1, 2, 3, 4}, {2, 2}, dtype::float64);
+  auto const rows = [](tensor const& x) {
+    return vv::map([](tensor const& v) { return vv::softmax(v, 0) * vv::mean(v); }, x);
+  };
+  vv::graph const g = vv::make_fx(rows, vv::tracing::pre_dispatch)(a);
+  auto const fast = vv::compile([&](tensor const& x) { return run(g, x)[0]; }, vv::backends::aot_eager);
+  CHECK(difference(fast(a), rows(a), 1e-14) == "");
+  CHECK(difference(fast(-a), rows(-a), 1e-14) == "");
+  auto const strict = [](tensor const& x) {
+    return vv::map([](tensor const& v) { return vv::strict_mode([](tensor const& w) { return w * 2.0; }, v); }, x);
+  };
+  CHECK(elements(vv::compile(strict, vv::backends::aot_eager)(a)) == doubles({2, 4, 6, 8}));
 }
 
 TEST_CASE("a tensor of the fake mode around a trace is captured", "[fake][make_fx][MX-S08]") {

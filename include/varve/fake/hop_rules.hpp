@@ -141,7 +141,7 @@ void register_fake_rules() {
     loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
-                     &region_operator<hints_wrapper_t>()})
+                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>()})
       op->template impl_mode<Mode>(&fake_region<Mode>);
     return true;
   }();

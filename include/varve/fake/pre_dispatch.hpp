@@ -42,6 +42,8 @@ public:
   }
 
 private:
+  known_composites() { region_operator<composite_call_t>().template impl_mode<fake_mode>(&fake_region<fake_mode>); }
+
   std::mutex lock_;
   std::deque<op_handle> all_;
 };
