@@ -497,3 +497,21 @@ TEST_CASE("library: errors name the operator, who refuses, and what to do", "[di
   CHECK_THROWS_WITH(x + x, ContainsText("add: all modes declined") && ContainsText("one_type") &&
                                ContainsText("let the process of one of them return a tensor"));
 }
+
+TEST_CASE("library: an operator without a gradient says so where one is taken", "[dispatch][library]") {
+  vv::library lib("mylib");
+  lib.def("twice(Tensor x) -> Tensor");
+  lib.impl("twice", dispatch_key::cpu, [](tensor const& a) -> tensor { return a * 2; });
+  lib.def("grow(Tensor(a!) x, Tensor y) -> Tensor");
+  lib.impl("grow", dispatch_key::cpu, [](tensor const& a, tensor const& b) -> tensor { return vv::add_(a, b) * 1; });
+  tensor const x = vv::clone(from({1, 2}, {2})).requires_grad_();
+  tensor const y = vv::ops::call("mylib::twice", x);
+  CHECK(elements(y.detach()) == std::vector<double>{2, 4});
+  CHECK_THROWS_WITH(vv::sum(y).backward(), ContainsText("mylib::twice has no rule for grad"));
+  // What is written would keep the derivative of what was there.
+  tensor const t = x * 3;
+  CHECK_THROWS_WITH(vv::ops::call("mylib::grow", t, x), ContainsText("mylib::grow has no rule for grad"));
+  CHECK(elements(t.detach()) == std::vector<double>{3, 6});
+  vv::no_grad const off;
+  CHECK(elements(vv::ops::call("mylib::grow", t, x)) == std::vector<double>{4, 8});
+}

@@ -125,3 +125,17 @@ TEST_CASE("a value that is detached in place has no derivative in the graph eith
     CHECK(elements(a.grad()) == want);
   }
 }
+
+TEST_CASE("a trace has what a write saves for its gradient", "[fake][make_fx][autograd]") {
+  tensor const x = from({0.5, -1, 2}, {3}, dtype::float64);
+  auto const f = [](tensor const& v) {
+    tensor const leaf = v.detach();
+    leaf.requires_grad_();
+    tensor const y = leaf * 1.0;
+    vv::sin_(y);
+    vv::sum(y).backward();
+    return leaf.grad();
+  };
+  vv::graph const g = vv::make_fx(f)(x);
+  CHECK(elements(vv::interpret(g, vv::boxed_args(x * 2.0))[0]) == elements(f(x * 2.0)));
+}

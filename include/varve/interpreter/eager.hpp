@@ -3,6 +3,8 @@
 #include <varve/core/spin_lock.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
+#include <cstring>
+
 namespace varve {
 
 namespace detail {
@@ -238,8 +240,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
       // What the gradient needs is about to be written over; its own derivative goes on to the history of the original.
-      before[i] =
-          x[i].has_data() ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
+      bool const unseen = x[i].has_data() && this_thread_state.quiet();
+      before[i] = unseen ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
@@ -259,6 +261,9 @@ VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
+  if (!op.table->vjp && std::strchr(op.table->schema, '!') && this_thread_state.grad_mode) [[unlikely]]
+    for (auto const& t : x) // what it writes would keep the history of what was there before
+      if (t.defined() && t.requires_grad()) no_rule(op.name(), "grad");
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
 } // namespace varve::detail

@@ -226,6 +226,8 @@ struct operator_node : grad_node {
     auto& self = static_cast<operator_node&>(n);
     boxed_args r(self.operands);
     if (!g[0].defined()) return r;
+    if (!self.table->vjp) [[unlikely]] // of a library, which may have no kernel for autograd
+      no_rule(self.table->name, "grad");
     for (int k = 0; self.released && k < self.kept; ++k)
       if (self.saved()[k].checked) refuse_released(self.table->name);
     boxed_args x(self.operands);
