@@ -2,6 +2,7 @@
 // Checkpoints: what is kept, what runs again, and what is refused; and other parts of eager autograd.
 #include "../sample/value.hpp"
 
+#include <varve/random.hpp>
 #include <varve/varve.hpp>
 
 #include <algorithm>
@@ -507,4 +508,25 @@ TEST_CASE("checkpoint: an argument that is no tensor yet", "[autograd][checkpoin
   x.zero_grad();
   vv::sum(layers(x)).backward();
   CHECK(difference(got, x.grad()) == "");
+}
+
+TEST_CASE("checkpoint: a function that draws from a generator of its own draws the same again",
+          "[autograd][checkpoint]") {
+  vv::generator g{7};
+  auto const inner = [&](tensor const& t) { return vv::sin(t * vv::rand({3}, g, dtype::float64)); };
+  auto const f = [&](tensor const& t) {
+    tensor const noise = vv::randn({3}, g, dtype::float64);
+    return vv::sum(vv::exp(vv::checkpoint(inner, t * noise)) * vv::rand({3}, g, dtype::float64));
+  };
+  tensor const x = leaf(from({0.5, -1, 2}, {3})), y = leaf(x.detach());
+  f(x).backward();
+  vv::generator const after = g;
+  g = {7};
+  tensor const loss = vv::checkpoint(f, y);
+  (void)vv::rand({3}, g); // the generator moves on before the backward pass
+  vv::generator const before = g;
+  loss.backward();
+  CHECK(elements(y.grad()) == elements(x.grad()));
+  CHECK((g.seed == before.seed && g.offset == before.offset && g.offset > after.offset));
+  CHECK(vv::this_thread_state.quiet());
 }

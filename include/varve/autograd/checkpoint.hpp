@@ -113,6 +113,7 @@ struct checkpoint_region {
   std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
+  lent_states lent{};
   bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
   std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
@@ -156,6 +157,8 @@ private:
     };
     auto const again = [&] {
       generator_guard const same(random);
+      lent.again = true;
+      lent_states_guard const same_lent(lent);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
       saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
@@ -243,6 +246,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   };
   saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
+  detail::lent_states_guard const lent(r->lent);
   return f(x...);
 }
 

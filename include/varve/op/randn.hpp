@@ -3,6 +3,8 @@
 #include <varve/kernel/random.hpp>
 #include <varve/op/create.hpp>
 
+#include <vector>
+
 namespace varve {
 
 /// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the
@@ -16,6 +18,25 @@ struct generator {
 /// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
 inline constinit thread_local generator default_generator{};
 namespace detail {
+/// The states of generators of their own from which a function drew, one for each call, so that it draws the same when
+/// it runs again: then from these, and no generator moves.
+struct lent_states {
+  std::vector<generator> all{};
+  std::size_t next = 0;
+  bool again = false;
+  lent_states* around = nullptr;
+};
+inline constinit thread_local lent_states* lent_here = nullptr;
+class lent_states_guard {
+public:
+  explicit lent_states_guard(lent_states& s) {
+    s.around = lent_here, s.next = 0;
+    lent_here = &s;
+  }
+  lent_states_guard(lent_states_guard const&) = delete;
+  lent_states_guard& operator=(lent_states_guard const&) = delete;
+  ~lent_states_guard() { lent_here = lent_here->around; }
+};
 /// How often this thread set its generator by `manual_seed` or `set_rng_state`.
 inline constinit thread_local std::uint64_t generator_sets = 0;
 } // namespace detail

@@ -23,17 +23,31 @@ private:
 };
 
 namespace detail {
+/// The state from which a call draws that is given a generator: that of the first time where a function runs again.
+template <class G>
+bool is_drawn_again(G& state) {
+  bool again = false;
+  for (lent_states* l = lent_here; l; l = l->around)
+    if (l->again && l->next < l->all.size()) {
+      if (!again) state = l->all[l->next];
+      again = true, ++l->next;
+    }
+  for (lent_states* l = lent_here; l; l = l->around)
+    if (!l->again) l->all.push_back(state);
+  return again;
+}
 /// `f()`, whose random operators draw from `g`.
 template <class F>
 auto drawn_from(generator_ref g, F const& f) {
   if (!g.other() || g.other() == &default_generator) return f();
   struct lend {
-    generator &of, thread;
-    explicit lend(generator& o) : of(o), thread(default_generator) { set(of); }
+    generator &of, thread, from;
+    bool again;
+    explicit lend(generator& o) : of(o), thread(default_generator), from(o), again(is_drawn_again(from)) { set(from); }
     lend(lend const&) = delete;
     lend& operator=(lend const&) = delete;
     ~lend() {
-      of = default_generator;
+      if (!again) of = default_generator;
       set(thread);
     }
     static void set(generator const& to) {
