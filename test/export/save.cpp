@@ -3,6 +3,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/export.hpp>
+#include <varve/fake.hpp>
 #include <varve/varve.hpp>
 
 #include <filesystem>
@@ -213,4 +214,17 @@ TEST_CASE("save: what requires a gradient does so when it is read again", "[expo
   text.replace(text.find(item), item.size(), "requires_grad 2");
   CHECK_THROWS_WITH(vv::program_from_text(text), Catch::Contains("an input of the state expected"));
   for (char const* end : {"", ".safetensors"}) std::filesystem::remove(path + end);
+}
+
+TEST_CASE("save: composites that a trace kept, and strict_mode", "[export][save]") {
+  tensor const x = vector_of({0.5, -1, 2});
+  vv::graph const kept =
+      vv::make_fx([](tensor const& v) { return vv::softmax(v, 0) * vv::mean(v); }, vv::tracing::pre_dispatch)(x);
+  auto const f = [&](tensor const& v) -> tensor {
+    tensor const y = vv::interpret(kept, vv::boxed_args(v))[0];
+    return vv::strict_mode([](tensor const& u) { return u * 2.0; }, y);
+  };
+  auto const p = vv::export_program(f)(x);
+  std::string const text = vv::to_text(p);
+  CHECK(elements(vv::program_from_text(text)(x * 3.0)[0]) == elements(f(x * 3.0)));
 }

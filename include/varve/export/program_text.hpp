@@ -13,6 +13,7 @@
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
 #include <varve/loop/map.hpp>
+#include <varve/pass/inline_calls.hpp>
 
 #include <charconv>
 #include <cstdio>
@@ -208,7 +209,7 @@ inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-        &hop_handle<wrap_t>, &hop_handle<invoke_subgraph_t>})
+        &hop_handle<wrap_t>, &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;
@@ -400,10 +401,26 @@ private:
 };
 } // namespace detail
 
-/// A program as text, without its state. `value_error` where it calls custom functions.
+namespace detail {
+/// Is every call one that is known by its name where the text is read? (What is refused anyway may be any.)
+inline bool is_known_by_name(graph const& g) {
+  bool known = true;
+  for (node const& n : g.nodes) {
+    if (n.op == &hop_handle<hints_wrapper_t>) return true;
+    known = known && handle_of_name(n.op->name) == n.op;
+  }
+  return known;
+}
+} // namespace detail
+
+/// A program as text, without its state. Calls that are not known by name, such as composites that a trace kept, have
+/// their parts in their place. `value_error` where it calls custom functions.
 inline std::string to_text(exported_program const& p) {
   detail::program_writer w;
-  w.write(p);
+  if (detail::is_known_by_name(p.graph)) return w.write(p), std::move(w.out);
+  exported_program parts = p;
+  parts.graph = inline_calls(p.graph);
+  w.write(parts);
   return std::move(w.out);
 }
 /// ... and back: `value_error` with the line and column of what is wrong. The operators of the program must be in the
