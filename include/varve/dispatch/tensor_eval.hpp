@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/static_eval.hpp>
 #include <varve/kernel/convert.hpp>
 #include <varve/kernel/pointwise.hpp>
@@ -65,6 +66,8 @@ struct pointwise_functor {
 };
 template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
+template <class R>
+inline constexpr bool is_of_own_dtype = requires { requires R::of_own_dtype; };
 /// Does an elementwise operator say that it has no kernel of a dtype?
 template <class R, class T>
 constexpr bool takes_dtype() {
@@ -101,7 +104,7 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
                                          nullptr, nullptr, nullptr, nullptr},
                                         {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()},
-                                        requires { requires rules<Tag>::of_own_dtype; }};
+                                        is_of_own_dtype<rules<Tag>>};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
