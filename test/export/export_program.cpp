@@ -384,6 +384,14 @@ TEST_CASE("export: gradients that a function takes are part of the program", "[e
   CHECK(elements(p(vector_of({2, 3}))[0]) == std::vector<double>{8, 18});
   auto const inside = vv::grad([](tensor const& v) { return vv::sum(v * v); });
   CHECK(elements(vv::export_program(inside)(x)(x)[0]) == std::vector<double>{1, -2});
+  auto const twice = [](tensor const& v) { // the second adds to the first, with gradients off, as to any value made so
+    tensor const leaf = v.detach();
+    leaf.requires_grad_();
+    vv::sum(leaf * leaf).backward();
+    vv::sum(leaf * 3.0).backward();
+    return leaf.grad() * v;
+  };
+  CHECK(elements(vv::export_program(twice)(x)(x)[0]) == elements(twice(x)));
   auto const own = [](tensor const& v) { // of an argument that requires gradients, as the example says
     tensor const y = vv::sum(v * v * v);
     return y.requires_grad() ? vv::autograd::grad({y}, {v}, {}, {.create_graph = true})[0] : vv::zeros_like(v);

@@ -110,7 +110,7 @@ struct functional_memory {
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
       hidden = hidden || has_derivative(base, apart) ||
-               ((!apart || run->exported) && is_in_trace(base) && !(underived && !writes_recorded));
+               ((!apart || run->exported) && is_in_trace(base) && recorded && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
