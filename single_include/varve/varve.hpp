@@ -346,7 +346,11 @@ enum class relation : unsigned char { equal, unequal, less, less_equal };
 
 struct extent;
 namespace detail {
-constexpr index_t floor_div(index_t a, index_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+constexpr index_t floor_div(index_t a, index_t b) {
+  if (b == 0) [[unlikely]]
+    refuse::argument_is_invalid("sizes", "a size is divided by 0");
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
 constexpr index_t floor_mod(index_t a, index_t b) { return a - floor_div(a, b) * b; }
 constexpr bool holds(relation is, index_t a, index_t b) {
   return is == relation::equal ? a == b : is == relation::unequal ? a != b : is == relation::less ? a < b : a <= b;
@@ -7924,6 +7928,8 @@ struct pointwise_info {
   kernel::loop loops[12];
   /// Kernels of floats and of doubles beside one element.
   kernel::loops_beside beside[2]{};
+  /// Is what it gives a matter of the dtype itself, so that it cannot be computed in another and rounded?
+  bool of_own_dtype = false;
   kernel::loops_beside beside_of(dtype t) const {
     if (t == dtype::float32) return beside[0];
     if (t == dtype::float64) return beside[1];
@@ -7940,6 +7946,8 @@ struct pointwise_functor {
 };
 template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
+template <class R>
+inline constexpr bool is_of_own_dtype = requires { requires R::of_own_dtype; };
 /// Does an elementwise operator say that it has no kernel of a dtype?
 template <class R, class T>
 constexpr bool takes_dtype() {
@@ -7975,7 +7983,8 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                          pointwise_loop<Tag, std::int32_t>(), pointwise_loop<Tag, std::int64_t>(),
                                          nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(),
                                          nullptr, nullptr, nullptr, nullptr},
-                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()}};
+                                        {pointwise_beside<Tag, float>(), pointwise_beside<Tag, double>()},
+                                        is_of_own_dtype<rules<Tag>>};
 
 dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 
@@ -8063,16 +8072,17 @@ T widened(T const& t) {
   return is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t;
 }
 /// Compact operands: all are converted to the dtype of the result, then to that in which it is computed. A plain number
-/// keeps its digits, unless it is compared.
+/// keeps its digits beside halves, unless it is compared; beside integers it wraps around as they do.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor const* const* x) {
   dtype const t = pointwise_type(f, x);
-  if (!f.loops[static_cast<int>(computed_in(t))]) refuse::dtype_is_not_supported(f.name, name(t));
+  if (!f.loops[static_cast<int>(computed_in(t))] || (f.of_own_dtype && is_compact(t)))
+    refuse::dtype_is_not_supported(f.name, name(t));
   tensor in[4];
   tensor const* p[4];
   for (int k = 0; k < f.arity; ++k) {
     dtype const own = x[k]->dtype();
-    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison;
+    bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison && is_floating(t);
     if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
     else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);
@@ -9549,6 +9559,8 @@ struct operator_node : grad_node {
     auto& self = static_cast<operator_node&>(n);
     boxed_args r(self.operands);
     if (!g[0].defined()) return r;
+    if (!self.table->vjp) [[unlikely]] // of a library, which may have no kernel for autograd
+      no_rule(self.table->name, "grad");
     for (int k = 0; self.released && k < self.kept; ++k)
       if (self.saved()[k].checked) refuse_released(self.table->name);
     boxed_args x(self.operands);
@@ -16741,8 +16753,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
       // What the gradient needs is about to be written over; its own derivative goes on to the history of the original.
-      before[i] =
-          x[i].has_data() ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
+      bool const unseen = x[i].has_data() && this_thread_state.quiet();
+      before[i] = unseen ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
@@ -16762,6 +16774,9 @@ VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
+  if (!op.table->vjp && std::strchr(op.table->schema, '!') && this_thread_state.grad_mode) [[unlikely]]
+    for (auto const& t : x) // what it writes would keep the history of what was there before
+      if (t.defined() && t.requires_grad()) no_rule(op.name(), "grad");
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
 } // namespace varve::detail
@@ -22923,6 +22938,25 @@ struct generator {
 /// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
 inline constinit thread_local generator default_generator{};
 namespace detail {
+/// The states of generators of their own from which a function drew, one for each call, so that it draws the same when
+/// it runs again: then from these, and no generator moves.
+struct lent_states {
+  std::vector<generator> all{};
+  std::size_t next = 0;
+  bool again = false;
+  lent_states* around = nullptr;
+};
+inline constinit thread_local lent_states* lent_here = nullptr;
+class lent_states_guard {
+public:
+  explicit lent_states_guard(lent_states& s) {
+    s.around = lent_here, s.next = 0;
+    lent_here = &s;
+  }
+  lent_states_guard(lent_states_guard const&) = delete;
+  lent_states_guard& operator=(lent_states_guard const&) = delete;
+  ~lent_states_guard() { lent_here = lent_here->around; }
+};
 /// How often this thread set its generator by `manual_seed` or `set_rng_state`.
 inline constinit thread_local std::uint64_t generator_sets = 0;
 } // namespace detail
@@ -27666,6 +27700,7 @@ struct checkpoint_region {
   std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
   std::uint64_t run = 0;                             // of the backward pass they were made for
   generator random;
+  lent_states lent{};
   bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
   std::unique_ptr<level_again<T>> level;
   virtual ~checkpoint_region() = default;
@@ -27709,6 +27744,8 @@ private:
     };
     auto const again = [&] {
       generator_guard const same(random);
+      lent.again = true;
+      lent_states_guard const same_lent(lent);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
       saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
@@ -27796,6 +27833,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   };
   saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
+  detail::lent_states_guard const lent(r->lent);
   return f(x...);
 }
 
@@ -43169,7 +43207,7 @@ struct functional_memory {
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
       hidden = hidden || has_derivative(base, apart) ||
-               ((!apart || run->exported) && is_in_trace(base) && !(underived && !writes_recorded));
+               ((!apart || run->exported) && is_in_trace(base) && recorded && !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
