@@ -236,7 +236,7 @@ inline values after_other_sizes(function const& f, values const& v) {
   try {
     compiled(each(v, [](tensor const& t) {
       tensor const own = vv::detach(t);
-      return t.dim() ? vv::cat(own, own, 0) : vv::clone(own);
+      return t.dim() ? tensor(vv::cat(values{own, own}, 0)) : tensor(vv::clone(own));
     }));
   } catch (varve::error const&) {} // of these sizes it may be none
   return compiled(v);
