@@ -17371,10 +17371,12 @@ void add_to_gradient(T& sum, T const& g) {
     sum = T(add(sum, g));
   else add_(sum, g);
 }
-/// A copy of a value without memory of its own, by the operator.
+/// A copy of a value without memory of its own, or in a trace, by the operator below autograd: in `no_grad` mode a
+/// graph would keep it as a constant to derivatives.
 template <class T>
 tensor copy_by_operator(T const& t) {
-  no_grad const off;
+  key_guard const off(this_thread_state.included,
+                      this_thread_state.excluded | dispatch_key_set(dispatch_key::autograd_functionality));
   return clone(t);
 }
 /// Eager autograd, switched on by the first leaf.

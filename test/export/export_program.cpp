@@ -416,3 +416,17 @@ TEST_CASE("export: what is filled with a number is no plain number", "[export]")
   vv::graph const g = vv::optimize(vv::make_fx(vv::functionalize(f))(x));
   CHECK(vv::interpret(g, vv::boxed_args(x))[0].dtype() == dtype::float64);
 }
+
+TEST_CASE("export: what a write saves for a gradient in the program has a derivative", "[export]") {
+  auto const slope = [](tensor const& v) {
+    tensor const y = vv::clone(v);
+    (void)vv::cos_(y);
+    return vv::autograd::grad({vv::sum(y)}, {v}, {}, {.create_graph = true})[0];
+  };
+  tensor const a = vector_of({0.5, -1}), b = vector_of({0.5, -1});
+  a.requires_grad_(), b.requires_grad_();
+  vv::sum(slope(a)).backward();
+  vv::sum(vv::export_program(slope)(b)(b)[0]).backward();
+  CHECK(difference(b.grad(), a.grad(), 1e-14) == "");
+  CHECK(difference(a.grad(), -vv::cos(a.detach()), 1e-14) == "");
+}

@@ -419,6 +419,8 @@ inline std::string against_plain_numbers(program const& p) {
       double right = less ? x[k] < n : std::min(std::max(x[k], n), m);
       tensor const& y = e[static_cast<std::size_t>(s.results[0])];
       if (y.dtype() == dtype::uint8) right = std::min(std::max(right, 0.0), 255.0); // the nearest that it holds
+      if (y.dtype() == dtype::int8) right = std::min(std::max(right, -128.0), 127.0);
+      if (y.dtype() == dtype::int16) right = std::min(std::max(right, -0x1p15), 0x1p15 - 1);
       if (y.dtype() == dtype::int32) right = std::min(std::max(right, -0x1p31), 0x1p31 - 1);
       double const found = sample::element(y, static_cast<index_t>(k));
       if (x[k] == x[k] && std::fabs(found - right) > 1e-6 * std::fabs(right))
