@@ -3,6 +3,7 @@
 // lies in which memory is told what the program will find.
 #include "../sample/value.hpp"
 
+#include <varve/aot.hpp>
 #include <varve/fake.hpp>
 #include <varve/functional.hpp>
 #include <varve/varve.hpp>
@@ -314,4 +315,47 @@ TEST_CASE("a region of mapped values that lie apart is a copy: refused where it 
   CHECK(elements(vv::vmap(by_graph(vv::make_fx(reads)(x)))(turned)) == doubles({6, 6, 8, 8}));
   CHECK_THROWS_WITH(vv::vmap(by_graph(vv::make_fx(writes)(x)))(turned), ContainsText("take it of clone(x)"));
   CHECK(elements(turned) == doubles({1, 3, 2, 4}));
+}
+
+TEST_CASE("a trace tells a value from what was detached of it, though both lie alike", "[graph][fake][autograd]") {
+  tensor const x = from({1, 2, 3, 4}, {2, 2}, dtype::float64);
+  x.requires_grad_();
+  auto const both = [](auto const& hop) {
+    return [hop](tensor const& v) {
+      tensor const d = vv::permute(vv::detach(v), dims{1, 0}), t = vv::permute(v, dims{1, 0});
+      return vv::sum(hop(d, t) * vv::exp(t));
+    };
+  };
+  auto const map = [](tensor const& a, tensor const& b) {
+    return vv::map([](auto const& r) { return r.first * vv::sin(r.second); }, std::pair(a, b));
+  };
+  auto const scan = [](tensor const& a, tensor const& b) {
+    auto const step = [](tensor const& c, auto const& r) { return std::pair(c * 0.5 + r.second, c * r.first); };
+    return vv::scan(step, vv::zeros({2}, dtype::float64), std::pair(a, b)).second;
+  };
+  auto const cond = [](tensor const& a, tensor const& b) {
+    auto const f = [](tensor const& u, tensor const& v) { return u * vv::sin(v); };
+    return vv::cond(vv::sum(a) > 0.0, f, [](tensor const& u, tensor const& v) { return u + v; }, a, b);
+  };
+  auto const again = [](tensor const& a, tensor const& b) {
+    return vv::checkpoint([](tensor const& u, tensor const& v) { return u * vv::sin(v); }, a, b);
+  };
+  auto const plain = [](tensor const& a, tensor const& b) { return a * vv::sin(b); };
+  auto const lanes = [map](tensor const& a, tensor const& b) {
+    return vv::vmap(map)(vv::unsqueeze(a, 0), vv::unsqueeze(b, 0));
+  };
+  auto const check = [&](auto const& hop) {
+    auto const f = both(hop);
+    auto const gradient = [&](auto const& g) { return elements(vv::autograd::grad({g(x)}, {x})[0]); };
+    auto const by = [](vv::graph const& g) {
+      return [g](tensor const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; };
+    };
+    std::vector<double> const right = gradient(f);
+    CHECK(gradient(by(vv::make_fx(f)(x))) == right);
+    CHECK(gradient(by(vv::make_fx(f, vv::tracing::fake)(x))) == right);
+    CHECK(gradient(by(vv::make_fx(f, vv::tracing::symbolic)(x))) == right);
+    CHECK(gradient(vv::compile(f)) == right);
+    CHECK(gradient(vv::aot_function(f)) == right);
+  };
+  check(map), check(scan), check(cond), check(again), check(plain), check(lanes);
 }

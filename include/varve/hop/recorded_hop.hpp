@@ -60,6 +60,13 @@ private:
   }
 };
 
+/// The value by a handle that has no history; a trace knows it as what it is.
+template <class T>
+T without_history(T const& t) {
+  T const r = t.alias();
+  if (watches_renames) watches_renames->shared(*watches_renames, t, r);
+  return r;
+}
 /// Calls it on values of a level, to which its gradient is left, with no history of theirs but the level's. What the
 /// functions capture is recorded by the call that the level makes of it: its node is behind this one.
 template <class T>
@@ -70,7 +77,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   for (auto const& t : x) {
     bool const needs = t.defined() && t.requires_grad();
     edges.push_back(needs ? edge(eager_history(t)) : edge());
-    in.push_back(needs ? scope->track(T(t.alias())) : T(t));
+    in.push_back(needs ? scope->track(without_history(static_cast<T const&>(t))) : T(t));
     tracked.push_back(needs ? in[in.size() - 1] : T());
   }
   boxed_args const y = scope->run([&] { return op(in); });

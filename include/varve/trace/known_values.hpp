@@ -13,8 +13,10 @@ class known_values {
 public:
   /// A value by its handle; -1: none.
   int exact(tensor const& t) const;
-  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there.
-  int alike(tensor const& t) const;
+  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there, of
+  /// those that it may be if there are any.
+  template <class P>
+  int alike(tensor const& t, P const& may_be) const;
   void remember(tensor const& v, int node);
   /// What was written into the memory of a value until now is in the graph.
   void written(tensor const& v);
@@ -39,21 +41,26 @@ private:
   void sweep();
 };
 
+template <class P>
+int known_values::alike(tensor const& t, P const& may_be) const {
+  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  int first = -1;
+  for (known const& k : places_[place_of(t)])
+    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) {
+      if (may_be(k.node)) return k.node;
+      if (first < 0) first = k.node;
+    }
+  return first;
+}
+
 #if VARVE_DEFINES
 VARVE_LIBRARY int known_values::exact(tensor const& t) const {
   if (places_.empty()) return -1;
   for (known const& k : places_[place_of(t)])
     if (k.value.is(t)) return k.node;
-  return -1;
-}
-VARVE_LIBRARY int known_values::alike(tensor const& t) const {
-  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
-  auto const lies_alike = [](layout const& a, layout const& b) {
-    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
-  };
-  for (known const& k : places_[place_of(t)])
-    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
-      return k.node;
   return -1;
 }
 VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {

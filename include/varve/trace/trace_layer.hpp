@@ -271,7 +271,7 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after, &told_read, nullptr}, of(t),
+        : rename_watcher{&told_before, &told_after, &told_read, &told_shared, nullptr}, of(t),
           before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
@@ -279,6 +279,7 @@ private:
     static void told_before(detail::rename_watcher& self, char const* op, tensor const& x);
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
     static void told_read(detail::rename_watcher& self, tensor const& x, tensor const& y);
+    static void told_shared(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
     bool knows = false; // what is just renamed, which is found by its memory
@@ -296,6 +297,7 @@ private:
   /// The node of a value of a mode; -1: none.
   int unknown(tensor const& t);
   int known_node(tensor const& t) const;
+  bool is_detached(int node) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
   void require_seen(tensor const& t) const;
@@ -534,6 +536,13 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   }
   of.known_.remember(y, detached());
 }
+VARVE_LIBRARY void trace_layer::follows_renames::told_shared(detail::rename_watcher& self, tensor const& x,
+                                                             tensor const& y) {
+  auto& me = static_cast<follows_renames&>(self);
+  if (me.before) me.before->shared(*me.before, x, y);
+  if (!me.of.is_mode()) return;
+  if (int const n = me.of.known_.exact(x); n >= 0) me.of.known_.remember(y, n);
+}
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
@@ -565,7 +574,13 @@ VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   if (int const n = known_.exact(t); n >= 0) return n;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
-  return known_.alike(t);
+  // A value and what was detached of it lie alike: what has a history is not the latter.
+  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
+}
+VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
+  while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)
+    n = builder.operand_of(n);
+  return builder.written(n).op == &handle<detach_t>;
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)

@@ -146,6 +146,8 @@ struct rename_watcher {
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `y` is the data of `x` (`tensor::data`).
   void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is another handle of the value x.
+  void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `detach`, which no unit has that does not trace.
   tensor (*detach)(tensor const& x);
 };
