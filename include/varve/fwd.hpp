@@ -29,8 +29,18 @@ inline constexpr struct mul_t : promoting_operator<mul_t> {
 inline constexpr struct div_t : promoting_operator<div_t> {
   static constexpr auto op_name = "div";
 } div{};
+/// x to the power y. Integers to a negative whole number are refused (`value_error`), as they would be fractions.
 inline constexpr struct pow_t : promoting_operator<pow_t> {
   static constexpr auto op_name = "pow";
+  using promoting_operator<pow_t>::operator();
+  template <value X, std::signed_integral N>
+    requires(!number<X>)
+  constexpr auto operator()(X const& x, N y) const {
+    if (y < 0 && !is_floating(dtype_of(x)))
+      refuse::argument_is_invalid(op_name, "integers to a negative power are fractions; make x floating, or write 1.0 / "
+                                           "pow(x, n)");
+    return promoting_operator<pow_t>::operator()(x, y);
+  }
 } pow{};
 inline constexpr struct neg_t : promoting_operator<neg_t> {
   static constexpr auto op_name = "neg";

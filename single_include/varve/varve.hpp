@@ -5569,6 +5569,8 @@ struct rename_watcher {
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `y` is the data of `x` (`tensor::data`).
   void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is another handle of the value x.
+  void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
   /// `detach`, which no unit has that does not trace.
   tensor (*detach)(tensor const& x);
 };
@@ -11153,8 +11155,18 @@ inline constexpr struct mul_t : promoting_operator<mul_t> {
 inline constexpr struct div_t : promoting_operator<div_t> {
   static constexpr auto op_name = "div";
 } div{};
+/// x to the power y. Integers to a negative whole number are refused (`value_error`), as they would be fractions.
 inline constexpr struct pow_t : promoting_operator<pow_t> {
   static constexpr auto op_name = "pow";
+  using promoting_operator<pow_t>::operator();
+  template <value X, std::signed_integral N>
+    requires(!number<X>)
+  constexpr auto operator()(X const& x, N y) const {
+    if (y < 0 && !is_floating(dtype_of(x)))
+      refuse::argument_is_invalid(op_name, "integers to a negative power are fractions; make x floating, or write 1.0 / "
+                                           "pow(x, n)");
+    return promoting_operator<pow_t>::operator()(x, y);
+  }
 } pow{};
 inline constexpr struct neg_t : promoting_operator<neg_t> {
   static constexpr auto op_name = "neg";
@@ -23064,8 +23076,10 @@ class known_values {
 public:
   /// A value by its handle; -1: none.
   int exact(tensor const& t) const;
-  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there.
-  int alike(tensor const& t) const;
+  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there, of
+  /// those that it may be if there are any.
+  template <class P>
+  int alike(tensor const& t, P const& may_be) const;
   void remember(tensor const& v, int node);
   /// What was written into the memory of a value until now is in the graph.
   void written(tensor const& v);
@@ -23090,21 +23104,26 @@ private:
   void sweep();
 };
 
+template <class P>
+int known_values::alike(tensor const& t, P const& may_be) const {
+  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
+  auto const lies_alike = [](layout const& a, layout const& b) {
+    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
+  };
+  int first = -1;
+  for (known const& k : places_[place_of(t)])
+    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where())) {
+      if (may_be(k.node)) return k.node;
+      if (first < 0) first = k.node;
+    }
+  return first;
+}
+
 #if VARVE_DEFINES
 VARVE_LIBRARY int known_values::exact(tensor const& t) const {
   if (places_.empty()) return -1;
   for (known const& k : places_[place_of(t)])
     if (k.value.is(t)) return k.node;
-  return -1;
-}
-VARVE_LIBRARY int known_values::alike(tensor const& t) const {
-  if (int const n = exact(t); n >= 0 || places_.empty()) return n;
-  auto const lies_alike = [](layout const& a, layout const& b) {
-    return known_equal(a.sizes, b.sizes) && known_equal(a.strides, b.strides) && known_equal(a.offset, b.offset);
-  };
-  for (known const& k : places_[place_of(t)])
-    if (is_in_memory(k.value, t) && k.value.dtype() == t.dtype() && lies_alike(k.value.where(), t.where()))
-      return k.node;
   return -1;
 }
 VARVE_LIBRARY void known_values::remember(tensor const& v, int node) {
@@ -23410,7 +23429,7 @@ private:
   /// What a traced function changes in place but for its elements (`transpose_`).
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
-        : rename_watcher{&told_before, &told_after, &told_read, nullptr}, of(t),
+        : rename_watcher{&told_before, &told_after, &told_read, &told_shared, nullptr}, of(t),
           before(std::exchange(detail::watches_renames, this)) {}
     follows_renames(follows_renames const&) = delete;
     follows_renames& operator=(follows_renames const&) = delete;
@@ -23418,6 +23437,7 @@ private:
     static void told_before(detail::rename_watcher& self, char const* op, tensor const& x);
     static void told_after(detail::rename_watcher& self, tensor const& x, tensor const& y);
     static void told_read(detail::rename_watcher& self, tensor const& x, tensor const& y);
+    static void told_shared(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
     bool knows = false; // what is just renamed, which is found by its memory
@@ -23435,6 +23455,7 @@ private:
   /// The node of a value of a mode; -1: none.
   int unknown(tensor const& t);
   int known_node(tensor const& t) const;
+  bool is_detached(int node) const;
   int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
   int from_outside(tensor const& t, int node);
   void require_seen(tensor const& t) const;
@@ -23673,6 +23694,13 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   }
   of.known_.remember(y, detached());
 }
+VARVE_LIBRARY void trace_layer::follows_renames::told_shared(detail::rename_watcher& self, tensor const& x,
+                                                             tensor const& y) {
+  auto& me = static_cast<follows_renames&>(self);
+  if (me.before) me.before->shared(*me.before, x, y);
+  if (!me.of.is_mode()) return;
+  if (int const n = me.of.known_.exact(x); n >= 0) me.of.known_.remember(y, n);
+}
 VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
@@ -23704,7 +23732,13 @@ VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   if (int const n = known_.exact(t); n >= 0) return n;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
-  return known_.alike(t);
+  // A value and what was detached of it lie alike: what has a history is not the latter.
+  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
+}
+VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
+  while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)
+    n = builder.operand_of(n);
+  return builder.written(n).op == &handle<detach_t>;
 }
 VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
