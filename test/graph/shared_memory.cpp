@@ -346,16 +346,17 @@ TEST_CASE("a trace tells a value from what was detached of it, though both lie a
   };
   auto const check = [&](auto const& hop) {
     auto const f = both(hop);
-    auto const gradient = [&](auto const& g) { return elements(vv::autograd::grad({g(x)}, {x})[0]); };
+    auto const gradient = [&](auto const& g) { return vv::autograd::grad({g(x)}, {x})[0]; };
     auto const by = [](vv::graph const& g) {
       return [g](tensor const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; };
     };
-    std::vector<double> const right = gradient(f);
-    CHECK(gradient(by(vv::make_fx(f)(x))) == right);
-    CHECK(gradient(by(vv::make_fx(f, vv::tracing::fake)(x))) == right);
-    CHECK(gradient(by(vv::make_fx(f, vv::tracing::symbolic)(x))) == right);
-    CHECK(gradient(vv::compile(f)) == right);
-    CHECK(gradient(vv::aot_function(f)) == right);
+    tensor const right = gradient(f);
+    auto const far = [&](tensor const& g) { return difference(g, right, 1e-12); };
+    CHECK(far(gradient(by(vv::make_fx(f)(x)))) == "");
+    CHECK(far(gradient(by(vv::make_fx(f, vv::tracing::fake)(x)))) == "");
+    CHECK(far(gradient(by(vv::make_fx(f, vv::tracing::symbolic)(x)))) == "");
+    CHECK(far(gradient(vv::compile(f))) == "");
+    CHECK(far(gradient(vv::aot_function(f))) == "");
   };
   check(map), check(scan), check(cond), check(again), check(plain), check(lanes);
 }

@@ -70,6 +70,8 @@ std::vector<bool> shared(recorded c, std::vector<argument> const& y) {
 }
 /// A conversion of its own gives another dtype than float32, or the operand itself.
 bool converts(recorded const& c) { return c.op == "float" || c.op == "half" || c.op == "bfloat16"; }
+/// The neighbour of a compact float is refused by name (test/op/compact.cpp): that of float32 is another number.
+bool is_of_own_dtype(recorded const& c) { return c.op == "nextafter"; }
 /// Is an element beyond what an integer dtype holds, so that it wraps around?
 bool too_great(tensor const& x, dtype t) {
   if (vv::category(t) != 1) return false;
@@ -79,6 +81,7 @@ bool too_great(tensor const& x, dtype t) {
 outcome run(int category, dtype t, dtype wide) {
   outcome r;
   for_each_case([&](recorded const& of) {
+    if (is_of_own_dtype(of) && category == 2) return;
     recorded narrow = of, right = of;
     if (!convert(narrow, category, t, t)) return;
     convert(right, category, t, wide);
