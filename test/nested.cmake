@@ -37,10 +37,11 @@ if(sanitizer)
   endif()
 endif()
 
-# Silent unless a step fails.
+# Silent unless a step fails; then without the lines that only tell of progress.
 function(step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
   if(failed)
+    string(REGEX REPLACE "(^|\n)\\[[0-9]+/[0-9]+\\] (Building|Linking|Re-checking)[^\n]*" "" log "${log}")
     message("${log}")
     message(FATAL_ERROR " failed: ${ARGN}")
   endif()
