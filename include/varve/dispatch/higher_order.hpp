@@ -228,7 +228,7 @@ namespace detail {
           .c_str());
 }
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
-/// (`hop/recorded_hop.hpp`).
+/// (`transform/recorded_hop.hpp`).
 inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
 /// ... also where their functions alone may have captured what requires a gradient: on this thread, which takes a
 /// function and its gradient apart.

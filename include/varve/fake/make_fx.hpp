@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/fake/fake_mode.hpp>
-#include <varve/hop/recorded_hop.hpp>
 #include <varve/trace/make_fx.hpp>
 
 namespace varve {
@@ -50,9 +49,7 @@ public:
 
 protected:
   explicit on_fake_values(fake_mode_options const& o, Mode* around = nullptr)
-      : mode_(o), on_(around ? *around : mode_, !this_thread_state.transforms.top) {
-    record_hops();
-  }
+      : mode_(o), on_(around ? *around : mode_, !this_thread_state.transforms.top) {}
   template <class T>
   static T fake_of(T const& t, std::vector<dim_dynamic> const& policy) {
     Mode& mode = *mode_at_work();

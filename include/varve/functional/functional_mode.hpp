@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/functional/functional_function.hpp>
 #include <varve/functional/functional_tensor.hpp>
-#include <varve/hop/recorded_hop.hpp>
+#include <varve/transform/recorded_hop.hpp>
 
 #include <optional>
 

@@ -5,6 +5,7 @@
 #include <varve/pass/share_regions.hpp>
 #include <varve/pass/unread_states.hpp>
 #include <varve/trace/trace_layer.hpp>
+#include <varve/transform/recorded_hop.hpp>
 
 /// @file
 /// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
@@ -119,6 +120,7 @@ private:
     l.copy = &On::template value<dependent<tensor, R>>;
     l.twin = &On::template twin<dependent<tensor, R>>;
     l.template detaches<dependent<tensor, R>>();
+    detail::record_hops<dependent<tensor, R>>(); // where it is a mode, below eager autograd
     l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);

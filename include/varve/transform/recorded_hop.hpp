@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
-#include <varve/hop/pack.hpp>
 #include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/transform/dynamic_scope.hpp>
