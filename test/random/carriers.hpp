@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The rows of what carries functions: higher-order operators, grad-mode regions, transforms within programs.
-#include "operators.hpp"
+#include "further_operators.hpp"
 
 #include <varve/hop/wrap.hpp>
 
@@ -132,7 +132,7 @@ inline std::vector<row> const& carrier_rows() {
   return rows;
 }
 inline row const* find(std::string const& name) {
-  for (auto const* rows : {&plain_rows(), &carrier_rows()})
+  for (auto const* rows : {&plain_rows(), &further_rows(), &carrier_rows()})
     for (row const& r : *rows)
       if (name == r.name) return &r;
   return nullptr;

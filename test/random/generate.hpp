@@ -70,6 +70,7 @@ public:
     carries_ = !draw_.once_in(3);
     for (int k = 0; family_ && k < 4; ++k) favourites_.push_back(find(draw_.of(family_->rows)));
     if (family_) custom_ = carries_ = true, writes_ = writes_ || family_->writes;
+    further_ = !static_ && draw_.once_in(2);
     if (static_) p_.special = p_.draws = writes_ = carries_ = false;
     scope s;
     make_inputs(s);
@@ -271,7 +272,8 @@ private:
     }
     kind const of = draw_kind();
     std::vector<row const*> some;
-    for (row const& r : plain_rows())
+    bool const further = further_ && draw_.once_in(2);
+    for (row const& r : further ? further_rows() : plain_rows())
       if (r.of == of && allowed(r)) some.push_back(&r);
     return some.empty() ? nullptr : draw_.of(some);
   }
@@ -477,7 +479,7 @@ private:
   std::vector<int> views_;
   std::vector<int> written_; // in place
   values kept_;
-  bool static_, custom_ = false, writes_ = false, carries_ = false;
+  bool static_, further_ = false, custom_ = false, writes_ = false, carries_ = false;
   bool loose_ = false, again_ = false;
   family const* family_ = nullptr;
   std::vector<row const*> favourites_; // of its rows
