@@ -247,17 +247,19 @@ inline std::vector<row> const& further_rows() {
        [](v x, st, bodies_t) { return values{vv::outer(vv::ravel(x[0]), vv::ravel(x[1]))}; }},
       {"repeat_interleave", join, "a", true, "vv::repeat_interleave({0}, 2, {i0})",
        [](v x, st s, bodies_t) { return values{vv::repeat_interleave(x[0], 2, i(s, 0))}; }, choices::axis},
-      {"index_select", join, "fi", true, "vv::index_select({0}, {i0}, vv::ravel(vv::clamp({1}, 0, {i1})))",
+      {"index_select", join, "ff", false,
+       "vv::index_select({0}, {i0}, vv::clamp(vv::argsort(vv::ravel({1}), 0), 0, {i1}))",
        [](v x, st s, bodies_t) {
-         return values{vv::index_select(x[0], i(s, 0), vv::ravel(vv::clamp(x[1], 0, i(s, 1))))};
+         return values{vv::index_select(x[0], i(s, 0), vv::clamp(vv::argsort(vv::ravel(x[1]), 0), 0, i(s, 1)))};
        },
        choices::axis_and_last},
-      {"index_add", join, "fi", true,
-       "vv::index_add({0}, {i0}, vv::ravel(vv::clamp({1}, 0, {i1})), vv::sin(vv::index_select({0}, {i0}, "
-       "vv::ravel(vv::clamp({1}, 0, {i1})))))",
+      {"index_add", join, "ff", false,
+       "vv::index_add({0}, {i0}, vv::clamp(vv::argsort(vv::ravel({1}), 0), 0, {i1}), vv::sin(vv::index_select({0}, "
+       "{i0}, vv::clamp(vv::argsort(vv::ravel({1}), 0), 0, {i1}))))",
        [](v x, st s, bodies_t) {
-         return values{vv::index_add(x[0], i(s, 0), vv::ravel(vv::clamp(x[1], 0, i(s, 1))),
-                                     vv::sin(vv::index_select(x[0], i(s, 0), vv::ravel(vv::clamp(x[1], 0, i(s, 1))))))};
+         return values{vv::index_add(
+             x[0], i(s, 0), vv::clamp(vv::argsort(vv::ravel(x[1]), 0), 0, i(s, 1)),
+             vv::sin(vv::index_select(x[0], i(s, 0), vv::clamp(vv::argsort(vv::ravel(x[1]), 0), 0, i(s, 1)))))};
        },
        choices::axis_and_last},
       {"take_along_dim", join, "ff", false, "vv::take_along_dim({0}, vv::argsort({1}, {i0}), {i0})",
@@ -271,10 +273,11 @@ inline std::vector<row> const& further_rows() {
                                           static_cast<vv::index_reduction>(i(s, 2)))};
        },
        choices::how_to_reduce},
-      {"take", join, "fi", true, "vv::take({0}, vv::clamp({1}, 0, 0))",
-       [](v x, st, bodies_t) { return values{vv::take(x[0], vv::clamp(x[1], 0, 0))}; }},
-      {"rows by index", join, "fi", true, "{0}.at(vv::clamp({1}, 0, {i1}))",
-       [](v x, st s, bodies_t) { return values{x[0].at(vv::clamp(x[1], 0, i(s, 1)))}; }, choices::first_and_last},
+      {"take", join, "ff", false, "vv::take({0}, vv::clamp(vv::argsort(vv::ravel({1}), 0), 0, 0))",
+       [](v x, st, bodies_t) { return values{vv::take(x[0], vv::clamp(vv::argsort(vv::ravel(x[1]), 0), 0, 0))}; }},
+      {"rows by index", join, "ff", false, "{0}.at(vv::clamp(vv::argsort(vv::ravel({1}), 0), 0, {i1}))",
+       [](v x, st s, bodies_t) { return values{x[0].at(vv::clamp(vv::argsort(vv::ravel(x[1]), 0), 0, i(s, 1)))}; },
+       choices::first_and_last},
       {"solve", join, "ff", true,
        "vv::solve(vv::matmul({0}, vv::transpose({0}, 0, 1)) + 3.0 * vv::eye({i0}, vv::dtype::float64), {0} * "
        "vv::sum({1}))",

@@ -49,8 +49,25 @@ inline std::vector<family> const& families() {
       .rows = {"square_by_seven", "sine_by_argument", "product_and_sum", "double_and_mark", "step_through", "detach",
                "mul of floats", "sub"},
       .carriers = {"checkpoint", "no_grad", "scan", "map", "cond", "grad", "jvp"}};
-  static std::vector<family> const all{infinite_in_branches, written_in_branches, views_of_views, wide_numbers,
-                                       derivatives_of_their_own};
+  static family const orders_and_matrices{
+      .rows = with_writes({"sort",           "topk",
+                           "median",         "kthvalue",
+                           "cummax",         "max_along",
+                           "take_along_dim", "index_select",
+                           "index_add",      "scatter_reduce",
+                           "take",           "rows by index",
+                           "diagonal",       "diagonal_scatter",
+                           "tril",           "solve",
+                           "inverse",        "det",
+                           "cholesky",       "einsum",
+                           "attention",      "layer_norm",
+                           "cumprod",        "prod",
+                           "unbind",         "chunk",
+                           "mul of floats",  "select"}),
+      .carriers = {"vmap", "vmap", "map", "scan", "grad", "jvp", "checkpoint", "compile", "cond"},
+      .shapes = {{2, 2}, {3, 3}, {2, 3}, {3}}};
+  static std::vector<family> const all{orders_and_matrices, infinite_in_branches, written_in_branches,
+                                       views_of_views,      wide_numbers,         derivatives_of_their_own};
   return all;
 }
 
