@@ -81,7 +81,10 @@ struct boxed_pull_fn {
     dynamic_reverse_scope<> scope;
     P const in =
         tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
-    P const y = scope.run([&] { return f(in); });
+    P const y = scope.run([&] {
+      rerun_scope const told;
+      return f(in);
+    });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
       if (!is_floating(y[k].dtype())) continue;
