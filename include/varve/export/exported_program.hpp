@@ -134,7 +134,8 @@ private:
 /// The signature, the sizes that may be others, and the graph.
 inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
   constexpr char const* in[] = {"parameter", "buffer", "constant", "user input", "token"};
-  constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output", "token"};
+  constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output",
+                                 "token"};
   for (auto const& i : p.signature.inputs) os << "input " << i.name << ": " << in[static_cast<int>(i.is)] << "\n";
   for (auto const& o : p.signature.outputs) os << "output " << o.name << ": " << out[static_cast<int>(o.is)] << "\n";
   auto const names = p.user_inputs();

@@ -254,14 +254,16 @@ private:
   void read_requires_grad() {
     index_t const k = in_.number("an input", 0, index_t(p_.signature.inputs.size()) - 1);
     input_spec& i = p_.signature.inputs[static_cast<std::size_t>(k)];
-    if (i.is == input_spec::kind::user_input || i.is == input_spec::kind::token) in_.refuse("an input of the state expected");
+    if (i.is == input_spec::kind::user_input || i.is == input_spec::kind::token)
+      in_.refuse("an input of the state expected");
     i.requires_grad = true;
   }
   void read_output() {
     auto const is = static_cast<output_spec::kind>(in_.one_of(output_kinds, "a kind of output"));
     std::string name = in_.quoted("a name");
     int const input = static_cast<int>(in_.number("an input", -1, index_t(p_.signature.inputs.size()) - 1));
-    if ((is == output_spec::kind::user_output || is == output_spec::kind::token) != (input < 0)) in_.refuse("what is written is an input, no other is");
+    if ((is == output_spec::kind::user_output || is == output_spec::kind::token) != (input < 0))
+      in_.refuse("what is written is an input, no other is");
     p_.signature.outputs.push_back({is, std::move(name), input});
   }
   void read_constraint() {

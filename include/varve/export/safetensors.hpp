@@ -238,7 +238,8 @@ inline void write_file(std::string const& path, std::string const& bytes) {
 /// `value_error` where a file cannot be written, or the program calls custom functions.
 inline void save(exported_program const& p, std::string const& path) {
   named_tensors state;
-  for (std::size_t k = 0; k < p.state.size(); ++k) state.emplace_back(p.signature.inputs[p.tokens() + k].name, p.state[k]);
+  for (std::size_t k = 0; k < p.state.size(); ++k)
+    state.emplace_back(p.signature.inputs[p.tokens() + k].name, p.state[k]);
   std::string const text = to_text(p), tensors = to_safetensors(state);
   detail::write_file(path, text);
   detail::write_file(path + ".safetensors", tensors);

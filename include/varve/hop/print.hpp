@@ -79,9 +79,10 @@ inline void write_line(std::string_view text, std::vector<std::string> const& va
   std::ostream* const to = print_stream.load(std::memory_order_acquire);
   (to ? *to : std::cout) << line << std::flush;
 }
-/// A number of rank 0 is printed as such, others as tensors are.
+/// A number of rank 0 is printed as such, others as tensors are, without a word of gradients.
 template <class T>
 std::string printed(T const& t) {
+  if (t.requires_grad()) return printed(T(t.detach()));
   if (t.dim() || !t.has_data()) return to_string(t);
   std::string r;
   print_element(r, t, 0);
@@ -155,19 +156,26 @@ namespace detail {
 template <class V>
 auto opened_to_print(V const& v) {
   if constexpr (is_seen<V>) {
-    static_assert(!requires { v.in.n; }, "varve: print: a static vmap has no lanes to tell apart while it runs; print "
-                                         "outside of it, or map tensors");
+    static_assert(
+        !requires { v.in.n; }, "varve: print: a static vmap has no lanes to tell apart while it runs; print "
+                               "outside of it, or map tensors");
     return opened_to_print(v.value);
   } else {
-    static_assert(!std::is_same_v<V, proxy>,
-                  "varve: print: it does something outside of the program, which has no place in a graph that the "
-                  "compiler makes (trace, fuse); trace at run time (make_fx, compile), or print outside");
     if constexpr (std::is_same_v<V, tensor>) return v;
     else return tensor(as_tensor(v));
   }
 }
-template <int Values>
-inline bool const print_is_known = registered_table<print_of_t<Values>, print_text::lists>() != nullptr;
+template <class... T>
+void print_now(std::string_view text, T const&... x) {
+  constexpr int n = sizeof...(T);
+  require_places(text, n);
+  attributes const at = print_text::packed(text);
+  (void)create(bind<print_of_t<n>>(at[0], at[1], at[2]), x...);
+}
+/// A program that includes this header can read programs that print.
+inline bool const prints_are_known = []<int... Values>(std::integer_sequence<int, Values...>) {
+  return (registered_table<print_of_t<Values>, print_text::lists>() && ...);
+}(std::make_integer_sequence<int, 9>{});
 } // namespace detail
 
 /// `print("x = {}, y = {}", x, y)` writes the text, with the values in place of `{}`, and a new line, to the stream
@@ -180,12 +188,12 @@ inline bool const print_is_known = registered_table<print_of_t<Values>, print_te
 /// 161 characters. Errors: `value_error` for a text that does not fit the values.
 template <value... X>
   requires(sizeof...(X) <= 8)
-void print(std::string_view text, X const&... x) {
-  constexpr int n = sizeof...(X);
-  (void)&detail::print_is_known<n>;
-  detail::require_places(text, n);
-  attributes const at = detail::print_text::packed(text);
-  (void)detail::create(bind<print_of_t<n>>(at[0], at[1], at[2]), detail::opened_to_print(x)...);
+constexpr void print(std::string_view text, X const&... x) {
+  constexpr bool traced = (std::is_same_v<base_of<X>, proxy> || ...);
+  static_assert(!traced,
+                "varve: print: it does something outside of the program, which has no place in a graph that the "
+                "compiler makes (trace, fuse); trace at run time (make_fx, compile), or print outside");
+  if constexpr (!traced) detail::print_now(text, detail::opened_to_print(x)...);
 }
 
 /// For its life, `print` writes to this stream, on all threads: `print_to const here(log);`.

@@ -79,7 +79,7 @@ public:
         own, [&](int n) { return each(n, inputs); },
         [&] {
           if (forward_ > 0) token_ = argument(0);
-          if (forward_ < count_) late_ = argument(inputs + (forward_ > 0));
+          if (inputs == 0) end_arguments(0);
         });
     region& mine = w_.to.regions.back();
     mine.inputs = inputs + (forward_ > 0) + (forward_ < count_);
@@ -91,8 +91,7 @@ public:
     mine.result_count = static_cast<int>(results.size());
     for (int n : calls_) write_region(n);
     for (std::size_t r = 1; r < g_.regions.size(); ++r)
-      w_.copy_region(
-          g_.regions[r], [&](int n) { return later(w_.copy(g_.nodes[n])); }, [] {});
+      w_.copy_region(g_.regions[r], [&](int n) { return later(w_.copy(g_.nodes[n])); }, [] {});
     return std::move(w_.to);
   }
 
@@ -101,6 +100,10 @@ private:
     node n;
     n.op = &placeholder_handle, n.out = token_meta(), n.value = number;
     return w_.append(n, nullptr);
+  }
+  /// The last argument, in its place among the nodes too.
+  void end_arguments(int inputs) {
+    if (forward_ < count_) late_ = argument(inputs + (forward_ > 0));
   }
   /// The functions of a node stand behind those that are written for calls.
   int later(int n) {
@@ -116,7 +119,8 @@ private:
     node const& nd = g_.nodes[n];
     if (nd.op == &placeholder_handle) {
       int const mine = w_.copy(nd);
-      w_.to.nodes[mine].value += forward_ > 0 && static_cast<int>(nd.value) < inputs;
+      w_.to.nodes[mine].value += forward_ > 0;
+      if (n + 1 == g_.regions[0].node_first + inputs) end_arguments(inputs);
       return mine;
     }
     if (nd.op == &getitem_handle)

@@ -8,8 +8,8 @@
 namespace varve {
 
 /// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators and effects are left alone; what no result depends on is left out. Of graphs without
-/// in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
+/// Random, mutating and higher-order operators, and effects, are left alone; what no result depends on is left out. Of
+/// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slots = 16;

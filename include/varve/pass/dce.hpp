@@ -55,8 +55,8 @@ constexpr bool has_scaffolds(graph const& g) {
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations, draws, effects and numbers that are read count as such, and so does
-/// what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
+/// Which nodes a result depends on; placeholders, mutations, draws, effects and numbers that are read count as such,
+/// and so does what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
