@@ -110,6 +110,10 @@ private:
         refuse::with<value_error>(
             "varve: save: the hints of hints_wrapper are known to the process that made them alone; use "
             "wrap");
+      if (nd.op->outlives_process && !nd.op->outlives_process(nd.at))
+        refuse::with<value_error>((std::string("varve: save: ") + nd.op->name +
+                                   " has an attribute that only this process knows, such as a communicator")
+                                      .c_str());
       word("node"), quoted(nd.op->name), word(name(nd.out.type)), sizes(nd.out.sizes);
       word("operands"), number(nd.count);
       for (int k = 0; k < nd.count; ++k) number(g.edges[nd.first + k]);
