@@ -156,6 +156,47 @@ TEST_CASE("print: graphs, tokens and signatures", "[hop][effects][OH-S01]") {
   CHECK(out.take() == lines{"moo", "moo"});
 }
 
+TEST_CASE("effects: in every kind of trace", "[hop][effects]") {
+  printed out;
+  tensor const x = vector_of({1, 2});
+  auto const f = [](tensor const& v) {
+    vv::print("{}", v);
+    tensor const y = vv::softmax(v, 0);
+    vv::print("then {}", y);
+    return vv::zeros_like(v);
+  };
+  lines const expected{"tensor([1, 2], dtype=float64)", "then tensor([0.2689414214, 0.7310585786], dtype=float64)"};
+  for (vv::graph const& g : {vv::make_fx(f)(x), vv::make_fx(f, vv::tracing::fake)(x),
+                             vv::make_fx(f, vv::tracing::symbolic)(x), vv::make_fx(f, vv::tracing::pre_dispatch)(x)}) {
+    REQUIRE(vv::verify(g));
+    CHECK(out.take().empty());
+    for (vv::graph const& h : {g, vv::optimize(g)}) {
+      CHECK(elements(vv::interpret(h, vv::boxed_args(x))[0]) == reals{0, 0});
+      CHECK(out.take() == expected);
+    }
+    vv::graph const again = vv::make_fx([&](tensor const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; })(x);
+    CHECK(out.take().empty());
+    (void)vv::interpret(again, vv::boxed_args(x));
+    CHECK(out.take() == expected);
+    // A functional graph, under transforms and traced again.
+    vv::graph const tokens = vv::with_effect_tokens(vv::optimize(g));
+    auto const functional = [&](tensor const& v) {
+      return vv::sum(vv::interpret(tokens, vv::boxed_args(vv::zeros(dims{0}, dtype::bool_), v))[1] * v);
+    };
+    CHECK(elements(vv::grad(functional)(x)) == reals{0, 0});
+    CHECK(out.take() == expected);
+    (void)vv::jvp(functional, std::tuple(x), std::tuple(x));
+    CHECK(out.take() == expected);
+    vv::graph const both = vv::make_fx(vv::grad(functional))(x);
+    CHECK(out.take().empty());
+    (void)vv::interpret(vv::optimize(both), vv::boxed_args(x));
+    CHECK(out.take() == expected);
+  }
+  vv::graph const wide = vv::make_fx(f, vv::tracing::symbolic)(x);
+  (void)vv::interpret(vv::with_effect_tokens(wide), vv::boxed_args(vv::zeros(dims{0}, dtype::bool_), vv::ones({3})));
+  CHECK(out.take().size() == 2);
+}
+
 TEST_CASE("print: texts and values", "[hop][effects]") {
   printed out;
   vv::print("{} and {{{}}}", vector_of({1, 2}), 3);

@@ -121,8 +121,8 @@ private:
 /// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
 /// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
 /// on values of arguments. Functions with effects (`print`) run operator by operator. Gradients: `compile(grad(f))`.
-/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx`
-/// and `fuse(graph)` at the first call.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
+/// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));

@@ -9,6 +9,7 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/run_const_graph.hpp>
 #include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
@@ -215,7 +216,8 @@ inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-        &hop_handle<with_effects_t>, &hop_handle<wrap_t>, &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
+        &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
+        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;

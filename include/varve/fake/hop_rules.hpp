@@ -2,6 +2,8 @@
 #pragma once
 #include <varve/fake/fake_mode.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/run_const_graph.hpp>
+#include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
@@ -141,7 +143,8 @@ void register_fake_rules() {
     loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
-                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>()})
+                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>(),
+                     &region_operator<run_const_graph_t>(), &region_operator<with_effects_t>()})
       op->template impl_mode<Mode>(&fake_region<Mode>);
     return true;
   }();

@@ -115,7 +115,8 @@ struct rules<print_of_t<Values>> : rule::effect<rules<print_of_t<Values>>, Value
   static constexpr bool in_headers = true, takes_compact = true;
   static constexpr auto schema = detail::print_schemas[Values];
   static attributes checked(attributes const& at, meta const*) {
-    if (!at[0].n) refuse::argument_is_invalid("print", "the text begins with the number of axes of lanes");
+    if (!at[0].n || at[0][0] < 0 || (Values == 0 && at[0][0] > 0))
+      refuse::argument_is_invalid("print", "the text begins with the number of axes of lanes");
     detail::require_places(detail::print_text::of(at), Values);
     return at;
   }
@@ -145,6 +146,7 @@ private:
   template <class... X>
   static void print_lanes(std::string const& text, int axes, X const&... x) {
     if (axes == 0) return detail::write_line(text, {detail::printed(x)...});
+    if (!((x.dim() > 0) && ...)) refuse::argument_is_invalid("print", "a value has no axis of lanes");
     if constexpr (sizeof...(X) > 0)
       for (index_t lane = 0, lanes = nth<0>(x...).sizes()[0]; lane < lanes; ++lane)
         print_lanes(text, axes - 1, select(x, 0, lane)...);
