@@ -588,3 +588,97 @@ TEST_CASE("effects: on fake tensors nothing happens", "[hop][effects][fake]") {
   CHECK(take().empty());
   CHECK(out.take().empty());
 }
+
+TEST_CASE("effects: static loops and branches", "[hop][effects]") {
+  take();
+  auto const step = [](auto c, auto row) {
+    program::note(row);
+    auto const n = c * row;
+    program::note(n);
+    return std::pair{n, n};
+  };
+  vv::array<double, 3> const rows{2, 3, 4};
+  auto const scanned = [&](auto x) { return vv::scan(step, x, rows).first; };
+  reals const expected{2, 2, 3, 6, 4, 24};
+  CHECK(scanned(1.0) == 24);
+  CHECK(take() == expected);
+  CHECK(vv::grad(scanned)(1.0) == 24); // not again for the gradient
+  CHECK(take() == expected);
+  CHECK(vv::jvp(scanned, std::tuple(1.0), std::tuple(1.0)).second == 24);
+  CHECK(take() == expected);
+  CHECK(vv::grad([&](auto x) { return vv::scan<0, 2>(step, x, rows).first; })(1.0) == 24);
+  CHECK(take() == expected);
+  auto const branched = [](auto x) {
+    return vv::cond(
+        x > 0.0, [](auto v) { return program::note(v), v * v; }, [](auto v) { return program::note(-v), v; }, x);
+  };
+  CHECK(vv::grad(branched)(3.0) == 6);
+  CHECK(vv::grad(branched)(-3.0) == 1);
+  CHECK(take() == reals{3, 3});
+}
+
+TEST_CASE("effects: loops in segments, and second derivatives", "[hop][effects]") {
+  take();
+  auto const step = [](tensor const& c, tensor const& row) { return program::note(row), std::pair{c * row, c}; };
+  auto const f = [&](tensor const& x) { return vv::scan<0, 2>(step, vv::sum(x), x).first; };
+  tensor const x = vector_of({1, 2, 3, 4});
+  reals const expected{1, 2, 3, 4};
+  CHECK(f(x).item<double>() == 240);
+  CHECK(take() == expected);
+  (void)vv::grad(f)(x);
+  CHECK(take() == expected);
+  (void)vv::hessian(f)(x);
+  CHECK(take() == expected);
+  (void)vv::jacrev([&](tensor const& v) { return vv::reshape(f(v), dims{1}); })(x);
+  CHECK(take() == expected);
+  tensor const w = vv::clone(x).requires_grad_();
+  vv::sum(vv::grad(f)(w)).backward();
+  CHECK(take() == expected);
+}
+
+TEST_CASE("effects: programs without results, and sizes that change", "[hop][effects][aot]") {
+  printed out;
+  auto const told = [](tensor const& x) { vv::print("x {}", x); };
+  tensor const x = vector_of({1, 2});
+  lines const expected{"x tensor([1, 2], dtype=float64)"};
+  vv::aot_function(told)(x);
+  CHECK(out.take() == expected);
+  vv::compile(told)(x);
+  CHECK(out.take() == expected);
+  auto const p = vv::export_program([](tensor const& v) { return vv::print("x {}", v), std::vector<tensor>(); })(x);
+  CHECK(p(x).empty());
+  CHECK(out.take() == expected);
+  CHECK(vv::unlift_effect_tokens(p)(x).empty());
+  CHECK(out.take() == expected);
+
+  auto const f = [](tensor const& v) {
+    vv::print("sum {}", vv::sum(v));
+    return vv::sum(noting::apply(v));
+  };
+  auto const any = vv::compile(f, vv::backends::aot_eager);
+  for (int n : {2, 3, 4, 5}) {
+    tensor const w = vv::ones({n}, dtype::float64).requires_grad_();
+    tensor const y = any(w);
+    CHECK(out.take() == lines{"sum " + std::to_string(n)});
+    CHECK(take() == reals{double(n)});
+    y.backward();
+    CHECK(take() == reals{10.0 * n, 100.0 * n});
+  }
+  CHECK(any.versions() <= 2);
+}
+
+TEST_CASE("effects: exported programs under transforms", "[hop][effects][export]") {
+  printed out;
+  auto const p =
+      vv::export_program([](tensor const& v) { return vv::print("{}", v), vv::sum(v * v); })(vector_of({1, 2}));
+  auto const f = [&](tensor const& v) { return p(v)[0]; };
+  CHECK(elements(vv::grad(f)(vector_of({1, 2}))) == reals{2, 4});
+  CHECK(out.take() == lines{"tensor([1, 2], dtype=float64)"});
+  CHECK(elements(vv::vmap(f)(rows())) == reals{5, 25, 61});
+  CHECK(out.take() ==
+        lines{"tensor([1, 2], dtype=float64)", "tensor([3, 4], dtype=float64)", "tensor([5, 6], dtype=float64)"});
+  CHECK(elements(vv::vmap(vv::grad(f))(rows())) == reals{2, 4, 6, 8, 10, 12});
+  CHECK(out.take().size() == 3);
+  CHECK_THROWS_WITH(vv::unlift_effect_tokens(vv::make_fx(moo)(vector_of({1, 2}))),
+                    ContainsText("the first argument and the first result are no token"));
+}

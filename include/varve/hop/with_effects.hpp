@@ -201,10 +201,15 @@ template <class G>
   requires std::is_same_v<G, graph>
 G unlift_effect_tokens(G const& g) {
   region const own = g.regions[0];
+  auto const is_token = [&](int n) { return g.nodes[n].out == detail::token_meta(); };
   int first = own.node_first;
+  if (own.inputs == 0 || own.result_count == 0 || !is_token(g.results[own.result_first]))
+    refuse::argument_is_invalid("unlift_effect_tokens", "the first argument and the first result are no token");
   while (first < own.node_first + own.inputs && g.nodes[first].value != 0) ++first;
+  if (!is_token(first))
+    refuse::argument_is_invalid("unlift_effect_tokens", "the first argument and the first result are no token");
   rewriter w(g);
-  int made = -1, end = -1;
+  int made = -1;
   node token;
   token.op = &handle<make_token_t>, token.out = detail::token_meta();
   auto const each = [&](int n) {
@@ -220,7 +225,7 @@ G unlift_effect_tokens(G const& g) {
     if (n == g.results[own.result_first]) {
       node sink;
       sink.op = &handle<sink_tokens_t>, sink.out = {dtype::int64, {}}, sink.count = 1;
-      end = w.append(sink, &mine);
+      w.append(sink, &mine);
     }
     return mine;
   };
@@ -232,7 +237,6 @@ G unlift_effect_tokens(G const& g) {
   w.to.results = results, mine.result_count -= 1;
   for (std::size_t r = 1; r < g.regions.size(); ++r)
     w.copy_region(g.regions[r], [&](int n) { return w.copy(g.nodes[n]); }, [] {});
-  (void)end;
   return std::move(w.to);
 }
 
