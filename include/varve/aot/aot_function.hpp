@@ -103,7 +103,7 @@ struct aot_program {
     using G = dependent<graph, F>;
     G const pure = optimize(p.of.joint, purpose::values);
     p.of.joint = G();
-    if (effect_in(pure)) return compile_effects(p, how, pure);
+    if (count_effects(pure) > 0) return compile_effects(p, how, pure);
     G const& g = pure;
     if (!p.of.has_backward()) {
       p.forward = how.fw_compiler(share_regions(g));

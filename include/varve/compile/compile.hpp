@@ -35,7 +35,7 @@ struct fused_program {
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, written);
-    if (effect_in(whole))
+    if (count_effects(whole) > 0)
       return {fused_graph(nullptr), std::move(written), std::move(read.all),
               [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }};
     return {fuse(whole, How{}...), std::move(written), std::move(read.all)};

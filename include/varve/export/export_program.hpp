@@ -436,7 +436,7 @@ private:
     graph const whole = optimize(g.joint);
     graph const ordered = detail::reordered(whole, inputs, results);
     r.graph = with_effect_tokens(ordered);
-    if (!detail::effect_in(ordered)) return;
+    if (detail::count_effects(ordered) == 0) return;
     r.signature.inputs.insert(r.signature.inputs.begin(), {in_kind::token, "token"});
     for (output_spec& o : r.signature.outputs)
       if (o.input >= 0) ++o.input;

@@ -43,20 +43,12 @@ struct rules<sink_tokens_t> : rule::effect<rules<sink_tokens_t>> {
 
 namespace detail {
 inline bool const tokens_are_known = registered_table<make_token_t, 0>() && registered_table<sink_tokens_t, 0>() &&
-                                     &region_operator<with_effects_t>() != nullptr;
+                                     region_operator<with_effects_t>().name();
 inline meta token_meta() { return {dtype::bool_, dims{0}}; }
 inline tensor token() {
   (void)&tokens_are_known;
   return tensor::empty(dims{0}, dtype::bool_);
 }
-/// Nodes of the program itself that act.
-inline int count_effects(graph const& g) {
-  int n = 0;
-  region const& f = g.regions[0];
-  for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
-  return n;
-}
-
 /// Writes a graph anew with tokens.
 template <class G>
 class token_writer {
@@ -192,7 +184,7 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 G with_effect_tokens(G const& g, int forward = 1 << 30) {
-  if (!detail::effect_in(g)) return g;
+  if (detail::count_effects(g) == 0) return g;
   (void)&detail::tokens_are_known;
   return detail::token_writer<G>(g, forward).run();
 }

@@ -35,7 +35,14 @@ constexpr bool acts(graph const& g, node const& n) {
   }
   return false;
 }
-/// An operator with an effect that is in a graph; null where none is.
+/// How many nodes of the program itself act.
+constexpr int count_effects(graph const& g) {
+  int n = 0;
+  region const& f = g.regions[0];
+  for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
+  return n;
+}
+/// An operator with an effect that is in a graph, called or not; null where none is.
 constexpr op_handle const* effect_in(graph const& g) {
   for (node const& n : g.nodes)
     if (n.op->kind == op_kind::effect) return n.op;
