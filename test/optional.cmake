@@ -5,8 +5,8 @@ set(names
   aot/ aot.hpp call/ export/ export.hpp fake/ fake.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ linalg/ linalg.hpp masked/ masked.hpp mode/ nn/
   nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp
-  dispatch/parallel_for.hpp hop/auto_functionalized.hpp hop/out_dtype.hpp hop/switch_case.hpp
-  hop/wrap.hpp shape/environment.hpp
+  dispatch/parallel_for.hpp hop/auto_functionalized.hpp hop/call_on_copy.hpp hop/out_dtype.hpp hop/print.hpp
+  hop/run_const_graph.hpp hop/switch_case.hpp hop/with_effects.hpp hop/wrap.hpp rule/effect.hpp shape/environment.hpp
   kernel/angles.hpp kernel/bessel.hpp kernel/error_functions.hpp kernel/gamma.hpp kernel/integers.hpp
   kernel/matrices.hpp kernel/neighbour.hpp kernel/recurrences.hpp kernel/sampling.hpp kernel/vector_loop.hpp)
 list(JOIN names "|" optional_headers)

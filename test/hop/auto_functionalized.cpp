@@ -97,6 +97,37 @@ TEST_CASE("an operator that writes, on a view of what is written", "[hop][auto_f
   CHECK(elements(a) == elements(b));
 }
 
+TEST_CASE("an operator that writes, in branches and loops ahead of time", "[hop][auto_functionalized][aot]") {
+  tensor const x = vv::reshape(vv::arange(6, dtype::float64), dims{3, 2});
+  auto const body = [](tensor const& r) {
+    tensor const y = r * 2.0;
+    program::sine_(y);
+    return y;
+  };
+  auto const mapped = [&](tensor const& v) { return vv::map(body, v); };
+  auto const branched = [&](tensor const& v) {
+    return vv::cond(vv::gt(vv::sum(v), 0.0), body, [](tensor const& u) { return u * 1.0; }, v);
+  };
+  auto const scanned = [&](tensor const& v) {
+    auto const step = [&](tensor const& c, tensor const& r) { return std::pair(c + body(r), r); };
+    return vv::scan(step, vv::ones({2}, dtype::float64), v).first;
+  };
+  auto const check = [&](auto const& f) {
+    CHECK(elements(vv::functionalize(f)(x)) == elements(f(x)));
+    auto const ahead = vv::compile(f, vv::backends::aot_eager);
+    CHECK(elements(ahead(x)) == elements(f(x)));
+    CHECK(elements(ahead(x * 2.0)) == elements(f(x * 2.0)));
+    vv::graph const g = vv::make_fx(vv::functionalize(f), vv::tracing::fake)(x);
+    CHECK(count_of(g, "auto_functionalized") == 1);
+    CHECK(elements(vv::interpret(g, vv::boxed_args(x))[0]) == elements(f(x)));
+    tensor const w = vv::clone(x).requires_grad_(); // it has no derivative
+    CHECK_THROWS_WITH(vv::sum(ahead(w)).backward(), ContainsText("sine_"));
+  };
+  SECTION("map") { check(mapped); }
+  SECTION("cond") { check(branched); }
+  SECTION("scan") { check(scanned); }
+}
+
 TEST_CASE("strict_mode is a call that stays one", "[hop][wrap]") {
   tensor const x = vector_of({0.5, -1, 2});
   auto const f = [](tensor const& v) { return vv::strict_mode([](tensor const& u) { return u * vv::sin(u); }, v); };

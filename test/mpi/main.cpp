@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operators between processes: mpirun -n 2 varve_test_mpi <what>. Every rank runs the same checks; one that fails on a
 // rank ends all. `dies` and `killed` are what must not wait forever.
+#include <varve/aot.hpp>
+#include <varve/export.hpp>
 #include <varve/interop/mpi.hpp>
 #include <varve/varve.hpp>
 
@@ -138,18 +140,78 @@ void messages() {
   CHECK(same(lanes[0], g) && same(lanes[1], 2.0 * g));
 }
 
+/// In graphs the calls are effects in the order of the text.
+void graphs() {
+  int const r = mpi::world.rank(), n = mpi::world.size();
+  tensor const x = mine(r, {2, 3}), one = vv::ones_like(x);
+  auto const f = [](tensor const& v) {
+    tensor const sums = mpi::all_reduce(v * 2.0);
+    (void)mpi::all_gather(v); // unused, and yet a call that the other ranks make
+    return vv::sum(mpi::broadcast(sums * v, 1) * v);
+  };
+  tensor const y = f(x), g = vv::grad(f)(x);
+  mpi::world.barrier();
+  if (r == 0) { // a trace calls nobody: one rank may trace alone
+    vv::graph const alone = vv::make_fx(vv::grad(f))(x);
+    CHECK(alone.count(mpi::all_gather) == 1);
+    (void)vv::export_program(f)(x);
+  }
+  for (vv::graph const& h :
+       {vv::make_fx(f)(x), vv::optimize(vv::make_fx(f)(x)), vv::make_fx(vv::functionalize(f))(x)}) {
+    CHECK(vv::verify(h) && h.count(mpi::all_reduce) == 1 && h.count(mpi::all_gather) == 1);
+    CHECK(same(vv::interpret(h, vv::boxed_args(x))[0], y));
+  }
+  vv::graph const both = vv::optimize(vv::make_fx(vv::grad(f))(x));
+  CHECK(same(vv::interpret(both, vv::boxed_args(x))[0], g));
+  auto const fast = vv::compile(f);
+  for (int k = 0; k < 2; ++k) CHECK(same(fast(x), y));
+  CHECK(same(vv::compile(vv::grad(f))(x), g));
+  auto const linear = vv::linearize(f, x);
+  CHECK(same(linear.first, y));
+  CHECK(same(linear.second(one), vv::jvp(f, std::tuple{x}, std::tuple{one}).second));
+  // Both passes ahead of time; tokens keep the order in each.
+  for (bool least : {false, true}) {
+    auto const ahead = vv::aot_function(f, {.partition_fn = [=](vv::graph const& h, vv::joint_shape s) {
+                                          return least ? vv::min_cut_partition(h, s) : vv::default_partition(h, s);
+                                        }});
+    tensor leaf = x.clone();
+    leaf.requires_grad_();
+    tensor const z = ahead(leaf);
+    CHECK(same(z, y));
+    z.backward();
+    CHECK(same(leaf.grad(), g));
+  }
+  auto const p = vv::export_program(f)(x);
+  CHECK(p.tokens() == 1 && same(p(x)[0], y));
+  CHECK(same(vv::program_from_text(vv::to_text(p))(x)[0], y));
+  CHECK(message_of<vv::value_error>([&] {
+          return vv::fuse(vv::make_fx(f)(x)), 0;
+        }).find("mpi_all_reduce: it does something outside of the program") != std::string::npos);
+  MPI_Comm turned;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -r, &turned);
+  auto const q =
+      vv::export_program([c = mpi::communicator(turned)](tensor const& v) { return mpi::broadcast(v, 0, c); })(x);
+  CHECK(same(q(x)[0], mine(n - 1, {2, 3})));
+  CHECK(message_of<vv::value_error>([&] { return vv::to_text(q); }).find("mpi_broadcast has an attribute that only") !=
+        std::string::npos);
+  MPI_Comm_free(&turned);
+  // Loops and branches, whose gradients call again.
+  auto const step = [](tensor const& c, tensor const& v) { return std::pair(c + vv::sum(mpi::all_reduce(v * v)), c); };
+  auto const scanned = [&](tensor const& v) { return vv::scan(step, 0.0 * vv::sum(v), v).first; };
+  tensor const t = vv::grad(scanned)(x);
+  CHECK(same(t, x * (2.0 * n)));
+  CHECK(same(vv::interpret(vv::make_fx(vv::grad(scanned))(x), vv::boxed_args(x))[0], t));
+  auto const branched = [](tensor const& v) {
+    auto const on_true = [](tensor const& u) { return vv::sum(mpi::all_reduce(u * u)); };
+    return vv::cond(vv::gt(vv::sum(mpi::all_reduce(v)), 0.0), on_true, [](tensor const& u) { return vv::sum(u); }, v);
+  };
+  CHECK(same(vv::grad(branched)(x), x * (2.0 * n)));
+  CHECK(same(vv::interpret(vv::make_fx(vv::grad(branched))(x), vv::boxed_args(x))[0], x * (2.0 * n)));
+  CHECK(same(vv::vmap(vv::grad(branched))(vv::stack(std::tuple{x, x}))[1], x * (2.0 * n)));
+}
+
 void refusals() {
-  auto const f = [](tensor const& v) { return mpi::all_reduce(v * 2.0); };
   tensor const x = vv::ones({2});
-  auto const m = message_of<vv::transform_error>([&] { return vv::make_fx(f)(x); });
-  CHECK(m.find("mpi_all_reduce: a call between processes has no place in a graph yet") != std::string::npos);
-  CHECK(message_of<vv::transform_error>([&] { return vv::compile(f)(x); }) == m);
-  CHECK(message_of<vv::transform_error>([&] { return vv::linearize(f, x).first; }) == m);
-  CHECK(message_of<vv::transform_error>([&] {
-          auto const step = [](auto const& c, auto const& v) { return std::pair(c + mpi::all_reduce(v * v), c); };
-          return vv::grad([&](tensor const& v) { return vv::scan(step, 0.0 * vv::sum(v), v).first; })(x);
-        }) == m);
-  CHECK(same(f(x), 2.0 * mpi::world.size() * x)); // and nothing is left behind
   CHECK(message_of<vv::index_error>([&] { return mpi::broadcast(x, 7); }) ==
         "varve: broadcast: index 7 is out of range for size " + std::to_string(mpi::world.size()));
   CHECK(!message_of<vv::dtype_error>([&] { return mpi::all_reduce(x > 0.0); }).empty());
@@ -176,6 +238,7 @@ int main(int argc, char** argv) {
     values();
     derivatives();
     messages();
+    graphs();
     refusals();
     if (mpi::world.rank() == 0) std::printf("%d checks on %d ranks\n", checks, mpi::world.size());
   });

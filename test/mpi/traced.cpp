@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: a call between processes has no place in a graph yet
+// expect: a call between processes has no place in a graph that the compiler makes
 #include <varve/interop/mpi.hpp>
 #include <varve/trace/trace.hpp>
 namespace vv = varve;

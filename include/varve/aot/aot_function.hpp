@@ -101,8 +101,10 @@ struct aot_program {
   }
   static void compile(compiled_pair& p, aot_options const& how) {
     using G = dependent<graph, F>;
-    G const g = optimize(p.of.joint, purpose::values);
+    G const pure = optimize(p.of.joint, purpose::values);
     p.of.joint = G();
+    if (count_effects(pure) > 0) return compile_effects(p, how, pure);
+    G const& g = pure;
     if (!p.of.has_backward()) {
       p.forward = how.fw_compiler(share_regions(g));
       return;
@@ -111,6 +113,33 @@ struct aot_program {
     p.saved_values = parts.saved_values;
     p.forward = how.fw_compiler(share_regions(parts.forward));
     p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(share_regions(parts.backward));
+  }
+  /// ... which tokens keep in order. Those of a forward pass come first, and those of a backward pass last.
+  template <class G>
+  static void compile_effects(compiled_pair& p, aot_options const& how, G const& pure) {
+    bool const early = p.of.forward_effects > 0, late = count_effects(pure) > p.of.forward_effects;
+    G const g = with_effect_tokens(pure, p.of.forward_effects);
+    auto const with_token = [](boxed_function f) -> boxed_function {
+      return [f = std::move(f)](boxed_args const& x) {
+        boxed_args const y = f(joined(boxed_args(token()), x));
+        return part(y, 1, y.size());
+      };
+    };
+    if (!p.of.has_backward()) {
+      p.forward = with_token(how.fw_compiler(share_regions(g)));
+      return;
+    }
+    joint_shape const shape{p.of.shape.primals + early, p.of.shape.forward_results + early};
+    partition const parts = how.partition_fn(g, shape);
+    p.saved_values = parts.saved_values;
+    p.forward = how.fw_compiler(share_regions(parts.forward));
+    if (early) p.forward = with_token(p.forward);
+    p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(share_regions(parts.backward));
+    if (late)
+      p.backward = [f = p.backward](boxed_args const& x) {
+        boxed_args const y = f(joined(x, boxed_args(token())));
+        return part(y, 0, y.size() - 1);
+      };
   }
   bool is_for(boxed_args const& in) const {
     for (int k = 0; k < in.size(); ++k) {

@@ -5,6 +5,7 @@
 #include <varve/compile/versions.hpp>
 #include <varve/fake/make_fx.hpp>
 #include <varve/functional/functional_mode.hpp>
+#include <varve/hop/with_effects.hpp>
 
 /// @file
 /// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
@@ -57,6 +58,7 @@ struct joint_graph {
   std::vector<int> reassigned{};       // of `aot_state::handles`, whose new values are behind those
   std::vector<int> tangents{};         // results that have one
   std::vector<int> differentiated{};   // arguments with a gradient among the results
+  int forward_effects = 0;             // how many of its effects are of the forward pass
   /// Is there a gradient to compute?
   bool has_backward() const { return !tangents.empty(); }
 };
@@ -400,6 +402,8 @@ joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot
     }
     run.took(y);
     int const forward = static_cast<int>(run.results.size());
+    graph const until_now = run.tracer.builder.finish();
+    r.forward_effects = count_effects(until_now);
     run.differentiate();
     r.shape = {0, forward};
     tangents = run.tangent_numbers;

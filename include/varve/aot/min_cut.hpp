@@ -105,7 +105,7 @@ struct least_cut {
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       node const& nd = g.nodes[n];
       op_kind const k = nd.op->kind;
-      random[n] = k == op_kind::random || draws(g, nd, true) || nd.op == &handle<local_scalar_t>;
+      random[n] = k == op_kind::random || draws(g, nd, true) || acts(g, nd) || nd.op == &handle<local_scalar_t>;
       again[n] = !random[n] && !nd.regions_count && nd.function < 0 &&
                  (k == op_kind::pointwise || k == op_kind::convert || k == op_kind::view || k == op_kind::factory ||
                   k == op_kind::constant || what[n] == operator_class::expand || is_getitem(nd));

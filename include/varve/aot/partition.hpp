@@ -217,13 +217,22 @@ struct joint_ends {
       (k < s.forward_results ? forward : gradients).push_back(g.results[f.result_first + k]);
   }
 };
-/// Nodes that draw in the forward pass: what is drawn after one depends on it, used or not.
+/// Nodes that act in the backward pass, used or not.
+constexpr list<int> acting_after(graph const& g, joint_shape s) {
+  list<char> const late = of_tangents(g, s.primals);
+  list<int> r;
+  region const& f = g.regions[0];
+  for (int n = f.node_first; n < f.node_first + f.node_count && effect_in(g); ++n)
+    if (late[n] && acts(g, g.nodes[n])) r.push_back(n);
+  return r;
+}
+/// Nodes that draw or act in the forward pass: what is drawn after one depends on it, used or not.
 constexpr list<int> drawn_before(graph const& g, joint_shape s) {
   list<char> const late = of_tangents(g, s.primals);
   list<int> r;
   region const& f = g.regions[0];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
-    if (!late[n] && draws(g, g.nodes[n])) r.push_back(n);
+    if (!late[n] && (draws(g, g.nodes[n]) || acts(g, g.nodes[n]))) r.push_back(n);
   return r;
 }
 /// Sizes that were saved are read by an operator, which a program that runs the parts must have.
@@ -233,7 +242,7 @@ constexpr partition partition_at(graph const& g, joint_shape s, list<int> const&
   joint_ends const ends(g, s);
   list<int> given = saved;
   for (int n : ends.tangents) given.push_back(n);
-  part_of_graph const after(g, given, ends.gradients);
+  part_of_graph const after(g, given, ends.gradients, acting_after(g, s));
   // The forward pass has checked the guards; a symbol that no saved value tells is saved by itself.
   symbols_of_graph sizes(g, [&] {
     list<char> computed = after.inside;
@@ -275,6 +284,7 @@ constexpr list<int> saved_by_default(graph const& g, joint_shape s) {
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) // a part of what is there
     if (is_getitem(g.nodes[n]) && forward[g.edges[g.nodes[n].first]]) forward[n] = 1;
   for (int n : ends.gradients) backward[n] = 1;
+  for (int n : acting_after(g, s)) backward[n] = 1;
   backward = needed_for(g, backward, forward);
   list<char> used = none;
   for (int n : ends.gradients) used[n] = 1;

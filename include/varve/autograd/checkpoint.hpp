@@ -157,6 +157,7 @@ private:
     };
     auto const again = [&] {
       generator_guard const same(random);
+      rerun_scope const told;
       lent.again = true;
       lent_states_guard const same_lent(lent);
       set_grad_enabled const on(true);

@@ -132,6 +132,9 @@ VARVE_COLD G typed_and_optimized(G const& g) {
       refuse::argument_is_invalid(n.op->name,
                                   "an operator that writes and has no functional form is called, which fused "
                                   "programs cannot; say `using functional = ...` in its rules");
+  if (op_handle const* const effect = varve::detail::effect_in(g))
+    refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
+                                              "compile(f), or interpret(graph, x), runs it in its place");
   for (auto const& n : g.nodes)
     if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);

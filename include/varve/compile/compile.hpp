@@ -6,12 +6,25 @@
 namespace varve {
 
 namespace detail {
+/// Results in memory of their own.
+template <class T = tensor>
+boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) {
+    bool shared = false;
+    for (auto const& t : x) shared = shared || y[k].shares_storage(t);
+    for (int j = 0; j < k; ++j) shared = shared || y[k].shares_storage(y[j]);
+    r.push_back(shared ? clone(static_cast<T const&>(y[k])) : y[k]);
+  }
+  return r;
+}
 /// A fused program of a function, with what it wrote as further results.
 template <class F, class... How>
 struct fused_program {
   fused_graph run;
   list<int> written; // arguments and captures that further results are written into
   std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
+  boxed_function by_operators{}; // in place of `run`, where the graph has effects
 
   template <class R, class... X>
   static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
@@ -22,6 +35,9 @@ struct fused_program {
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, written);
+    if (count_effects(whole) > 0)
+      return {fused_graph(nullptr), std::move(written), std::move(read.all),
+              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }};
     return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
   }
   static bool is_for(boxed_args const&) { return true; }
@@ -83,7 +99,7 @@ private:
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
         if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
-    boxed_args const y = v->program.run(in);
+    boxed_args const y = v->program.by_operators ? v->program.by_operators(in) : v->program.run(in);
     int k = y.size() - static_cast<int>(written.size());
     for (int at : written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
     if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
@@ -104,8 +120,9 @@ private:
 /// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
 /// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
 /// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f`
-/// itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+/// on values of arguments. Functions with effects (`print`) run operator by operator. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
+/// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));

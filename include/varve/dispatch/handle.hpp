@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/attributes.hpp>
 #include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/silence.hpp>
 #include <varve/kernel/simd.hpp>
 
 #include <string_view>
@@ -43,6 +44,14 @@ struct op_handle {
   bool shares_region = false;
   /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
   bool writes_copy = false;
+  /// Of an effect: nothing depends on what it gives, so that it stays away where a function runs again for a gradient.
+  bool only_tells = false;
+  /// Of operators whose attributes are a text: writes at most `most` characters of it, and a 0.
+  void (*text)(attributes const& at, char* to, int most) = nullptr;
+  /// Of an effect: may it act for all lanes of a `vmap` where only some ask for it?
+  bool in_all_lanes = false;
+  /// Is a call with these attributes the same in another process? Null: always.
+  bool (*outlives_process)(attributes const& at) = nullptr;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
@@ -85,6 +94,10 @@ constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
   h.own = declared::by_varve<Tag>();
+  if constexpr (R::kind == op_kind::effect) h.only_tells = only_tells<R>;
+  if constexpr (requires { R::in_all_lanes; }) h.in_all_lanes = R::in_all_lanes;
+  if constexpr (requires(attributes const& at) { R::outlives_process(at); }) h.outlives_process = &R::outlives_process;
+  if constexpr (requires(attributes const& at, char* to) { R::text(at, to, 0); }) h.text = &R::text;
   if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;

@@ -20,7 +20,8 @@ enum class op_kind : unsigned char {
   factory,
   random,
   mutation,
-  hop
+  hop,
+  effect
 };
 
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/silence.hpp>
 #include <varve/kernel/convert.hpp>
 #include <varve/value/strided.hpp>
 
@@ -118,6 +119,8 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
     using result = static_result<Op, X...>;
     constexpr attributes at = Op{}.boxed();
     typename result::type r;
+    if constexpr (R::kind == op_kind::effect)
+      if (!std::is_constant_evaluated() && detail::is_silent<R>()) return typename result::type{};
     if constexpr (detail::has_layout<R>) {
       auto const& v = nth<0>(x...);
       constexpr layout l =

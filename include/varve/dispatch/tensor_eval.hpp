@@ -321,7 +321,7 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
 /// Does an operator compute with the elements of its operands, so that compact ones are converted?
 template <class R>
 inline constexpr bool computes_elements =
-    !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
+    !(has_layout<R> && !requires { &R::make; }) && !requires { R::takes_compact; } && R::arity > 0 &&
     R::kind != op_kind::pointwise&& R::kind != op_kind::convert&& R::kind != op_kind::factory&& R::kind !=
         op_kind::mutation&& R::kind != op_kind::random;
 template <class Tag, int Facts>
@@ -338,12 +338,26 @@ VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, 
 }
 } // namespace detail
 
+namespace detail {
+/// What an effect gives where it does nothing: zeros.
+template <class R, class... X>
+VARVE_NOINLINE tensor unacted_result(attributes const& at, X const&... x) {
+  meta const in[] = {meta_of(x)..., meta{}};
+  meta const m = R::shape(at.as_numbers(), in, sizeof...(X));
+  tensor const y = tensor::empty(m.sizes, m.type);
+  if (y.numel() > 0) std::memset(y.raw(), 0, static_cast<std::size_t>(y.numel()) * itemsize(m.type));
+  return y;
+}
+} // namespace detail
+
 /// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
 /// sharing storage, all others by `compute`.
 template <class Op, class... X>
 tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;
   using R = rules<tag>;
+  if constexpr (R::kind == op_kind::effect)
+    if (detail::is_silent<R>()) return detail::unacted_result<R>(op.boxed(), x...);
   if constexpr (detail::computes_elements<R>)
     if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
       tensor const* const in[] = {&x...};

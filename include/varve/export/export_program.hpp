@@ -286,7 +286,8 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
 /// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
 /// (`transform_error`); exported in `no_grad` mode it is for values alone. What f asks of
-/// `requires_grad()` is as for the example; gradients that it takes, by `backward` too, are part of the program.
+/// `requires_grad()` is as for the example; effects (`print`) are kept in their order, each given the token of the one
+/// before; gradients that it takes, by `backward` too, are part of the program.
 /// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
 /// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
 /// where C++ would decide by data (EX-8); those of `make_fx`.
@@ -433,7 +434,13 @@ private:
       results.push_back(g.outputs[k].from);
     }
     graph const whole = optimize(g.joint);
-    r.graph = detail::reordered(whole, inputs, results);
+    graph const ordered = detail::reordered(whole, inputs, results);
+    r.graph = with_effect_tokens(ordered);
+    if (detail::count_effects(ordered) == 0) return;
+    r.signature.inputs.insert(r.signature.inputs.begin(), {in_kind::token, "token"});
+    for (output_spec& o : r.signature.outputs)
+      if (o.input >= 0) ++o.input;
+    r.signature.outputs.insert(r.signature.outputs.begin(), {out_kind::token, "token"});
   }
 
   F f_;

@@ -9,6 +9,7 @@
 #include <varve/export/dynamic_shapes.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/print.hpp>
+#include <varve/hop/with_effects.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/in_place.hpp>
 
@@ -20,7 +21,7 @@ namespace varve {
 
 /// What an argument of an exported graph is (EX-1, EX-10).
 struct input_spec {
-  enum class kind : unsigned char { parameter, buffer, constant, user_input };
+  enum class kind : unsigned char { parameter, buffer, constant, user_input, token };
   kind is;
   std::string name;
   /// Of the state that a program was read with: did the tensor require a gradient?
@@ -28,13 +29,14 @@ struct input_spec {
 };
 /// What a result of an exported graph is.
 struct output_spec {
-  enum class kind : unsigned char { buffer_mutation, parameter_mutation, user_input_mutation, user_output };
+  enum class kind : unsigned char { buffer_mutation, parameter_mutation, user_input_mutation, user_output, token };
   kind is;
   std::string name; // of what is written; of an output `output_k`
   int input = -1;   // ... which argument of the graph
 };
 /// Arguments in the order parameters, buffers, constants, user inputs; results in the order of what is written, user
-/// outputs.
+/// outputs. Of a program with effects the first argument and the first result are a token (`with_effect_tokens`), which
+/// calls neither give nor get.
 struct export_signature {
   std::vector<input_spec> inputs{};
   std::vector<output_spec> outputs{};
@@ -76,9 +78,11 @@ public:
   /// A tensor of the state by its name; `value_error` where there is none.
   tensor const& state_of(std::string const& name) const {
     for (std::size_t k = 0; k < state.size(); ++k)
-      if (signature.inputs[k].name == name) return state[k];
+      if (signature.inputs[tokens() + k].name == name) return state[k];
     refuse::with<value_error>(("varve: exported program: there is no state of the name " + name).c_str());
   }
+  /// How many tokens stand before the state: 1 where the program has effects.
+  std::size_t tokens() const { return static_cast<std::size_t>(signature.count(input_spec::kind::token)); }
   std::vector<std::string> user_inputs() const {
     std::vector<std::string> r;
     for (auto const& i : signature.inputs)
@@ -91,6 +95,7 @@ private:
   std::vector<T> run(std::vector<T> const& inputs) const {
     check(inputs);
     boxed_args all;
+    if (tokens()) all.push_back(detail::token());
     for (auto const& t : state) all.push_back(t);
     for (auto const& t : inputs) all.push_back(t);
     require_apart(all);
@@ -101,7 +106,7 @@ private:
     for (std::size_t k = 0; k < now.size(); ++k) {
       output_spec const& o = signature.outputs[k];
       if (o.is == output_spec::kind::user_output) r.push_back(now[k]);
-      else copy_(static_cast<T const&>(all[o.input]), now[k]);
+      else if (o.input >= 0) copy_(static_cast<T const&>(all[o.input]), now[k]);
     }
     return r;
   }
@@ -114,7 +119,7 @@ private:
   }
   /// What is written shares no elements with another input: the graph was made of apart ones.
   void require_apart(boxed_args const& all) const {
-    int const first = static_cast<int>(state.size());
+    int const first = static_cast<int>(tokens() + state.size());
     for (output_spec const& o : signature.outputs)
       for (int k = 0; k < all.size() && o.input >= 0; ++k)
         if (k != o.input && (k >= first || o.input >= first) && detail::share_elements(all[k], all[o.input]))
@@ -128,8 +133,9 @@ private:
 
 /// The signature, the sizes that may be others, and the graph.
 inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
-  constexpr char const* in[] = {"parameter", "buffer", "constant", "user input"};
-  constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output"};
+  constexpr char const* in[] = {"parameter", "buffer", "constant", "user input", "token"};
+  constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output",
+                                 "token"};
   for (auto const& i : p.signature.inputs) os << "input " << i.name << ": " << in[static_cast<int>(i.is)] << "\n";
   for (auto const& o : p.signature.outputs) os << "output " << o.name << ": " << out[static_cast<int>(o.is)] << "\n";
   auto const names = p.user_inputs();
@@ -142,9 +148,23 @@ inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
   return os << p.graph;
 }
 
+/// The program without its token, which is made, and ends, inside of the graph (OH-8). One without effects stays as it
+/// is.
+template <class P>
+  requires std::is_same_v<P, exported_program>
+P unlift_effect_tokens(P p) {
+  if (!p.tokens()) return p;
+  p.graph = unlift_effect_tokens(p.graph);
+  p.signature.inputs.erase(p.signature.inputs.begin());
+  p.signature.outputs.erase(p.signature.outputs.begin());
+  for (output_spec& o : p.signature.outputs)
+    if (o.input >= 0) --o.input;
+  return p;
+}
+
 template <class T>
 void exported_program::check(std::vector<T> const& inputs) const {
-  std::size_t const first = state.size(), count = signature.inputs.size() - first;
+  std::size_t const first = tokens() + state.size(), count = signature.inputs.size() - first;
   std::string const who = "varve: exported program: ";
   if (inputs.size() != count)
     refuse::with<value_error>(

@@ -108,6 +108,8 @@ class onnx_writer {
 public:
   explicit onnx_writer(exported_program const& p) : program_(p), g_(inline_calls(p.graph)) {}
   std::string write() {
+    if (op_handle const* const effect = effect_in(g_))
+      refuse(std::string(effect->name) + " does something outside of the program, which the format cannot say");
     for (bool taken = true; taken;) { // names of its own that no input has
       taken = false;
       for (auto const& i : program_.signature.inputs) taken = taken || i.name.rfind(prefix_, 0) == 0;

@@ -9,6 +9,8 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/run_const_graph.hpp>
+#include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
@@ -28,9 +30,9 @@ namespace varve {
 
 namespace detail {
 inline constexpr int program_text_version = 1;
-inline constexpr std::string_view input_kinds[] = {"parameter", "buffer", "constant", "user_input"},
+inline constexpr std::string_view input_kinds[] = {"parameter", "buffer", "constant", "user_input", "token"},
                                   output_kinds[] = {"buffer_mutation", "parameter_mutation", "user_input_mutation",
-                                                    "user_output"},
+                                                    "user_output", "token"},
                                   size_kinds[] = {"fixed", "automatic", "dynamic", "named"},
                                   size_ops[] = {"symbol",    "sum",   "product", "quotient",
                                                 "remainder", "least", "greatest"},
@@ -76,8 +78,9 @@ struct program_writer {
           "use an operator of a library");
     word("varve_exported_program"), number(program_text_version), line();
     for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
-    for (std::size_t k = 0; k < p.signature.inputs.size(); ++k)
-      if (k < p.state.size() ? p.state[k].requires_grad() : p.signature.inputs[k].requires_grad)
+    std::size_t const first = p.tokens(), last = first + p.state.size();
+    for (std::size_t k = first; k < p.signature.inputs.size(); ++k)
+      if (k < last ? p.state[k - first].requires_grad() : p.signature.inputs[k].requires_grad)
         word("requires_grad"), number(static_cast<index_t>(k)), line();
     for (auto const& o : p.signature.outputs)
       word("output"), word(output_kinds[int(o.is)]), quoted(o.name), number(o.input), line();
@@ -108,6 +111,10 @@ private:
         refuse::with<value_error>(
             "varve: save: the hints of hints_wrapper are known to the process that made them alone; use "
             "wrap");
+      if (nd.op->outlives_process && !nd.op->outlives_process(nd.at))
+        refuse::with<value_error>((std::string("varve: save: ") + nd.op->name +
+                                   " has an attribute that only this process knows, such as a communicator")
+                                      .c_str());
       word("node"), quoted(nd.op->name), word(name(nd.out.type)), sizes(nd.out.sizes);
       word("operands"), number(nd.count);
       for (int k = 0; k < nd.count; ++k) number(g.edges[nd.first + k]);
@@ -209,7 +216,8 @@ inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-        &hop_handle<wrap_t>, &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
+        &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
+        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;
@@ -252,14 +260,16 @@ private:
   void read_requires_grad() {
     index_t const k = in_.number("an input", 0, index_t(p_.signature.inputs.size()) - 1);
     input_spec& i = p_.signature.inputs[static_cast<std::size_t>(k)];
-    if (i.is == input_spec::kind::user_input) in_.refuse("an input of the state expected");
+    if (i.is == input_spec::kind::user_input || i.is == input_spec::kind::token)
+      in_.refuse("an input of the state expected");
     i.requires_grad = true;
   }
   void read_output() {
     auto const is = static_cast<output_spec::kind>(in_.one_of(output_kinds, "a kind of output"));
     std::string name = in_.quoted("a name");
     int const input = static_cast<int>(in_.number("an input", -1, index_t(p_.signature.inputs.size()) - 1));
-    if ((is == output_spec::kind::user_output) != (input < 0)) in_.refuse("what is written is an input, no other is");
+    if ((is == output_spec::kind::user_output || is == output_spec::kind::token) != (input < 0))
+      in_.refuse("what is written is an input, no other is");
     p_.signature.outputs.push_back({is, std::move(name), input});
   }
   void read_constraint() {
@@ -386,6 +396,12 @@ private:
     if (static_cast<std::size_t>(g_.regions[0].inputs) != inputs ||
         static_cast<std::size_t>(g_.regions[0].result_count) != p_.signature.outputs.size())
       in_.refuse("the graph has other inputs or outputs than the program");
+    for (std::size_t k = 0; k < inputs; ++k)
+      if ((p_.signature.inputs[k].is == input_spec::kind::token) && k > 0) in_.refuse("a token is the first input");
+    for (std::size_t k = 0; k < p_.signature.outputs.size(); ++k)
+      if (p_.signature.outputs[k].is == output_spec::kind::token && (k > 0 || !p_.tokens()))
+        in_.refuse("a token is the first output where one is the first input");
+    if (p_.tokens() && p_.signature.count(output_spec::kind::token) == 0) in_.refuse("a token that ends nowhere");
     std::size_t const state = inputs - static_cast<std::size_t>(p_.signature.count(input_spec::kind::user_input));
     for (std::size_t k = 0; k < inputs; ++k)
       if ((p_.signature.inputs[k].is == input_spec::kind::user_input) != (k >= state))

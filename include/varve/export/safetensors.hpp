@@ -238,7 +238,8 @@ inline void write_file(std::string const& path, std::string const& bytes) {
 /// `value_error` where a file cannot be written, or the program calls custom functions.
 inline void save(exported_program const& p, std::string const& path) {
   named_tensors state;
-  for (std::size_t k = 0; k < p.state.size(); ++k) state.emplace_back(p.signature.inputs[k].name, p.state[k]);
+  for (std::size_t k = 0; k < p.state.size(); ++k)
+    state.emplace_back(p.signature.inputs[p.tokens() + k].name, p.state[k]);
   std::string const text = to_text(p), tensors = to_safetensors(state);
   detail::write_file(path, text);
   detail::write_file(path + ".safetensors", tensors);
@@ -248,7 +249,7 @@ inline void save(exported_program const& p, std::string const& path) {
 inline exported_program load(std::string const& path) {
   exported_program p = program_from_text(detail::bytes_of_file(path));
   named_tensors const state = from_safetensors(detail::bytes_of_file(path + ".safetensors"));
-  for (std::size_t k = 0; k < p.signature.inputs.size(); ++k) {
+  for (std::size_t k = p.tokens(); k < p.signature.inputs.size(); ++k) {
     input_spec const& i = p.signature.inputs[k];
     if (i.is == input_spec::kind::user_input) break;
     node const& n = p.graph.nodes[static_cast<std::ptrdiff_t>(k)];

@@ -2,6 +2,9 @@
 #pragma once
 #include <varve/fake/fake_mode.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/call_on_copy.hpp>
+#include <varve/hop/run_const_graph.hpp>
+#include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 #include <varve/loop/boxed_while_loop.hpp>
@@ -131,6 +134,13 @@ template <class Mode>
 boxed_args fake_region(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   return run_inside(mode, call.functions[0], part(x, 1, x.size()), false);
 }
+/// ... that writes into a copy of the first operand.
+template <class Mode>
+boxed_args fake_call_on_copy(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+  boxed_args in = part(x, 1, x.size());
+  in[0] = fresh(mode, in[0], in[0].sizes());
+  return run_inside(mode, call.functions[0], in, false);
+}
 
 /// Registers the rules, once.
 template <class Mode>
@@ -141,8 +151,10 @@ void register_fake_rules() {
     loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
-                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>()})
+                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>(),
+                     &region_operator<run_const_graph_t>(), &region_operator<with_effects_t>()})
       op->template impl_mode<Mode>(&fake_region<Mode>);
+    region_operator<auto_functionalized_t>().template impl_mode<Mode>(&fake_call_on_copy<Mode>);
     return true;
   }();
   (void)once;

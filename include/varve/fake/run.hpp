@@ -125,7 +125,7 @@ namespace detail {
 /// The constants of a call whose result is one too (FK-5): all operands known, one of them at least a fake tensor.
 inline bool are_constant(boxed_op const& op, boxed_args const& x, boxed_args& values) {
   bool any = false;
-  if (op.table->kind == op_kind::random) return false;
+  if (op.table->kind == op_kind::random || op.table->kind == op_kind::effect) return false;
   for (auto const& t : x) {
     tensor const v = is_fake(t) ? constant_of(t) : t;
     if (!v.defined()) return false;

@@ -71,7 +71,11 @@ VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
   for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
+  if (char text[256] = ""; n.op->text) {
+    n.op->text(n.at, text, static_cast<int>(sizeof text) - 1);
+    s = s + comma + '"' + text + '"';
+  }
+  for (int k = 0; k < n.at.count && !n.op->text; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
   s += ')';
   if (n.mode != recording::as_around) s += n.mode == recording::off ? " in no_grad" : " in enable_grad";
   return s;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/schema.hpp>
-#include <varve/hop/wrap.hpp>
+#include <varve/hop/call_on_copy.hpp>
 #include <varve/interpreter/functional_core.hpp>
 
 /// @file
@@ -18,19 +18,6 @@ inline bool can_auto_functionalize(operator_schema const& s) {
   for (auto const& r : s.results) fits = fits && r.type == "Tensor" && r.alias.empty();
   return fits;
 }
-
-/// Tag of the operator: a call whose function writes into its first operand, of which it is given a copy. It stays one:
-/// fused programs refuse it, and so do derivatives.
-struct auto_functionalized_t : detail::plain_call {
-  static constexpr auto op_name = "auto_functionalized", backward_name = "AutoFunctionalizedBackward";
-  static constexpr bool is_call = false, writes_copy = true;
-  template <class X = boxed_args>
-  static X run(tensor const&, bool, boxed_function const& f, X const& x) {
-    X in = x;
-    in[0] = clone(static_cast<dependent<tensor, X> const&>(x[0]));
-    return f(in);
-  }
-};
 
 namespace detail {
 /// What an operator writes into its first operand, whose place a copy takes.

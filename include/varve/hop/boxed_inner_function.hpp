@@ -81,7 +81,10 @@ struct boxed_pull_fn {
     dynamic_reverse_scope<> scope;
     P const in =
         tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
-    P const y = scope.run([&] { return f(in); });
+    P const y = scope.run([&] {
+      rerun_scope const told;
+      return f(in);
+    });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
       if (!is_floating(y[k].dtype())) continue;
@@ -142,12 +145,19 @@ struct operand_writes {
 };
 inline operand_writes writes_into_operands(graph const& g) {
   operand_writes r;
+  std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that are given a copy
+  for (node const& nd : g) {
+    if (!nd.op->writes_copy) continue;
+    region const& f = g.regions[static_cast<std::size_t>(nd.regions_first)];
+    for (int n = f.node_first; n < f.node_first + f.inputs; ++n)
+      given_copy[static_cast<std::size_t>(n)] = g.nodes[static_cast<std::size_t>(n)].value == 0;
+  }
   for (node const& nd : g) {
     if (nd.op->kind != op_kind::mutation) continue;
     node const* n = &nd;
     do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
     while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
-    if (n->op->kind != op_kind::placeholder) continue;
+    if (n->op->kind != op_kind::placeholder || given_copy[static_cast<std::size_t>(n - g.nodes.data())]) continue;
     (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
   }
   return r;

@@ -85,6 +85,13 @@ struct lanes_layer : layer {
          "before it: the others would be written too; return the new value instead")
             .c_str());
   }
+  [[noreturn]] VARVE_COLD static void refuse_effect(char const* op) {
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot do something outside of "
+         "the program: it would do so for the others too; call it outside, on the result")
+            .c_str());
+  }
   void require_own(char const* op, T const& t) const {
     if (!mine(t)) refuse_write(op);
     for (boxed_args const* all : {&before, &seen_as})
@@ -94,6 +101,7 @@ struct lanes_layer : layer {
 
   static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
     auto& self = static_cast<lanes_layer&>(l);
+    if (op.table->kind == op_kind::effect && !op.table->handle()->in_all_lanes) refuse_effect(op.name());
     bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
     if (writes) self.require_own(op.name(), x[0]);
     boxed_args in;

@@ -70,7 +70,10 @@ struct pull_fn {
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
       auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = vjp(with_captures, nth<K>(x...)...);
+      auto const run = [&] {
+        rerun_scope const told;
+        return vjp(with_captures, nth<K>(x...)...);
+      }();
       auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
       return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});

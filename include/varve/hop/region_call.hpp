@@ -88,6 +88,8 @@ public:
     shared("vmap",
            [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      if constexpr (requires { Tag::writes_copy; }) // what it writes is no operand
+        if (auto const t = in.open_tracked(x); !t.any) return op(p, t.primal);
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       auto const f = traced(op.f, primal, captures);

@@ -33,6 +33,9 @@ struct some_lanes_of : I {
     } else if constexpr (is_hop<Op>) {
       return rules<typename Op::tag>::vmap(*this, op, x...);
     } else {
+      static_assert(rules<typename Op::tag>::kind != op_kind::effect || handle<typename Op::tag>.in_all_lanes,
+                    "varve: vmap: a function that only some lanes run, as a branch of cond, cannot do something "
+                    "outside of the program: it would do so for the others too; call it outside, on the result");
       return in_these_lanes(I::process(op, x...));
     }
   }

@@ -8,7 +8,6 @@
 #include <varve/op/all.hpp>
 #include <varve/rule/linear.hpp>
 #include <varve/trace/proxy.hpp>
-#include <varve/trace/trace_layer.hpp>
 
 #if !__has_include(<mpi.h>)
 #error "varve/interop/mpi.hpp needs <mpi.h>: apt install libopenmpi-dev (CMake: link MPI::MPI_CXX)"
@@ -28,9 +27,11 @@
 /// `jvp`, `vjp` and `vmap`, on static values and on tensors. All are linear, and derivatives are those of the program
 /// as a whole: the gradient that a rank gets is that of the sum of the losses of all ranks. (`shared` and `shared_sum`
 /// are for a loss that every rank has alike.) Every rank of a communicator must make the same calls in the same order,
-/// and differentiate, or map, the same ones. In graphs these calls have no place yet: where a function is traced
-/// (`trace`, `fuse`, `make_fx`, `compile`, `linearize`, bodies of loops on tensors that are differentiated) they are
-/// refused.
+/// and differentiate, or map, the same ones. In graphs that are made at run time these calls are effects
+/// (`op_kind::effect`): they stay, each once, in the order of the text; a trace makes none, who runs the graph does, on
+/// all ranks. So ranks may trace alone, and a number that was received is 0 while a function is traced. Functions that
+/// the compiler traces (`trace`, `fuse`) refuse them, and so do fused programs; programs that name a communicator other
+/// than the world are not saved.
 namespace varve::mpi {
 
 /// What MPI refuses, or ranks that do not make the same call.
@@ -191,28 +192,17 @@ private:
   bool in_place_ = false;
 };
 
-/// Traced values, at whatever depth, and tensors while a function of theirs is traced: refused.
+/// Traced values, at whatever depth: refused.
 template <class X>
 inline constexpr bool is_traced = requires { typename base_of<X>; } && std::is_same_v<base_of<X>, proxy>;
-inline void require_untraced(char const* op) {
-  bool traced = trace_layer::mode_slot().top != nullptr;
-  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    traced = traced || l->kind == &trace_layer::own_kind;
-  if (traced)
-    refuse::with<transform_error>(
-        ("varve: " + std::string(op) +
-         ": a call between processes has no place in a graph yet, and this function is being traced "
-         "(compile, make_fx, fuse, a loop); call it outside of what is traced")
-            .c_str());
-}
 template <class Tag, class... F, value X>
 constexpr auto call(X const& x, F const&... facts) {
   if constexpr (is_traced<X>) {
-    static_assert(!is_traced<X>, "varve: a call between processes has no place in a graph yet; call it outside of what "
-                                 "trace or fuse takes");
+    static_assert(!is_traced<X>,
+                  "varve: a call between processes has no place in a graph that the compiler makes; call "
+                  "it outside of what trace or fuse takes, or trace at run time (make_fx, compile)");
     return x;
   } else {
-    require_untraced(Tag::op_name);
     return bind<Tag>(facts...)(x);
   }
 }
@@ -221,7 +211,10 @@ constexpr auto call(X const& x, F const&... facts) {
 template <class Tag, int Attributes>
 struct between_ranks : rule::linear {
   static constexpr bool in_headers = true; // the compiled library is not linked to MPI
-  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr op_kind kind = op_kind::effect;
+  static constexpr bool in_all_lanes = true; // ranks call for the same lanes, whichever they are
+  /// May a program with this call be run by other processes?
+  static constexpr bool outlives_process(attributes const& at) { return at[0].n == 0; }
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr int least_attributes = Attributes;
   static constexpr attributes checked(attributes const& at, meta const*) { return at; }
@@ -420,6 +413,7 @@ struct rules<mpi::all_reduce_t> : mpi::detail::between_ranks<mpi::all_reduce_t, 
 };
 template <>
 struct rules<mpi::shared_t> : mpi::detail::between_ranks<mpi::shared_t, 1> {
+  static constexpr op_kind kind = op_kind::contraction; // nobody is called, but for the gradient
   template <class R, class T>
   static constexpr void compute(attributes const&, strided<R> out, strided<T const> x) {
     varve::detail::assign(out, x);

@@ -64,7 +64,10 @@ private:
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
       P real = around.reals(x), captures;
-      auto const below = [&](auto const& body) { return around.beneath(body); };
+      auto const below = [&](auto const& body) { // for the values of the trace: who runs the graph acts
+        unacted_scope const silent;
+        return around.beneath(body);
+      };
       around.require_kept();
       if (!op.condition && !op.counted && op.rows(real) == 0) {
         P const like = below([&] { return op(real); });

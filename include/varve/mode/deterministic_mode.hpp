@@ -65,7 +65,7 @@ public:
     if (options_.fill_uninitialized_memory && op.table->handle && op.table->handle()->own &&
         detail::same_text(op.name(), "empty"))
       fill(y);
-    else if (options_.run_twice && kind != op_kind::random && kind != op_kind::mutation &&
+    else if (options_.run_twice && kind != op_kind::random && kind != op_kind::mutation && kind != op_kind::effect &&
              !std::strchr(op.schema(), '!')) {
       tensor const again = op(x);
       if (detail::row_major_bytes(detail::innermost_tensor(again)) !=

@@ -20,7 +20,7 @@ consteval bool keeps_dtype_of_out() {
   else if constexpr (std::is_same_v<Op, sum_t>) return false;
   else if constexpr (requires { rules<Op>::kind; })
     return rules<Op>::kind == op_kind::indexing || rules<Op>::kind == op_kind::reduction ||
-           rules<Op>::kind == op_kind::contraction;
+           rules<Op>::kind == op_kind::contraction || rules<Op>::kind == op_kind::effect;
   else return false;
 }
 /// The tensor that results are written to.

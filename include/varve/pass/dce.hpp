@@ -25,6 +25,29 @@ constexpr bool draws(graph const& g, int r, bool any) {
     if (draws(g, g.nodes[n], any)) return true;
   return false;
 }
+/// Does a node do something outside of the program: an effect, or a call of functions that have some?
+constexpr bool acts(graph const& g, node const& n) {
+  if (n.op->kind == op_kind::effect) return true;
+  for (int k = 0; k < n.regions_count; ++k) {
+    region const& f = g.regions[n.regions_first + k];
+    for (int i = f.node_first; i < f.node_first + f.node_count; ++i)
+      if (acts(g, g.nodes[i])) return true;
+  }
+  return false;
+}
+/// How many nodes of the program itself act.
+constexpr int count_effects(graph const& g) {
+  int n = 0;
+  region const& f = g.regions[0];
+  for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
+  return n;
+}
+/// An operator with an effect that is in a graph, called or not; null where none is.
+constexpr op_handle const* effect_in(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.op->kind == op_kind::effect) return n.op;
+  return nullptr;
+}
 /// The value in whose memory a node lies, as far as views and writes say.
 constexpr int memory_of(graph const& g, int n) {
   while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
@@ -39,12 +62,13 @@ constexpr bool has_scaffolds(graph const& g) {
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
-/// what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
+/// Which nodes a result depends on; placeholders, mutations, draws, effects and numbers that are read count as such,
+/// and so does what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
+  bool const effects = detail::effect_in(g) != nullptr;
   list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // of memory
   auto const reads = [&](int n) {
     live[n] = 1;
@@ -58,6 +82,7 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
     bool writes = nd.op->kind == op_kind::mutation;
     if (writes && nd.scaffold)
       if (int const memory = detail::memory_of(g, static_cast<int>(n)); nodes[memory].scaffold) writes = read[memory];
+    if (effects && !nd.scaffold && detail::acts(g, nd)) live[n] = 1;
     if (draws || tells || nd.op->kind == op_kind::placeholder || writes) live[n] = 1;
     for (int k = 0; live[n] && k < nd.count; ++k) reads(edges[nd.first + k]);
   }
@@ -88,8 +113,8 @@ constexpr graph without_scaffolds(graph const& g) {
       [] {});
 }
 
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws and the
-/// regions stay.
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws, effects
+/// and the regions stay.
 constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);
   rewriter w(g);

@@ -181,7 +181,7 @@ private:
     operator_class const k = what[static_cast<std::size_t>(n)];
     bool const other = k == operator_class::placeholder || k == operator_class::data || nd.regions_count > 0 ||
                        nd.op->kind == op_kind::random || nd.op->kind == op_kind::mutation ||
-                       nd.op->kind == op_kind::hop;
+                       nd.op->kind == op_kind::hop || nd.op->kind == op_kind::effect;
     if (other || (k == operator_class::constant && nd.value != 0 && !is_moderate(nd.value)))
       return fingerprint::unknown(residue::mixed(11, static_cast<std::uint64_t>(n)));
     if (k == operator_class::constant) return fingerprint::of(nd.value);

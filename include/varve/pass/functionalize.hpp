@@ -28,8 +28,14 @@ public:
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
         returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for),
         kept_(g.regions.size(), 0) {
+    list<char> called(g.regions.size(), 0);
+    called[0] = 1;
+    for (node const& n : g.nodes)
+      for (int k = 0; k < n.regions_count; ++k) called[at(n.regions_first + k)] = 1;
     for (node const& n : g.nodes)
       if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+    for (std::size_t r = 0; r < g.regions.size(); ++r)
+      if (!called[r]) kept_[r] = writes_operand(g.regions[r]);
   }
 
   constexpr graph run() {
@@ -60,6 +66,12 @@ public:
   }
 
 private:
+  /// Is an operand of a function written, itself?
+  constexpr bool writes_operand(region const& f) const {
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      if (old(n).op->kind == op_kind::mutation && old(operand(old(n), 0)).op->kind == op_kind::placeholder) return true;
+    return false;
+  }
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
   constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
@@ -286,7 +298,7 @@ private:
   list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> hidden_;        // of a base: was it written through `detach`?
   purpose what_for_;
-  list<char> kept_;  // of the regions: does it write into what it is given for that?
+  list<char> kept_;  // of the regions: does it write into what it is given for that, or does nobody call it?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {

@@ -41,11 +41,10 @@ private:
   }
   constexpr int call(node const& nd) {
     region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
-    if (f.result_count == 0) return -1;
     if (of_custom_functions_) {
       for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
         now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
-      return now(result(nd, 0));
+      return f.result_count > 0 ? now(result(nd, 0)) : -1;
     }
     int const state = w_.operand(nd, 0);
     std::size_t seen = 0; // of what was drawn from that state
@@ -55,7 +54,7 @@ private:
         now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
-    return now(result(nd, 0));
+    return f.result_count > 0 ? now(result(nd, 0)) : -1;
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
   constexpr int drawn(int n, int state, std::size_t& seen, bool again) {

@@ -66,6 +66,7 @@ auto linearize(F f, X const&... x) {
       l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
+    detail::rerun_scope const told;
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
     l.require_unwritten();

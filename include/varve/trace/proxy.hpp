@@ -153,6 +153,10 @@ template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
   static constexpr proxy call(Op const& op, X const&... x) {
+    static_assert(rules<typename Op::tag>::kind != op_kind::effect,
+                  "varve: an operator that does something outside of the program has no place in a graph that the "
+                  "compiler makes (trace, fuse); trace at run time (make_fx, compile), or call it outside");
+    if constexpr (rules<typename Op::tag>::kind == op_kind::effect) return proxy{}; // after the message
     graph_builder* near = nullptr;
     if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
     proxy in[] = {detail::as_proxy(x, near)..., proxy{}};

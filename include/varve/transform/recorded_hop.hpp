@@ -80,7 +80,8 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
     tracked.push_back(needs ? in[in.size() - 1] : T());
   }
   boxed_args const y = scope->run([&] { return op(in); });
-  boxed_args const values = scope->primal(y);
+  boxed_args values; // one by one: trees of boxed values are known above this layer
+  for (auto const& t : y) values.push_back(scope->primal(static_cast<T const&>(t)));
   recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
                             op.name(), edges};
   for (int k = 0; k < y.size(); ++k)

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/wrap.hpp>
+
+/// @file
+/// The operator that calls of `hop/auto_functionalized.hpp` become. To include this header allows none.
+namespace varve {
+
+/// Tag of the operator: a call whose function writes into its first operand, of which it is given a copy. It stays one:
+/// fused programs refuse it, and so do derivatives by its operands.
+struct auto_functionalized_t : detail::plain_call {
+  static constexpr auto op_name = "auto_functionalized", backward_name = "AutoFunctionalizedBackward";
+  static constexpr bool is_call = false, writes_copy = true;
+  template <class X = boxed_args>
+  static X run(tensor const&, bool, boxed_function const& f, X const& x) {
+    X in = x;
+    in[0] = clone(static_cast<dependent<tensor, X> const&>(x[0]));
+    return f(in);
+  }
+};
+
+} // namespace varve

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/interpret.hpp>
+#include <varve/hop/wrap.hpp>
+
+namespace varve {
+
+/// Tag of `run_const_graph`.
+struct run_const_graph_t : detail::plain_call {
+  static constexpr auto op_name = "run_const_graph", backward_name = "RunConstGraphBackward";
+};
+
+/// `run_const_graph(g, x)`: what a graph of `make_fx` gives of constants, by operators; in traces one node with the
+/// graph as its function, so that who reads the program can compute it once (OH-15). Derivatives are those of the
+/// graph. Errors: those of `interpret`.
+template <class T = tensor>
+std::vector<T> run_const_graph(graph const& g, std::vector<T> const& x) {
+  auto const run = [&g](std::vector<T> const& in) {
+    boxed_args a;
+    for (T const& t : in) a.push_back(t);
+    std::vector<T> r;
+    for (auto const& t : interpret(g, a)) r.push_back(t);
+    return r;
+  };
+  return detail::call_region<run_const_graph_t>(0, run, x);
+}
+
+} // namespace varve
