@@ -327,6 +327,7 @@ private:
     return v;
   }
   int literal_node(tensor const& t);
+  bool sees_other_modes() const;
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
@@ -400,8 +401,14 @@ VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
   return standing_for(t, below([&] { return copy(t); }));
 }
+/// Modes that were on around an operator with functions, and are on again in these, are no others.
+VARVE_LIBRARY bool trace_layer::sees_other_modes() const {
+  layer const* l = this_thread_state.modes.top;
+  while (l && l != modes_ && static_cast<std::int32_t>(l->epoch - epoch) < 0) l = l->below;
+  return l != modes_;
+}
 VARVE_LIBRARY void trace_layer::require_kept() const {
-  if (!is_mode() && this_thread_state.modes.top != modes_)
+  if (!is_mode() && sees_other_modes())
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
   if (this_thread_state.saved_hooks != hooks_)
