@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/export/export_program.hpp>
+#include <varve/export/run_decompositions.hpp>
 #include <varve/export/safetensors.hpp>
 
 #pragma GCC diagnostic pop

@@ -13,24 +13,6 @@
 
 namespace varve {
 
-/// A tensor of a module, by name: what a function that is exported captures.
-struct module_state {
-  enum class kind : unsigned char { parameter, buffer, attribute };
-  std::string name;
-  tensor* at;
-  kind is;
-};
-/// It is trained, and not written by the function.
-inline module_state parameter(std::string name, tensor& t) {
-  return {std::move(name), &t, module_state::kind::parameter};
-}
-/// The function may write into it, or assign to it (EX-9).
-inline module_state buffer(std::string name, tensor& t) { return {std::move(name), &t, module_state::kind::buffer}; }
-/// Neither: an assignment to it is refused.
-inline module_state attribute(std::string name, tensor& t) {
-  return {std::move(name), &t, module_state::kind::attribute};
-}
-
 /// How a function is exported.
 struct export_options {
   /// One for each argument tensor, in their order; fewer are those of the first, the others are as in the example.
@@ -290,6 +272,8 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
 /// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
 /// where C++ would decide by data (EX-8); those of `make_fx`.
+/// A program may be exported again, for other sizes and of other examples (EX-16): it keeps its state and its names,
+/// and is right for arguments for which both are.
 template <class F>
 class export_program {
 public:
@@ -297,6 +281,13 @@ public:
 
   template <class... X>
   exported_program operator()(X const&... x) const {
+    if constexpr (std::is_same_v<F, exported_program>)
+      if (how_.state.empty() && how_.names.empty() && !f_.signature.inputs.empty()) {
+        std::vector<tensor> own = f_.state;
+        export_options as_it_is = how_;
+        as_it_is.names = f_.user_inputs(), as_it_is.state = f_.named_state(own);
+        return export_program(f_, as_it_is)(x...);
+      }
     using fakes = detail::on_exported_values<dependent<fake_mode, F>>;
     exported_program r;
     boxed_args const in = detail::tensors_among(x...);
