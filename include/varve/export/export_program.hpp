@@ -63,13 +63,7 @@ public:
   template <class G>
   void finish(G& g) const {
     require_kept();
-    auto const own = [&](extent e) { return import_into(g.expressions, e); };
-    for (node& n : g.nodes) {
-      for (int k = 0; k < n.out.sizes.n; ++k) n.out.sizes[k] = own(n.out.sizes[k]);
-      for (int k = 0; k < n.at.count; ++k)
-        for (int d = 0; d < n.at.fact[k].n; ++d) n.at.fact[k][d] = own(n.at.fact[k][d]);
-    }
-    for (size_guard const& asked : conditions(g.expressions)) g.guards.push_back(asked);
+    own_sizes(g, *this);
     for (dimension const& d : dimensions_)
       if (!known_as(d.symbol).is_number() && d.size.is != dim_spec::kind::fixed) {
         dim_spec s = d.size;

@@ -125,6 +125,8 @@ public:
   /// A size as an entry of another table, whose symbols are those that it needs: for what is to outlive the
   /// environment.
   extent import_into(size_table& to, extent e) const { return imported(to, theirs(resolved(e))); }
+  /// ... as it stands, whatever is known of it: of a number that is read in each run, which may be another one.
+  extent import_unresolved(size_table& to, extent e) const { return imported(to, theirs(e)); }
   /// All that a program depends on, as entries of another table: the guards, and that the symbols are at least 2.
   std::vector<size_guard> conditions(size_table& to) const;
 
@@ -166,6 +168,8 @@ private:
   }
   [[noreturn]] static void refuse_foreign();
   extent resolved_here(extent e) const;
+  /// ... but for symbols that are read in each run.
+  extent told(extent e) const;
   extent imported(size_table& to, extent e) const;
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
@@ -223,6 +227,13 @@ VARVE_LIBRARY extent shape_environment::resolved_here(extent e) const {
   for (auto const& [place, by] : replaced_)
     if (place == e.entry()) return resolved_here(by);
   return e;
+}
+VARVE_LIBRARY extent shape_environment::told(extent e) const {
+  if (e.is_number()) return e;
+  size_expression const x = table_[e];
+  if (x.op == size_op::symbol) return symbols_[index_of(e)].unbacked ? e : resolved_here(e);
+  extent const a = told(x.a), b = told(x.b);
+  return known_equal(a, x.a) && known_equal(b, x.b) ? e : table_.combine(x.op, a, b);
 }
 VARVE_LIBRARY extent shape_environment::imported(size_table& to, extent e) const {
   if (!e.is_entry()) return e;
@@ -404,12 +415,13 @@ VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& 
     if (symbols_[k].unbacked && symbols_[k].size_like && is_used(k))
       r.push_back({relation::less_equal, 0, imported(to, extent::entry(places_[k]))});
   for (auto const& a : assertions_) {
+    extent const left = told(a.holds.left), right = told(a.holds.right);
     bool all = true;
     for (std::size_t k = 0; k < symbols_.size(); ++k) {
       extent const symbol = extent::entry(places_[k]);
-      all = all && (is_used(k) || !(mentions(a.holds.left, symbol) || mentions(a.holds.right, symbol)));
+      all = all && (is_used(k) || !(mentions(left, symbol) || mentions(right, symbol)));
     }
-    if (all) r.push_back({a.holds.is, imported(to, a.holds.left), imported(to, a.holds.right)});
+    if (all) r.push_back({a.holds.is, imported(to, left), imported(to, right)});
   }
   return r;
 }
