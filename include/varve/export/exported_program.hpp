@@ -82,6 +82,8 @@ public:
   /// Parameters, buffers and constants, in their order among the inputs.
   std::vector<tensor> state{};
   std::vector<range_constraint> constraints{};
+  /// Why it cannot be run (`draft_export`); empty: it can.
+  std::string refused{};
 
   /// Runs it on user inputs, each a tensor: checks them by name (`shape_error`, `dtype_error`, `value_error`; EX-6),
   /// computes, and writes into buffers and inputs what the function wrote. Results are the user outputs.
@@ -120,6 +122,7 @@ public:
 private:
   template <class T>
   std::vector<T> run(std::vector<T> const& inputs) const {
+    if (!refused.empty()) refuse::with<value_error>(("varve: exported program: " + refused).c_str());
     check(inputs);
     boxed_args all;
     for (auto const& t : state) all.push_back(t);

@@ -70,6 +70,7 @@ struct program_writer {
 
   void write(exported_program const& p) {
     graph const& g = p.graph;
+    if (!p.refused.empty()) refuse::with<value_error>(("varve: save: " + p.refused).c_str());
     if (!g.functions.empty())
       refuse::with<value_error>(
           "varve: save: the program calls a custom function, which only the process that made it has; "

@@ -41,6 +41,7 @@ public:
   template <class T>
   static T twin(T const& t) {
     T const r = mode_at_work()->like(t, t.sizes()).with_layout(t.where(), false);
+    if (value_follower* const f = mode_at_work()->follower()) f->made(t, r);
     mirror_autograd_meta(t, r);
     return r;
   }

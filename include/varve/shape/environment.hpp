@@ -30,6 +30,7 @@ struct size_symbol {
   bool size_like; // ... and is a size: for shape rules at least 2, when the program runs at least 0 (SY-6)
   size_range range;
   std::vector<size_source> sources; // all have this number
+  bool met = false; // of an unbacked one: the hint is what data told in one run
 };
 
 /// A condition that was decided by hints: the program is right where it holds.
@@ -91,6 +92,19 @@ public:
     if (has_unbacked(x)) refuse_data_dependent("hint", text(x) + " has no number yet");
     return table_.view().evaluate(theirs(x), hints_.data());
   }
+  /// Says what number an unbacked symbol had in one run, for who decides by that (`draft_export`).
+  void meet(extent symbol, index_t number) {
+    std::size_t const k = index_of(theirs(symbol));
+    symbols_[k].met = true, symbols_[k].hint = hints_[k] = number;
+  }
+  /// Is it known what number a size had in that run, and which?
+  bool is_met(extent e) const {
+    extent const x = theirs(resolved(e));
+    for (std::size_t k = 0; k < symbols_.size(); ++k)
+      if (symbols_[k].unbacked && !symbols_[k].met && mentions(x, extent::entry(places_[k]))) return false;
+    return true;
+  }
+  index_t number_met(extent e) const { return table_.view().evaluate(theirs(resolved(e)), hints_.data()); }
   bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
   /// What a size may be.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
@@ -153,6 +167,13 @@ public:
     char const* before_;
   };
 
+protected:
+  static size_guard opposite(relation is, extent a, extent b) {
+    using enum relation;
+    if (is == equal || is == unequal) return {is == equal ? unequal : equal, a, b};
+    return {is == less ? less_equal : less, b, a};
+  }
+
 private:
   static extent theirs(extent a) { return a.is_entry() ? extent::entry(a.entry()) : a; }
   extent ours(extent a) const { return a.is_entry() ? here(a.entry()) : a; }
@@ -190,11 +211,6 @@ private:
   bool replace(extent symbol, extent by);
   void narrow(extent symbol, index_t least, index_t greatest);
   [[noreturn]] void refuse_data_dependent(char const* op, std::string const& what) const;
-  static size_guard opposite(relation is, extent a, extent b) {
-    using enum relation;
-    if (is == equal || is == unequal) return {is == equal ? unequal : equal, a, b};
-    return {is == less ? less_equal : less, b, a};
-  }
 
   mutable size_table table_;
   std::vector<size_symbol> symbols_;
