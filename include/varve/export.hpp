@@ -7,6 +7,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/autograd/saved_function.hpp>
 #include <varve/export/draft_export.hpp>
 #include <varve/export/export_program.hpp>
 #include <varve/export/run_decompositions.hpp>

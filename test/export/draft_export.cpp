@@ -67,34 +67,44 @@ TEST_CASE("draft_export: what data decide is as for the example, and checked", "
   auto const q = draft_export(not_a_number)(data({2}, -9)).program;
   CHECK(difference(q(data({2}, -9))[0], data({2}, -9)) == "");
   CHECK_THROWS_AS(q(data({2}, 1)), vv::shape_error);
-  checked([](tensor x) {
-    tensor const y = vv::clone(x);
-    vv::add_(vv::slice(y, 0, 0, 2), 1.0);
-    return vv::select(y, 0, 1) > 1.0 ? y : x;
-  }, data({4}), data({4}, -3));
+  checked(
+      [](tensor x) {
+        tensor const y = vv::clone(x);
+        vv::add_(vv::slice(y, 0, 0, 2), 1.0);
+        return vv::select(y, 0, 1) > 1.0 ? y : x;
+      },
+      data({4}), data({4}, -3));
   // ... inside of transforms, where the function takes gradients, and with parameters that require some.
   checked(vv::grad([](tensor v) { return vv::sum(v) > 0.0 ? vv::sum(v * v) : vv::sum(v); }), data({4}), data({4}, -5));
-  checked([](tensor v) {
-    tensor const leaf = v.detach();
-    leaf.requires_grad_();
-    vv::sum(leaf * leaf).backward();
-    return vv::sum(leaf.grad()) > 0.0 ? leaf.grad() * v : v;
-  }, data({4}), data({4}, -5));
-  checked([](tensor v) {
-    tensor const t = vv::permute(v, vv::axis<1, 0>);
-    return vv::select(vv::select(t, 0, 1), 0, 2).item() > 0.4 ? vv::clone(t) : t * 2.0;
-  }, data({3, 2}), data({3, 2}, -9));
+  checked(
+      [](tensor v) {
+        tensor const leaf = v.detach();
+        leaf.requires_grad_();
+        vv::sum(leaf * leaf).backward();
+        return vv::sum(leaf.grad()) > 0.0 ? leaf.grad() * v : v;
+      },
+      data({4}), data({4}, -5));
+  checked(
+      [](tensor v) {
+        tensor const t = vv::permute(v, vv::axis<1, 0>);
+        return vv::select(vv::select(t, 0, 1), 0, 2).item() > 0.4 ? vv::clone(t) : t * 2.0;
+      },
+      data({3, 2}), data({3, 2}, -9));
   // Sizes that data tell.
-  checked([](tensor x) {
-    if (vv::nonzero(x).sizes()[0] > 2) return vv::cos(x);
-    return vv::sin(x);
-  }, data({4}), vv::zeros({4}, dtype::float64));
-  auto const r = checked([](tensor n) {
-    vv::extent const k = vv::item(n);
-    index_t loops = 0;
-    while (k > loops) ++loops;
-    return vv::full(dims{loops}, 1.0);
-  }, number(3), number(4), 4);
+  checked(
+      [](tensor x) {
+        if (vv::nonzero(x).sizes()[0] > 2) return vv::cos(x);
+        return vv::sin(x);
+      },
+      data({4}), vv::zeros({4}, dtype::float64));
+  auto const r = checked(
+      [](tensor n) {
+        vv::extent const k = vv::item(n);
+        index_t loops = 0;
+        while (k > loops) ++loops;
+        return vv::full(dims{loops}, 1.0);
+      },
+      number(3), number(4), 4);
   CHECK(r(number(3))[0].sizes() == dims{3});
 }
 
@@ -135,8 +145,8 @@ TEST_CASE("draft_export: promises about sizes that the function does not keep", 
   CHECK(text(report).find("n must be 4. Suggested fixes: n = 4") != std::string::npos);
   CHECK(p(data({4}))[0].sizes() == dims{4});
   CHECK_THROWS_AS(p(data({5})), vv::shape_error);
-  auto const sum = draft_export([](tensor x, tensor y) { return x + y; }, {.dynamic_shapes = {{n}, {m}}})(data({4}),
-                                                                                                        data({4}));
+  auto const sum =
+      draft_export([](tensor x, tensor y) { return x + y; }, {.dynamic_shapes = {{n}, {m}}})(data({4}), data({4}));
   CHECK(text(sum.report).find("Suggested fixes: m = n") != std::string::npos);
   CHECK(sum.program(data({6}), data({6}))[0].sizes() == dims{6});
   CHECK_THROWS_AS(sum.program(data({6}), data({5})), vv::shape_error);

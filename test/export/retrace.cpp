@@ -35,8 +35,8 @@ bool same_values(std::vector<tensor> const& a, std::vector<tensor> const& b, dou
   for (std::size_t k = 0; all && k < a.size(); ++k) all = difference(a[k], b[k], within).empty();
   return all;
 }
-auto const by_parts = vv::decomposition<vv::sigmoid_t>(
-    [](auto const& x) { return vv::reciprocal(vv::add(vv::exp(vv::neg(x)), 1)); });
+auto const by_parts =
+    vv::decomposition<vv::sigmoid_t>([](auto const& x) { return vv::reciprocal(vv::add(vv::exp(vv::neg(x)), 1)); });
 
 struct sevenfold : vv::function<sevenfold> {
   static tensor forward(tensor v) { return vv::sigmoid(v) * 2.0; }
@@ -68,14 +68,19 @@ TEST_CASE("run_decompositions: the program stays what it is", "[export][EX-13]")
   CHECK_THROWS_WITH(q(data({51})), ContainsText("<= 50"));
   same([](all v) { return vv::sum(vv::sigmoid(vv::reshape(v[0], dims{v[0].sizes()[0] / 2, 2})), vv::axis<1>) + v[1]; },
        {.dynamic_shapes = {{2 * n}, {n}}}, {x, data({2})}, {six, data({3})});
-  same([](all v) {
-    return vv::cond(
-        vv::gt(vv::sum(v[0]), 1.0), [](tensor a) { return vv::sigmoid(a); }, [](tensor a) { return a * 2.0; }, v[0]);
-  }, any, {x}, {data({5}, -3)});
-  same([](all v) {
-    return vv::scan([](tensor c, tensor a) { return std::pair{vv::sigmoid(c + a), c * a}; },
-                    vv::zeros(dims{}, dtype::float64), v[0]);
-  }, any, {x}, {six});
+  same(
+      [](all v) {
+        return vv::cond(
+            vv::gt(vv::sum(v[0]), 1.0), [](tensor a) { return vv::sigmoid(a); }, [](tensor a) { return a * 2.0; },
+            v[0]);
+      },
+      any, {x}, {data({5}, -3)});
+  same(
+      [](all v) {
+        return vv::scan([](tensor c, tensor a) { return std::pair{vv::sigmoid(c + a), c * a}; },
+                        vv::zeros(dims{}, dtype::float64), v[0]);
+      },
+      any, {x}, {six});
   // Sizes that are divided are no products and sums at samples.
   auto const halves = same([](all v) { return vv::sigmoid(vv::reshape(v[0], dims{v[0].sizes()[0] - 1, -1})); },
                            {.dynamic_shapes = {{dim_auto, dim_auto}}}, {data({4, 6})}, {data({5, 8})});
@@ -85,11 +90,13 @@ TEST_CASE("run_decompositions: the program stays what it is", "[export][EX-13]")
                          {.dynamic_shapes = {{dim_auto}}}, {data({12})}, {data({8})});
   CHECK_THROWS_AS(most(data({6})), vv::error);
   // Numbers that data tell.
-  auto const read = same([](all v) {
-    auto const many = vv::item(v[1]);
-    vv::check(vv::relation::less_equal, 4, many);
-    return vv::sum(vv::sigmoid(v[0])) + vv::full(dims{many}, 1.0);
-  }, {}, {x, vv::full(dims{}, 4, dtype::int64)}, {x, vv::full(dims{}, 6, dtype::int64)});
+  auto const read = same(
+      [](all v) {
+        auto const many = vv::item(v[1]);
+        vv::check(vv::relation::less_equal, 4, many);
+        return vv::sum(vv::sigmoid(v[0])) + vv::full(dims{many}, 1.0);
+      },
+      {}, {x, vv::full(dims{}, 4, dtype::int64)}, {x, vv::full(dims{}, 6, dtype::int64)});
   CHECK_THROWS_AS(read(x, vv::full(dims{}, 3, dtype::int64)), vv::error);
 }
 
@@ -133,7 +140,8 @@ TEST_CASE("run_decompositions: state is shared, and written as before", "[export
         vv::add_(count, 1.0);
         return vv::sigmoid(vv::matmul(x, w)) * count;
       },
-      {.dynamic_shapes = {{dynamic_dim("n"), dim_static}}, .names = {"x"},
+      {.dynamic_shapes = {{dynamic_dim("n"), dim_static}},
+       .names = {"x"},
        .state = {vv::parameter("w", w), vv::buffer("count", count)}})(data({4, 2}));
   auto const q = run_decompositions(p, by_parts, vv::core_decompositions);
   CHECK(signature_of(q) == signature_of(p));
@@ -176,8 +184,8 @@ TEST_CASE("export: a program is exported again", "[export][EX-16]") {
   CHECK_THROWS_WITH(fixed(data({4, 2})), ContainsText("expected input x.size(0) to be 3, found 4"));
   CHECK_THROWS_WITH(export_program(fixed, {.dynamic_shapes = {{n, dim_static}}})(data({3, 2})),
                     ContainsText("n must be 3"));
-  auto const range = export_program([](tensor v) { return v * 2.0; }, {.dynamic_shapes = {{dynamic_dim("n", 2, 6)}}})(
-      data({3}));
+  auto const range =
+      export_program([](tensor v) { return v * 2.0; }, {.dynamic_shapes = {{dynamic_dim("n", 2, 6)}}})(data({3}));
   CHECK_THROWS_WITH(export_program(range, {.dynamic_shapes = {{n}}})(data({3})),
                     ContainsText("dynamic_dim(\"n\", 2, 6)"));
   CHECK_THROWS_WITH(export_program(range, {.dynamic_shapes = {{n}}})(data({7})), ContainsText("to be <= 6, found"));
@@ -189,14 +197,15 @@ TEST_CASE("export: what is exported again has the sizes of the program", "[expor
   auto const n = dynamic_dim("n"), m = dynamic_dim("m");
   auto const again = [&](vv::exported_program const& p, vv::export_options const& how,
                          std::vector<tensor> const& example, std::vector<tensor> const& other) {
-    auto const q = example.size() == 1 ? export_program(p, how)(example[0]) : export_program(p, how)(example[0], example[1]);
+    auto const q =
+        example.size() == 1 ? export_program(p, how)(example[0]) : export_program(p, how)(example[0], example[1]);
     CHECK(same_values(q(example), p(example)));
     CHECK(same_values(q(other), p(other)));
     return q;
   };
   // Equal sizes by one name are found to be equal, whatever they are called then.
-  auto const sum = export_program([](tensor x, tensor y) { return x + y; }, {.dynamic_shapes = {{n}, {n}}})(data({4}),
-                                                                                                           data({4}));
+  auto const sum =
+      export_program([](tensor x, tensor y) { return x + y; }, {.dynamic_shapes = {{n}, {n}}})(data({4}), data({4}));
   auto const s = again(sum, {.dynamic_shapes = {{n}, {n}}}, {data({3}), data({3})}, {data({7}), data({7})});
   CHECK_THROWS_AS(s(data({3}), data({4})), vv::shape_error);
   CHECK_THROWS_WITH(export_program(sum, {.dynamic_shapes = {{n}, {m}}})(data({3}), data({3})), ContainsText("m = n"));
@@ -223,8 +232,8 @@ TEST_CASE("export: what is exported again has the sizes of the program", "[expor
     vv::check(vv::relation::less_equal, 4, many);
     return vv::sum(x) + vv::full(dims{many}, 1.0);
   })(data({4}), vv::full(dims{}, 4, dtype::int64));
-  auto const t = again(read, {}, {data({4}), vv::full(dims{}, 5, dtype::int64)},
-                       {data({4}), vv::full(dims{}, 9, dtype::int64)});
+  auto const t =
+      again(read, {}, {data({4}), vv::full(dims{}, 5, dtype::int64)}, {data({4}), vv::full(dims{}, 9, dtype::int64)});
   CHECK_THROWS_AS(t(data({4}), vv::full(dims{}, 3, dtype::int64)), vv::error);
   // Custom functions stay calls, with their derivatives.
   auto const custom = export_program([](tensor v) { return sevenfold::apply(v); })(data({4}));

@@ -71,8 +71,8 @@ std::string seen_above(auto const& run) {
 
 auto const branches = [](tensor x) {
   return vv::cond(
-      vv::gt(vv::sum(x), 0.0), [](tensor v) { return vv::exp(v); }, [](tensor v) { return vv::softmax(v, vv::axis<0>); },
-      x);
+      vv::gt(vv::sum(x), 0.0), [](tensor v) { return vv::exp(v); },
+      [](tensor v) { return vv::softmax(v, vv::axis<0>); }, x);
 };
 auto const scanned = [](tensor x) {
   return vv::scan([](tensor c, tensor v) { return std::pair{c + v, c * v}; }, vv::zeros(vv::dims{}, dtype::float64), x);

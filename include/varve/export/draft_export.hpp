@@ -84,8 +84,8 @@ private:
   tensor asked(tensor const& fake) override {
     tensor const v = met(fake);
     if (!v.defined() || v.numel() != 1) return {};
-    std::string const value = on_stored_dtype(
-        v.dtype(), "item", [&]<class E>() { return std::to_string(*static_cast<E const*>(v.raw())); });
+    std::string const value =
+        on_stored_dtype(v.dtype(), "item", [&]<class E>() { return std::to_string(*static_cast<E const*>(v.raw())); });
     this->found().add({kind::data_dependent,
                        "a number in a tensor (" + std::string(name(v.dtype())) + ") is asked for, by which C++ decides",
                        "it is taken for " + value + ", which is checked in each run"});
@@ -105,27 +105,31 @@ private:
       this->meet(symbol, static_cast<index_t>(v.template item<index_t>()));
   }
   bool decide(relation is, extent a, extent b) override {
-    return attempt<data_dependent_error>([&] { return base::decide(is, a, b); }, [&](error const& refused) {
-      require_met(a, b, refused);
-      bool const yes = holds(is, this->number_met(a), this->number_met(b));
-      size_guard const g = yes ? size_guard{is, a, b} : shape_environment::opposite(is, a, b);
-      constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
-      std::string const as = text_of(g.left) + signs[static_cast<int>(g.is)] + text_of(g.right);
-      this->found().add({kind::data_dependent, refused.what(), "it is as for the example: " + as +
-                                                                   ", which is checked in each run"});
-      shape_environment::check(g.is, g.left, g.right);
-      return yes;
-    });
+    return attempt<data_dependent_error>(
+        [&] { return base::decide(is, a, b); },
+        [&](error const& refused) {
+          require_met(a, b, refused);
+          bool const yes = holds(is, this->number_met(a), this->number_met(b));
+          size_guard const g = yes ? size_guard{is, a, b} : shape_environment::opposite(is, a, b);
+          constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+          std::string const as = text_of(g.left) + signs[static_cast<int>(g.is)] + text_of(g.right);
+          this->found().add({kind::data_dependent, refused.what(),
+                             "it is as for the example: " + as + ", which is checked in each run"});
+          shape_environment::check(g.is, g.left, g.right);
+          return yes;
+        });
   }
   index_t specialize(extent a) override {
-    return attempt<data_dependent_error>([&] { return base::specialize(a); }, [&](error const& refused) {
-      require_met(a, 0, refused);
-      index_t const n = this->number_met(a);
-      this->found().add({kind::data_dependent, refused.what(),
-                         "it is " + std::to_string(n) + ", as for the example, which is checked in each run"});
-      shape_environment::check(relation::equal, a, n);
-      return n;
-    });
+    return attempt<data_dependent_error>(
+        [&] { return base::specialize(a); },
+        [&](error const& refused) {
+          require_met(a, 0, refused);
+          index_t const n = this->number_met(a);
+          this->found().add({kind::data_dependent, refused.what(),
+                             "it is " + std::to_string(n) + ", as for the example, which is checked in each run"});
+          shape_environment::check(relation::equal, a, n);
+          return n;
+        });
   }
   std::string text_of(extent e) const { return e.is_number() ? std::to_string(e.number()) : this->text(e); }
   void require_met(extent a, extent b, error const& refused) const {

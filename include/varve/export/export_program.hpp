@@ -45,7 +45,8 @@ public:
   static constexpr bool apart = true;
   explicit on_exported_values(options const& how, value_follower* follower = nullptr)
       : on_fake_values<Mode>(fake_mode_options{.environment = this, .follower = follower}), how_(how),
-        before_(std::exchange(at_work, this)), watched_(std::exchange(watches_reads, static_cast<read_watcher*>(this))) {}
+        before_(std::exchange(at_work, this)),
+        watched_(std::exchange(watches_reads, static_cast<read_watcher*>(this))) {}
   ~on_exported_values() {
     watches_reads = watched_;
     at_work = before_;
@@ -90,8 +91,10 @@ private:
     for (module_state const& s : how_.of.state)
       if (s.at->has_data() && s.is != module_state::kind::attribute && t.shares_storage(*s.at))
         refuse::with<data_dependent_error>(
-            ("varve: export: C++ reads " + s.name + " of the state, of which the program would keep the number that it "
-             "has now; use operators, or read a clone(...) of it, which draft_export takes").c_str());
+            ("varve: export: C++ reads " + s.name +
+             " of the state, of which the program would keep the number that it "
+             "has now; use operators, or read a clone(...) of it, which draft_export takes")
+                .c_str());
   }
   void number(tensor const& t) override {
     require_no_state(t);

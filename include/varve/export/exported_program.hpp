@@ -192,7 +192,7 @@ void exported_program::check(std::vector<T> const& inputs) const {
     refuse::with<value_error>(
         (who + "there are " + std::to_string(count) + " inputs, not " + std::to_string(inputs.size())).c_str());
   std::vector<std::pair<std::string, extent>> known; // names, and the numbers of this call
-  for (bool derived : {false, true})                  // what names are comes first
+  for (bool derived : {false, true})                 // what names are comes first
     for (auto const& c : constraints) {
       if (c.size.is_derived() != derived) continue;
       T const& t = inputs[static_cast<std::size_t>(c.input)];
@@ -206,8 +206,9 @@ void exported_program::check(std::vector<T> const& inputs) const {
         return nullptr;
       }();
       if (so_far && n != c.size.times * *so_far + c.size.plus)
-        refuse::with<shape_error>((what + c.size.text() + " = " + detail::text_of_size(c.size.times * *so_far + c.size.plus) +
-                                   ", found " + detail::text_of_size(n))
+        refuse::with<shape_error>((what + c.size.text() + " = " +
+                                   detail::text_of_size(c.size.times * *so_far + c.size.plus) + ", found " +
+                                   detail::text_of_size(n))
                                       .c_str());
       if (!so_far && !derived) known.emplace_back(c.size.name, n);
       if (!derived && (n < c.size.least || n > c.size.greatest))

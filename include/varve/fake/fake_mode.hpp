@@ -14,8 +14,8 @@ class shape_environment;
 /// same number share, one of its own, the number, or a size that only data tell.
 enum class dim_dynamic { duck, dynamic, fixed, size_like_unbacked };
 
-/// Keeps beside fake tensors what the program computes in one run (`fake_memory::met`), by which it is decided what only
-/// data tell: `draft_export`.
+/// Keeps beside fake tensors what the program computes in one run (`fake_memory::met`), by which it is decided what
+/// only data tell: `draft_export`.
 struct value_follower {
   /// A fake was made of a tensor, or of another fake.
   virtual void made(tensor const& of, tensor const& fake) = 0;

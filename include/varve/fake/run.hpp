@@ -148,13 +148,12 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   shape_environment::asking const asks(environment(), op.name());
   value_follower* const follower = this->follower();
   auto const without_rule = [&](error const& e) { return follower->metadata(op, in, e); };
-  tensor const y = !follower ? metadata(op, metas)
-                             : detail::attempt<missing_rule>(
-                                   [&] {
-                                     return detail::attempt<dispatch_error>([&] { return metadata(op, metas); },
-                                                                            without_rule);
-                                   },
-                                   without_rule);
+  tensor const y =
+      !follower
+          ? metadata(op, metas)
+          : detail::attempt<missing_rule>(
+                [&] { return detail::attempt<dispatch_error>([&] { return metadata(op, metas); }, without_rule); },
+                without_rule);
   if (!y.defined()) return y;
   for (int k = 0; k < x.size(); ++k) {
     if (!y.is(metas[k])) continue;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/shape_recorder.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/graph/read_sizes.hpp>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/item.hpp>
-
-#include <varve/core/shape_recorder.hpp>
 
 #include <memory>
 #include <string>
@@ -91,8 +90,7 @@ private:
     extent const a = of(asked.left), b = of(asked.right);
     if (of(asked.unless) == 0) return;
     if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the trace around
-    if (!holds(asked.is, a.number(), b.number()))
-      loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
+    if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
 template <class T>
@@ -116,7 +114,8 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
     if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
-    if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
+    if (auto const s = static_cast<std::size_t>(e->a.number());
+        e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
       refuse::with<value_error>(("varve: graph: no argument has the symbolic size " +
                                  g.expressions.view().text(extent::entry(e - all)) +
                                  " by itself, which would tell what it is")
@@ -222,9 +221,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       at(n) = (*hop)(std::move(functions), x, attributes_now);
     } else if (nd.op == &sym_numel_handle) {
       extent const count = attributes_now[0][0];
-      at(n).push_back(!count.is_number() && nd.out.type == dtype::int64
-                          ? scalar_tensor<T>(count)
-                          : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
+      at(n).push_back(
+          !count.is_number() && nd.out.type == dtype::int64
+              ? scalar_tensor<T>(count)
+              : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
     } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {

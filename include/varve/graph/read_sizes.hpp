@@ -162,8 +162,7 @@ constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
 /// Are its sizes made of symbols by more than sums and products?
 constexpr bool has_quotients(graph_view const& g) {
   for (std::size_t k = 0; k < g.sizes.expressions; ++k)
-    if (size_op const op = g.expressions[k].op;
-        op != size_op::symbol && op != size_op::sum && op != size_op::product)
+    if (size_op const op = g.expressions[k].op; op != size_op::symbol && op != size_op::sum && op != size_op::product)
       return true;
   return false;
 }

@@ -30,7 +30,7 @@ struct size_symbol {
   bool size_like; // ... and is a size: for shape rules at least 2, when the program runs at least 0 (SY-6)
   size_range range;
   std::vector<size_source> sources; // all have this number
-  bool met = false; // of an unbacked one: the hint is what data told in one run
+  bool met = false;                 // of an unbacked one: the hint is what data told in one run
 };
 
 /// A condition that was decided by hints: the program is right where it holds.
