@@ -108,6 +108,14 @@ TEST_CASE("draft_export: what data decide is as for the example, and checked", "
   CHECK(r(number(3))[0].sizes() == dims{3});
 }
 
+TEST_CASE("draft_export: a size of 0 in the example, which traces take for 2 or more", "[export][EX-17]") {
+  auto const f = [](tensor x) { return vv::nonzero(vv::gt(x, 0.5)).sizes()[0] == 0 ? x : x * 2.0; };
+  auto const report = draft_export(f)(data({4}, -9)).report;
+  CHECK(report.count(kind::data_dependent) >= 1);
+  CHECK(text(report).find("a size of 0 or 1") != std::string::npos);
+  CHECK(draft_export(f)(data({6})).report.success());
+}
+
 TEST_CASE("draft_export: nothing of the user's is touched, and no mode sees what is computed beside",
           "[export][EX-17]") {
   tensor count = vv::zeros(dims{}, dtype::float64);

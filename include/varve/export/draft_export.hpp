@@ -105,19 +105,30 @@ private:
       this->meet(symbol, static_cast<index_t>(v.template item<index_t>()));
   }
   bool decide(relation is, extent a, extent b) override {
-    return attempt<data_dependent_error>(
-        [&] { return base::decide(is, a, b); },
-        [&](error const& refused) {
-          require_met(a, b, refused);
-          bool const yes = holds(is, this->number_met(a), this->number_met(b));
-          size_guard const g = yes ? size_guard{is, a, b} : shape_environment::opposite(is, a, b);
-          constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
-          std::string const as = text_of(g.left) + signs[static_cast<int>(g.is)] + text_of(g.right);
-          this->found().add({kind::data_dependent, refused.what(),
-                             "it is as for the example: " + as + ", which is checked in each run"});
-          shape_environment::check(g.is, g.left, g.right);
-          return yes;
-        });
+    constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
+    auto const text_of_guard = [&](size_guard const& g) {
+      return text_of(g.left) + signs[static_cast<int>(g.is)] + text_of(g.right);
+    };
+    auto const known = [&] {
+      bool const yes = base::decide(is, a, b), data = this->depends_on_data(a) || this->depends_on_data(b);
+      if (data && this->is_met(a) && this->is_met(b) && yes != holds(is, this->number_met(a), this->number_met(b)))
+        this->found().add({kind::data_dependent,
+                           "whether " + text_of_guard({is, a, b}) +
+                               " is not so for the example, of which data tell a "
+                               "size of 0 or 1",
+                           "the program is the one for sizes of 2 and more, which is right for others where no C++ of "
+                           "yours has decided by them"});
+      return yes;
+    };
+    return attempt<data_dependent_error>(known, [&](error const& refused) {
+      require_met(a, b, refused);
+      bool const yes = holds(is, this->number_met(a), this->number_met(b));
+      size_guard const g = yes ? size_guard{is, a, b} : shape_environment::opposite(is, a, b);
+      this->found().add({kind::data_dependent, refused.what(),
+                         "it is as for the example: " + text_of_guard(g) + ", which is checked in each run"});
+      shape_environment::check(g.is, g.left, g.right);
+      return yes;
+    });
   }
   index_t specialize(extent a) override {
     return attempt<data_dependent_error>(
