@@ -7,7 +7,10 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/autograd/saved_function.hpp>
+#include <varve/export/draft_export.hpp>
 #include <varve/export/export_program.hpp>
+#include <varve/export/run_decompositions.hpp>
 #include <varve/export/safetensors.hpp>
 
 #pragma GCC diagnostic pop

@@ -257,6 +257,25 @@ TEST_CASE("export: what data decide", "[export][exception][EX-S11]") {
   auto const p = export_program(g)(data({4}), four);
   CHECK(p(data({4}), four)[0].size(0) == 4);
   CHECK_THROWS_AS(p(data({4}), three), vv::error);
+  // ... also that it is one number, or a size, which is then known.
+  auto const number = [](tensor n) {
+    auto const k = vv::item(n);
+    vv::check(vv::relation::equal, k, 4);
+    return vv::full(vv::dims{k}, 1.0);
+  };
+  auto const is_four = export_program(number)(four);
+  CHECK(is_four(four)[0].sizes() == dims{4});
+  CHECK_THROWS_WITH(is_four(three), Catch::Contains("u0 == 4"));
+  auto const size = [](tensor x, tensor y, tensor n) {
+    auto const k = vv::item(n);
+    vv::check(vv::relation::equal, k, y.sizes()[0]);
+    return x + y + vv::full(vv::dims{k}, 1.0); // all three are one size
+  };
+  auto const any = dynamic_dim("n");
+  auto const q = export_program(size, {.dynamic_shapes = {{any}, {dim_auto}}})(data({4}), data({4}), four);
+  CHECK(q(data({3}), data({3}), three)[0].sizes() == dims{3});
+  CHECK_THROWS_AS(q(data({4}), data({4}), three), vv::error);
+  CHECK_THROWS_AS(q(data({3}), data({4}), three), vv::error);
 }
 
 TEST_CASE("export: nothing computed", "[export][EX-S14]") {

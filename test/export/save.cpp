@@ -106,8 +106,117 @@ TEST_CASE("save: programs of all kinds", "[export][save]") {
   same([](tensor a) { return vv::mean(vv::cat(std::vector{a, a * 2.0}, 0)); }, any);
   same([](tensor a) { return vv::nonzero(vv::gt(a, 0.2)); });
   auto const custom = [](tensor a) { return vv::grad([](tensor v) { return vv::sum(sevenfold::apply(v)); })(a); };
-  CHECK_THROWS_WITH(vv::to_text(vv::export_program(custom)(x)), Catch::Contains("custom function"));
+  CHECK_THROWS_WITH(vv::to_text(vv::export_program(custom)(x)),
+                    Catch::Contains("sevenfold") && Catch::Contains("saved_function"));
   CHECK(elements(vv::export_program(custom)(x)(x)[0]) == std::vector<double>{7, 7, 7});
+}
+
+namespace {
+enum class way : unsigned char { up, down };
+/// Of a tensor, a list of tensors, numbers, an enumerator and a type without data; it writes into the first.
+struct many_kinds : vv::function<many_kinds> {
+  static constexpr bool generate_vmap_rule = true;
+  static std::tuple<tensor, tensor> forward(tensor x, std::vector<tensor> more, double by, int n, way to, vv::ints<0>) {
+    tensor sum = x;
+    for (auto const& m : more) sum = sum + m * by;
+    return {to == way::up ? sum : -sum, x * static_cast<double>(n)};
+  }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, tensor g, tensor h) {
+    return std::tuple{g * 5.0 + h, std::vector{g, g * 2.0}, vv::none, vv::none, vv::none, vv::none};
+  }
+};
+struct in_place : vv::function<in_place> {
+  static tensor forward(tensor x) { return vv::mul_(x, 3.0); }
+  static auto setup_context(auto c, auto const&, auto const&) { return c.template mark_dirty<0>(); }
+  static auto backward(auto&, tensor g) { return g * 11.0; }
+};
+} // namespace
+
+TEST_CASE("save: custom functions by the names that they are registered by", "[export][save]") {
+  tensor const x = data({3}), w = data({3}, 2);
+  auto const slope = [](vv::exported_program const& p, tensor const& at, tensor const& other) {
+    tensor const a = vv::clone(at), b = vv::clone(other);
+    a.requires_grad_(), b.requires_grad_();
+    vv::sum(p(a, b)[0]).backward();
+    std::vector<double> r = elements(a.grad());
+    for (double v : b.grad().defined() ? elements(b.grad()) : std::vector<double>{}) r.push_back(v);
+    return r;
+  };
+  auto const same = [&](auto const& f) {
+    vv::exported_program const p = vv::export_program(f)(x, w);
+    REQUIRE(!p.graph.functions.empty());
+    std::string const text = vv::to_text(p);
+    vv::exported_program q = vv::program_from_text(text);
+    q.state = p.state;
+    CHECK(vv::to_text(q) == text);
+    CHECK(same_values(p(x, w), q(x, w)));
+    CHECK(slope(p, x, w) == slope(q, x, w));
+    return text;
+  };
+  auto const first = [](tensor a, tensor b) { return sevenfold::apply(vv::sin(a)) * b; };
+  std::string text;
+  {
+    vv::saved_function<sevenfold, tensor> const known("test.sevenfold");
+    CHECK_THROWS_AS((vv::saved_function<in_place, tensor>("test.sevenfold")), vv::value_error);
+    CHECK_THROWS_AS((vv::saved_function<sevenfold, tensor>("another name")), vv::value_error);
+    text = same(first);
+    CHECK(text.find("\"test.sevenfold\"") != std::string::npos);
+    same([](tensor a, tensor b) {
+      return vv::cond(
+                 vv::gt(vv::sum(a), 0.0), [](tensor v) { return sevenfold::apply(v); },
+                 [](tensor v) { return v * 1.0; }, a) *
+             b;
+    });
+    same([](tensor a, tensor b) {
+      return vv::grad([](tensor v) { return vv::sum(sevenfold::apply(v) * v); })(a) *
+             sevenfold::apply(sevenfold::apply(b));
+    });
+  }
+  // Another process does not know it, and says which name it needs; or has one of other arguments.
+  CHECK_THROWS_WITH(vv::program_from_text(text), Catch::Contains("test.sevenfold, which is not registered here"));
+  {
+    vv::saved_function<many_kinds, tensor, std::vector<tensor>, double, int, way, vv::ints<0>> const other(
+        "test.sevenfold");
+    CHECK_THROWS_WITH(vv::program_from_text(text), Catch::Contains("with other arguments"));
+  }
+  CHECK_THROWS_WITH(vv::to_text(vv::export_program(first)(x, w)), Catch::Contains("sevenfold"));
+  vv::saved_function<many_kinds, tensor, std::vector<tensor>, double, int, way, vv::ints<0>> const kinds("kinds");
+  vv::saved_function<in_place, tensor> const writes("writes");
+  auto const calls = [](tensor a, tensor b) {
+    return std::get<0>(many_kinds::apply(a, std::vector{b, a}, 0.1, -3, way::down, vv::axis<0>));
+  };
+  text = same(calls);
+  same([](tensor a, tensor b) {
+    auto const [u, v] = many_kinds::apply(a, std::vector{b}, 1e300, 3, way::up, vv::axis<0>);
+    return u * 0.0 + v;
+  });
+  std::string const lanes = same([](tensor a, tensor b) {
+    return vv::vmap([](tensor u, tensor v) {
+      return std::get<0>(many_kinds::apply(u, std::vector{v, v}, 0.5, 2, way::up, vv::axis<0>));
+    })(a, b);
+  });
+  CHECK(lanes.find("mapped 3 0 3 1 1 1 named \"kinds\" 4 2 0x1p-1 2 0") != std::string::npos);
+  same([](tensor a, tensor b) {
+    tensor const c = a * 2.0;
+    return in_place::apply(c) * b + c;
+  });
+  // Whatever stands there instead: an error or a program, and no other end.
+  std::mt19937 draw(11);
+  std::size_t const from = text.find("function"), length = text.find("region") - from;
+  for (int k = 0; k < 2000; ++k) {
+    std::string t = text;
+    for (unsigned n = 1 + draw() % 2; n-- > 0;) {
+      std::size_t const at = from + draw() % length;
+      if (draw() % 2) t[at] = static_cast<char>('0' + draw() % 10);
+      else t.erase(at, 1 + draw() % 3);
+    }
+    try {
+      vv::exported_program q = vv::program_from_text(t);
+      (void)q(x, w);
+    } catch (vv::error const&) {}
+  }
+  CHECK(same_values(vv::program_from_text(text)(x, w), vv::export_program(calls)(x, w)(x, w)));
 }
 
 TEST_CASE("save: what is no program is refused with its place", "[export][save][exception]") {

@@ -62,6 +62,9 @@ public:
       : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
   bool has_combined_forward() const override { return combined; }
+  void const* type() const override { return &custom_type_mark<erased_function>; }
+  /// The arguments of the call, with undefined tensors.
+  std::tuple<X...> const& constants() const { return args_; }
 
   /// The arguments of a call with other tensors, one after the other.
   std::tuple<X...> arguments(boxed_args const& x) const {
@@ -180,6 +183,9 @@ public:
               .c_str());
     }
   }
+
+  /// How many values `forward` returns.
+  static constexpr std::size_t result_count() { return results; }
 
 private:
   /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)

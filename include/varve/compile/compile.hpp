@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/compile/versions.hpp>
 #include <varve/fuse/graph.hpp>
+#include <varve/interpreter/mode_guard.hpp>
 
 namespace varve {
 
@@ -69,9 +70,10 @@ public:
   auto operator()(X const&... x) const {
     return call(x...);
   }
-  /// Traces and plans for these arguments, and writes nothing.
+  /// Traces and plans for these arguments, unseen by modes, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
+    disable_modes const unseen; // what runs then has them (CE-2)
     (void)made_->found_or_made(f_, x...);
   }
   /// For how many sets of dtypes and sizes a program is kept.

@@ -19,6 +19,9 @@ struct boxed_context {
   std::vector<meta> operands{};       // dtypes and shapes, as the function saw them
   std::shared_ptr<void const> rest{}; // of a type that the function knows
 };
+/// Tells one type of custom functions from all others.
+template <class F>
+inline constexpr char custom_type_mark = 0;
 /// A custom function with its arguments that are no tensors, erased.
 struct boxed_custom_function {
   virtual ~boxed_custom_function() = default;
@@ -33,6 +36,8 @@ struct boxed_custom_function {
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
   /// Does `forward` take the context, so that it works outside of transforms only?
   virtual bool has_combined_forward() const { return false; }
+  /// Its type, for who writes it down (`saved_function`): null of those that cannot be.
+  virtual void const* type() const { return nullptr; }
 };
 /// Refuses such a function where a transform other than a trace is innermost.
 inline void require_no_transform(char const* name) {
@@ -157,6 +162,7 @@ struct mapped_custom_function final : boxed_custom_function {
   boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as.backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as.jvp(c, t); }
   boxed_args vmap(vmap_info const&, std::vector<bool> const&, boxed_args const&) const override { return {}; }
+  void const* type() const override { return &custom_type_mark<mapped_custom_function>; }
 };
 
 } // namespace varve::detail

@@ -40,6 +40,11 @@ public:
   bool holds() const {
     return body_ && body_->call == &holder<F>::run;
   }
+  /// The function, if it is of a type.
+  template <class F>
+  F const* target() const {
+    return holds<F>() ? &static_cast<holder<F> const*>(body_)->f : nullptr;
+  }
   /// Are both copies of one?
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }

@@ -282,7 +282,8 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
-  if (!r && !mode.kind->process_hop)
+  bool const passes = !r && !mode.kind->process_hop;
+  if (passes && last)
     refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   std::vector<boxed_function> inside;
@@ -294,6 +295,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       return f(a);
     });
   boxed_hop const within = op.with(std::move(inside));
+  if (passes) return call(within, x); // it sees what the functions do, and nothing of what is done to run them (CE-2)
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
@@ -321,8 +323,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
                                : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->kind->process_hop))
-      return call_mode(op, *stack, x);
+    if (stack && stack->top) return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());

@@ -6,30 +6,13 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/aot/joint_graph.hpp>
+#include <varve/export/draft_report.hpp>
 #include <varve/export/exported_program.hpp>
 #include <varve/pass/optimize.hpp>
 
 #include <utility>
 
 namespace varve {
-
-/// A tensor of a module, by name: what a function that is exported captures.
-struct module_state {
-  enum class kind : unsigned char { parameter, buffer, attribute };
-  std::string name;
-  tensor* at;
-  kind is;
-};
-/// It is trained, and not written by the function.
-inline module_state parameter(std::string name, tensor& t) {
-  return {std::move(name), &t, module_state::kind::parameter};
-}
-/// The function may write into it, or assign to it (EX-9).
-inline module_state buffer(std::string name, tensor& t) { return {std::move(name), &t, module_state::kind::buffer}; }
-/// Neither: an assignment to it is refused.
-inline module_state attribute(std::string name, tensor& t) {
-  return {std::move(name), &t, module_state::kind::attribute};
-}
 
 /// How a function is exported.
 struct export_options {
@@ -45,7 +28,7 @@ struct export_options {
 namespace detail {
 /// The sizes of an export: symbols for those that may be others.
 template <class Mode>
-class on_exported_values : shape_environment, on_fake_values<Mode> {
+class on_exported_values : protected shape_environment, read_watcher, protected on_fake_values<Mode> {
 public:
   struct dimension {
     int input, axis;
@@ -56,13 +39,18 @@ public:
     export_options const& of;
     std::vector<tensor_dims> const& sizes;
     std::vector<range_constraint>& constraints;
+    draft_report* found = nullptr; // what is refused otherwise
   };
   using on_fake_values<Mode>::host, on_fake_values<Mode>::literal;
   static constexpr bool apart = true;
-  explicit on_exported_values(options const& how)
-      : on_fake_values<Mode>(fake_mode_options{.environment = this}), how_(how), before_(std::exchange(at_work, this)) {
+  explicit on_exported_values(options const& how, value_follower* follower = nullptr)
+      : on_fake_values<Mode>(fake_mode_options{.environment = this, .follower = follower}), how_(how),
+        before_(std::exchange(at_work, this)),
+        watched_(std::exchange(watches_reads, static_cast<read_watcher*>(this))) {}
+  ~on_exported_values() {
+    watches_reads = watched_;
+    at_work = before_;
   }
-  ~on_exported_values() { at_work = before_; }
 
   template <class T>
   static T value(T const& t) {
@@ -81,13 +69,7 @@ public:
   template <class G>
   void finish(G& g) const {
     require_kept();
-    auto const own = [&](extent e) { return import_into(g.expressions, e); };
-    for (node& n : g.nodes) {
-      for (int k = 0; k < n.out.sizes.n; ++k) n.out.sizes[k] = own(n.out.sizes[k]);
-      for (int k = 0; k < n.at.count; ++k)
-        for (int d = 0; d < n.at.fact[k].n; ++d) n.at.fact[k][d] = own(n.at.fact[k][d]);
-    }
-    for (size_guard const& asked : conditions(g.expressions)) g.guards.push_back(asked);
+    own_sizes(g, *this);
     for (dimension const& d : dimensions_)
       if (!known_as(d.symbol).is_number() && d.size.is != dim_spec::kind::fixed) {
         dim_spec s = d.size;
@@ -98,7 +80,30 @@ public:
       }
   }
 
+protected:
+  static on_exported_values& here() { return *at_work; }
+  draft_report& found() const { return *how_.found; }
+
 private:
+  /// What is in the state is another number in each call.
+  void require_no_state(tensor const& t) const {
+    if (!t.has_data() || t.is_number()) return;
+    for (module_state const& s : how_.of.state)
+      if (s.at->has_data() && s.is != module_state::kind::attribute && t.shares_storage(*s.at))
+        refuse::with<data_dependent_error>(
+            ("varve: export: C++ reads " + s.name +
+             " of the state, of which the program would keep the number that it "
+             "has now; use operators, or read a clone(...) of it, which draft_export takes")
+                .c_str());
+  }
+  void number(tensor const& t) override {
+    require_no_state(t);
+    if (watched_) watched_->number(t);
+  }
+  void memory(tensor const& t) override {
+    require_no_state(t);
+    if (watched_) watched_->memory(t);
+  }
   std::string name_of_input(int k) const {
     auto const& names = how_.of.names;
     return k < static_cast<int>(names.size()) ? names[static_cast<std::size_t>(k)] : "x" + std::to_string(k);
@@ -181,7 +186,10 @@ private:
         why += "; " + place(d.input, d.axis) + " must be " + std::to_string(known_as(d.symbol).number()),
             fixes += "; dim_static or dim_auto for it";
     if (why.empty()) return require_told();
-    refuse("constraints violated: " + why.substr(2) + (fixes.empty() ? "" : ". Suggested fixes: " + fixes.substr(2)));
+    std::string const what =
+        "constraints violated: " + why.substr(2) + (fixes.empty() ? "" : ". Suggested fixes: " + fixes.substr(2));
+    if (!how_.found) refuse(what);
+    how_.found->add({draft_finding::kind::constraint_violated, what, "the program has the sizes that it needs"});
   }
   /// Does an argument have each named size by itself?
   void require_told() const {
@@ -226,6 +234,7 @@ private:
   static inline thread_local on_exported_values* at_work = nullptr;
   options how_;
   on_exported_values* before_;
+  read_watcher* watched_;
   int inputs_ = 0;
   std::vector<dimension> dimensions_{};
   std::vector<std::pair<dim_spec, extent>> names_{};
@@ -291,6 +300,8 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
 /// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
 /// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
 /// where C++ would decide by data (EX-8); those of `make_fx`.
+/// A program may be exported again, for other sizes and of other examples (EX-16): it keeps its state and its names,
+/// and is right for arguments for which both are.
 template <class F>
 class export_program {
 public:
@@ -298,7 +309,22 @@ public:
 
   template <class... X>
   exported_program operator()(X const&... x) const {
-    using fakes = detail::on_exported_values<dependent<fake_mode, F>>;
+    return made<detail::on_exported_values<dependent<fake_mode, F>>>(nullptr, x...);
+  }
+
+private:
+  template <class>
+  friend class draft_export;
+  /// ... on fakes of a kind, told of what is refused otherwise.
+  template <class Fakes, class... X>
+  exported_program made(draft_report* found, X const&... x) const {
+    if constexpr (std::is_same_v<F, exported_program>)
+      if (how_.state.empty() && how_.names.empty() && !f_.signature.inputs.empty()) {
+        std::vector<tensor> own = f_.state;
+        export_options as_it_is = how_;
+        as_it_is.names = f_.user_inputs(), as_it_is.state = f_.named_state(own);
+        return export_program(f_, as_it_is).template made<Fakes>(found, x...);
+      }
     exported_program r;
     boxed_args const in = detail::tensors_among(x...);
     std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
@@ -310,8 +336,8 @@ public:
       if (s.is != module_state::kind::attribute) state.lifted.push_back(*s.at);
       state.handles.push_back(s.at);
     }
-    joint_graph g = detail::trace_ahead_of_time<fakes>(
-        exported{f_}, {how_, sizes, r.constraints}, state, [](auto const&...) {}, x...);
+    joint_graph g = detail::trace_ahead_of_time<Fakes>(
+        exported{f_}, {how_, sizes, r.constraints, found}, state, [](auto const&...) {}, x...);
     require_no_attributes(g);
     require_own_memory(g);
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
@@ -322,8 +348,6 @@ public:
     write_signature(r, g);
     return r;
   }
-
-private:
   /// The function, while which runs nothing may be detached in place.
   struct exported {
     F const& f;

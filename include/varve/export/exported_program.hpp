@@ -19,6 +19,24 @@
 
 namespace varve {
 
+/// A tensor of a module, by name: what a function that is exported captures.
+struct module_state {
+  enum class kind : unsigned char { parameter, buffer, attribute };
+  std::string name;
+  tensor* at;
+  kind is;
+};
+/// It is trained, and not written by the function.
+inline module_state parameter(std::string name, tensor& t) {
+  return {std::move(name), &t, module_state::kind::parameter};
+}
+/// The function may write into it, or assign to it (EX-9).
+inline module_state buffer(std::string name, tensor& t) { return {std::move(name), &t, module_state::kind::buffer}; }
+/// Neither: an assignment to it is refused.
+inline module_state attribute(std::string name, tensor& t) {
+  return {std::move(name), &t, module_state::kind::attribute};
+}
+
 /// What an argument of an exported graph is (EX-1, EX-10).
 struct input_spec {
   enum class kind : unsigned char { parameter, buffer, constant, user_input, token };
@@ -66,6 +84,8 @@ public:
   /// Parameters, buffers and constants, in their order among the inputs.
   std::vector<tensor> state{};
   std::vector<range_constraint> constraints{};
+  /// Why it cannot be run (`draft_export`); empty: it can.
+  std::string refused{};
 
   /// Runs it on user inputs, each a tensor: checks them by name (`shape_error`, `dtype_error`, `value_error`; EX-6),
   /// computes, and writes into buffers and inputs what the function wrote. Results are the user outputs.
@@ -83,6 +103,20 @@ public:
   }
   /// How many tokens stand before the state: 1 where the program has effects.
   std::size_t tokens() const { return static_cast<std::size_t>(signature.count(input_spec::kind::token)); }
+  /// Its state as that of a function, in variables of the caller's.
+  std::vector<module_state> named_state(std::vector<tensor>& variables) const {
+    using of = module_state::kind;
+    std::vector<module_state> r;
+    for (std::size_t k = 0; k < variables.size(); ++k) {
+      input_spec const& in = signature.inputs[tokens() + k];
+      auto const is = in.is;
+      r.push_back({in.name, &variables[k],
+                   is == input_spec::kind::parameter ? of::parameter
+                   : is == input_spec::kind::buffer  ? of::buffer
+                                                     : of::attribute});
+    }
+    return r;
+  }
   std::vector<std::string> user_inputs() const {
     std::vector<std::string> r;
     for (auto const& i : signature.inputs)
@@ -93,6 +127,7 @@ public:
 private:
   template <class T>
   std::vector<T> run(std::vector<T> const& inputs) const {
+    if (!refused.empty()) refuse::with<value_error>(("varve: exported program: " + refused).c_str());
     check(inputs);
     boxed_args all;
     if (tokens()) all.push_back(detail::token());
@@ -162,6 +197,14 @@ P unlift_effect_tokens(P p) {
   return p;
 }
 
+namespace detail {
+/// Of a size of a trace around the program: as it stands there.
+inline std::string text_of_size(extent n) {
+  shape_recorder const* const of = n.is_number() ? nullptr : shape_recorder::find(n.environment());
+  return of ? of->text(n) : std::to_string(n.number());
+}
+} // namespace detail
+
 template <class T>
 void exported_program::check(std::vector<T> const& inputs) const {
   std::size_t const first = tokens() + state.size(), count = signature.inputs.size() - first;
@@ -169,30 +212,31 @@ void exported_program::check(std::vector<T> const& inputs) const {
   if (inputs.size() != count)
     refuse::with<value_error>(
         (who + "there are " + std::to_string(count) + " inputs, not " + std::to_string(inputs.size())).c_str());
-  std::vector<std::pair<std::string, index_t>> known; // names, and the numbers of this call
-  for (bool derived : {false, true})                  // what names are comes first
+  std::vector<std::pair<std::string, extent>> known; // names, and the numbers of this call
+  for (bool derived : {false, true})                 // what names are comes first
     for (auto const& c : constraints) {
       if (c.size.is_derived() != derived) continue;
       T const& t = inputs[static_cast<std::size_t>(c.input)];
       std::string const& name = signature.inputs[first + static_cast<std::size_t>(c.input)].name;
       if (!t.defined() || c.axis >= t.dim()) continue; // the rank is checked below
       std::string const what = who + "expected input " + name + ".size(" + std::to_string(c.axis) + ") to be ";
-      index_t const n = t.sizes()[c.axis];
-      auto const so_far = [&]() -> index_t const* {
+      extent const n = t.sizes()[c.axis];
+      auto const so_far = [&]() -> extent const* {
         for (auto const& k : known)
           if (k.first == c.size.name) return &k.second;
         return nullptr;
       }();
       if (so_far && n != c.size.times * *so_far + c.size.plus)
-        refuse::with<shape_error>((what + c.size.text() + " = " + std::to_string(c.size.times * *so_far + c.size.plus) +
-                                   ", found " + std::to_string(n))
+        refuse::with<shape_error>((what + c.size.text() + " = " +
+                                   detail::text_of_size(c.size.times * *so_far + c.size.plus) + ", found " +
+                                   detail::text_of_size(n))
                                       .c_str());
       if (!so_far && !derived) known.emplace_back(c.size.name, n);
       if (!derived && (n < c.size.least || n > c.size.greatest))
         refuse::with<shape_error>(
             (what +
              (n < c.size.least ? ">= " + std::to_string(c.size.least) : "<= " + std::to_string(c.size.greatest)) +
-             ", found " + std::to_string(n))
+             ", found " + detail::text_of_size(n))
                 .c_str());
     }
   for (std::size_t k = 0; k < count; ++k) {
@@ -211,8 +255,8 @@ void exported_program::check(std::vector<T> const& inputs) const {
     for (int d = 0; d < t.dim(); ++d)
       if (n.out.sizes[d].is_number() && t.sizes()[d] != n.out.sizes[d])
         refuse::with<shape_error>((who + "expected input " + name + ".size(" + std::to_string(d) + ") to be " +
-                                   std::to_string(index_t(n.out.sizes[d])) + ", found " +
-                                   std::to_string(index_t(t.sizes()[d])))
+                                   detail::text_of_size(n.out.sizes[d]) + ", found " +
+                                   detail::text_of_size(t.sizes()[d]))
                                       .c_str());
   }
 }

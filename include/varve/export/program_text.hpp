@@ -6,7 +6,9 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/custom/kept_custom_call.hpp>
+#include <varve/custom/saved_functions.hpp>
 #include <varve/export/exported_program.hpp>
+#include <varve/functional/functional_function.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/boxed_cond.hpp>
 #include <varve/hop/run_const_graph.hpp>
@@ -17,6 +19,7 @@
 #include <varve/loop/map.hpp>
 #include <varve/pass/inline_calls.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -72,10 +75,7 @@ struct program_writer {
 
   void write(exported_program const& p) {
     graph const& g = p.graph;
-    if (!g.functions.empty())
-      refuse::with<value_error>(
-          "varve: save: the program calls a custom function, which only the process that made it has; "
-          "use an operator of a library");
+    if (!p.refused.empty()) refuse::with<value_error>(("varve: save: " + p.refused).c_str());
     word("varve_exported_program"), number(program_text_version), line();
     for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
     std::size_t const first = p.tokens(), last = first + p.state.size();
@@ -97,12 +97,46 @@ struct program_writer {
     }
     for (size_guard const& s : g.guards)
       word("guard"), word(relations[int(s.is)]), size(s.left), size(s.right), size(s.unless), line();
+    for (varve::kept_function const& f : g.functions) write_function(f);
     for (region const& r : g.regions) write_region(g, r);
     for (double v : g.constants) word("element"), real(v), line();
     word("end"), line();
   }
 
 private:
+  void flags(std::vector<bool> const& f) {
+    number(static_cast<long long>(f.size()));
+    for (bool b : f) number(b);
+  }
+  void write_function(varve::kept_function const& f) {
+    auto const* const call = f.call.target<kept_custom_call<>>();
+    word("function");
+    if (!call) refuse_function(f.name);
+    flags(call->given), flags(call->written), flags(call->returned), write_function(*call->f), line();
+  }
+  void write_function(boxed_custom_function const& f) {
+    if (f.type() == &custom_type_mark<functional_custom_function<>>) {
+      word("functional");
+      return write_function(*static_cast<functional_custom_function<> const&>(f).inside());
+    }
+    if (f.type() == &custom_type_mark<mapped_custom_function<>>) {
+      auto const& of = static_cast<mapped_custom_function<> const&>(f).as;
+      word("mapped"), number(of.batch.n), number(static_cast<int>(of.batch.random)), flags(of.batch.mapped);
+      return write_function(*of.f.f);
+    }
+    auto const* const known = saved_functions::find([&](auto const& e) { return e.type == f.type(); });
+    if (!known) refuse_function(f.name());
+    std::vector<std::string> const words = known->words(f);
+    word("named"), quoted(known->name), number(static_cast<long long>(words.size()));
+    for (auto const& w : words) word(w);
+  }
+  [[noreturn]] static void refuse_function(char const* name) {
+    refuse::with<value_error>((std::string("varve: save: the program calls the custom function ") + name +
+                               ", which no other process knows; register it by name, here and where the program is "
+                               "read: saved_function<" +
+                               name + ", tensor> const known(\"...\")")
+                                  .c_str());
+  }
   void write_region(graph const& g, region const& r) {
     word("region"), number(r.node_first), number(r.node_count), number(r.inputs), line();
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
@@ -121,7 +155,10 @@ private:
       word("attributes"), number(nd.at.count);
       for (int k = 0; k < nd.at.count; ++k) sizes(nd.at[k]);
       word("regions"), number(nd.regions_first), number(nd.regions_count);
-      word("value"), real(nd.value), word("mode"), word(modes[int(nd.mode)]), line();
+      word("value"), real(nd.value), word("mode"), word(modes[int(nd.mode)]);
+      if (nd.function >= 0) word("calls"), number(nd.function);
+      if (nd.text) word("text");
+      line();
     }
     word("results"), number(r.result_count);
     for (int k = 0; k < r.result_count; ++k) number(g.results[r.result_first + k]);
@@ -216,8 +253,8 @@ inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-        &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
-        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>})
+         &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
+         &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<custom_function_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;
@@ -242,6 +279,7 @@ public:
       else if (w == "constraint") read_constraint();
       else if (w == "size") read_size();
       else if (w == "guard") read_guard();
+      else if (w == "function") read_function();
       else if (w == "region") read_region();
       else if (w == "element") g_.constants.push_back(in_.real("a number"));
       else in_.refuse("an item of a program expected, found \"" + std::string(w.substr(0, 40)) + "\"");
@@ -330,6 +368,52 @@ private:
     in_.expect("]");
     return d;
   }
+  std::vector<bool> flags() {
+    std::vector<bool> r(static_cast<std::size_t>(in_.number("a number of flags", 0, index_t(in_.left()))));
+    for (std::size_t k = 0; k < r.size(); ++k) r[k] = in_.number("a flag", 0, 1) != 0;
+    return r;
+  }
+  /// A custom function by its name, and what was around it: `tensors` are given to it, of which it makes `results`.
+  custom_function_ptr read_function(std::size_t& tensors, std::size_t& results, int depth = 0) {
+    if (depth > 16) in_.refuse("a custom function inside of too many others");
+    std::string_view const w = in_.word("a custom function");
+    if (w == "functional")
+      return std::make_shared<functional_custom_function<> const>(read_function(tensors, results, depth + 1));
+    if (w == "mapped") {
+      index_t const n = in_.number("a number of lanes", 0, index_t{1} << 40);
+      auto const random = static_cast<random_policy>(in_.number("a policy", 0, 2));
+      boxed_batch b{flags(), n, random};
+      std::size_t const count = b.mapped.size();
+      auto f = read_function(tensors, results, depth + 1);
+      if (count != tensors) in_.refuse("a custom function is mapped over another number of tensors than it takes");
+      return std::make_shared<mapped_custom_function<> const>(std::move(f), std::move(b));
+    }
+    if (w != "named") in_.refuse("a custom function expected, found \"" + std::string(w.substr(0, 40)) + "\"");
+    std::string const name = in_.quoted("a name");
+    auto const* const known = saved_functions::find([&](auto const& e) { return e.name == name; });
+    if (!known)
+      in_.refuse("the program calls the custom function " + name +
+                 ", which is not registered here; register it before by saved_function<...> const known(\"" + name +
+                 "\")");
+    std::vector<std::string> words(static_cast<std::size_t>(in_.number("a number of words", 0, index_t(in_.left()))));
+    for (auto& word : words) word = in_.word("an argument");
+    auto f = known->make(words, tensors);
+    if (!f) in_.refuse("the custom function " + name + " is registered here with other arguments");
+    results = known->results;
+    return f;
+  }
+  void read_function() {
+    kept_custom_call<> call{nullptr, flags(), flags(), flags()};
+    std::size_t tensors = 0, results = 0;
+    call.f = read_function(tensors, results);
+    if (call.given.size() != tensors || call.written.size() != tensors || call.returned.size() != results)
+      in_.refuse(std::string("the custom function ") + call.f->name() + " has other arguments or results here");
+    for (std::size_t k = 0; k < tensors; ++k)
+      if (call.written[k] && !call.given[k]) in_.refuse("a custom function writes into what it is not given");
+    int const operands = static_cast<int>(std::count(call.given.begin(), call.given.end(), true));
+    char const* const name = call.f->name();
+    g_.functions.push_back({std::move(call), name, operands});
+  }
   void read_region() {
     region r{};
     r.node_first = static_cast<int>(in_.number("the first node", index_t(g_.nodes.size()), index_t(g_.nodes.size())));
@@ -369,6 +453,15 @@ private:
     n.value = in_.real("a number");
     in_.expect("mode");
     n.mode = static_cast<recording>(in_.one_of(modes, "a grad mode"));
+    if (in_.peek() == "calls") {
+      in_.expect("calls");
+      n.function = static_cast<int>(in_.number("a custom function", 0, index_t(g_.functions.size()) - 1));
+    }
+    if (in_.peek() == "text") in_.expect("text"), n.text = true;
+    if ((n.op == &hop_handle<custom_function_t>) != (n.function >= 0))
+      in_.refuse("nodes that call a custom function say which, and no others");
+    if (n.function >= 0 && g_.functions[n.function].operands > n.count)
+      in_.refuse("a custom function of more operands than its node has");
     g_.nodes.push_back(n);
   }
   dtype read_type() {
@@ -388,6 +481,11 @@ private:
         if (n.regions_first + k >= static_cast<int>(g_.regions.size()) || n.regions_first == 0 ||
             g_.regions[n.regions_first + k].node_first <= &n - g_.nodes.data())
           in_.refuse("a function of an operator is missing");
+      if (n.function < 0) continue;
+      auto const& returned = g_.functions[n.function].call.template target<kept_custom_call<>>()->returned;
+      auto const values = static_cast<int>(std::count(returned.begin(), returned.end(), true));
+      if (values == 0 || values != g_.regions[n.regions_first].result_count)
+        in_.refuse("a custom function of other results than its text");
     }
     if (verdict const v = verify(g_); !v)
       in_.refuse("the graph is none: at node " + std::to_string(v.node) + " flaw " +
@@ -430,7 +528,8 @@ inline bool is_known_by_name(graph const& g) {
 } // namespace detail
 
 /// A program as text, without its state. Calls that are not known by name, such as composites that a trace kept, have
-/// their parts in their place. `value_error` where it calls custom functions.
+/// their parts in their place. Custom functions are named as they are registered (`saved_function`); `value_error`
+/// where it calls another one.
 inline std::string to_text(exported_program const& p) {
   detail::program_writer w;
   if (detail::is_known_by_name(p.graph)) return w.write(p), std::move(w.out);

@@ -84,7 +84,9 @@ tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) 
   if (t.base().defined()) return from_tensor(t.base()).with_layout(l);
   auto const memory = state_->memories.find(t.id()->store);
   if (memory != state_->memories.end()) return memory->second.fake.with_layout(l, false);
-  return made(t.as_meta(), detail::backend_of(t)).with_layout(l, false);
+  tensor const fake = made(t.as_meta(), detail::backend_of(t)).with_layout(l, false);
+  if (value_follower* const f = follower()) f->made(t, fake);
+  return fake;
 }
 /// Symbols for sizes.
 inline dims fake_mode::symbolic(dims const& sizes, std::vector<dim_dynamic> const& policy) {
@@ -106,6 +108,7 @@ tensor fake_mode::from_tensor_of_sizes(T const& t, dims const& sizes) {
   detail::literals_as_they_are const off;
   emptied const outside(this_thread_state.transforms);
   tensor const fake = made(t.as_meta(), detail::backend_of(t)).with_layout(detail::with_sizes(t.where(), sizes), false);
+  if (value_follower* const f = follower()) f->made(t, fake);
   if (t.requires_grad()) mirror_gradient(t, fake);
   return fake;
 }

@@ -14,6 +14,24 @@ class shape_environment;
 /// same number share, one of its own, the number, or a size that only data tell.
 enum class dim_dynamic { duck, dynamic, fixed, size_like_unbacked };
 
+/// Keeps beside fake tensors what the program computes in one run (`fake_memory::met`), by which it is decided what
+/// only data tell: `draft_export`.
+struct value_follower {
+  /// A fake was made of a tensor, or of another fake.
+  virtual void made(tensor const& of, tensor const& fake) = 0;
+  /// An operator gave `y`, or wrote into it.
+  virtual void ran(boxed_op const& op, boxed_args const& x, tensor const& y) = 0;
+  /// Metadata of the result of an operator that has no rule for its shape.
+  virtual tensor metadata(boxed_op const& op, boxed_args const& x, error const& refused) = 0;
+  /// The number in a fake is asked for; undefined where nobody knows.
+  virtual tensor asked(tensor const& fake) = 0;
+  /// A symbol stands for it.
+  virtual void named(tensor const& fake, extent symbol) = 0;
+
+protected:
+  ~value_follower() = default;
+};
+
 /// How a `fake_mode` behaves.
 struct fake_mode_options {
   /// Where sizes of converted tensors become symbols; null: they stay numbers. It must outlive the tensors.
@@ -22,6 +40,8 @@ struct fake_mode_options {
   bool allow_non_fake_inputs = false;
   /// An operator without a rule for its shape is run on zeros, instead of refused (FK-9).
   bool allow_fallback_kernels = false;
+  /// Who follows what the program computes; null: nobody.
+  value_follower* follower = nullptr;
 };
 
 namespace detail {
@@ -110,7 +130,7 @@ public:
   fake_mode& operator=(fake_mode const&) = delete;
   /// Its tensors live on, and forget of which real ones they are the fakes.
   ~fake_mode() {
-    if (owner_) state_->forget();
+    if (owner_) state_->forget(), state_->options.follower = nullptr;
   }
 
   /// The fake of a tensor: the same one each time. Tensors on one memory give fakes on one; a view gives a view of the
@@ -133,6 +153,7 @@ public:
   extent const* symbol_in(tensor const& t);
   /// Where its sizes are symbols of; null without.
   shape_environment* environment() const { return state_->options.environment; }
+  value_follower* follower() const { return state_->options.follower; }
   /// For how many tensors a fake is remembered: those that somebody else still holds.
   std::size_t remembered();
 

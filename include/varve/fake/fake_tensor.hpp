@@ -27,6 +27,7 @@ struct fake_memory final : subclass_object {
   std::size_t bytes;
   std::size_t number; // of the memories of the mode
   tensor value;       // in memory, contiguous; undefined: not known
+  tensor met;         // what the memory held in one run, contiguous; undefined: not known (`value_follower`)
 
   fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);
   ~fake_memory() override;

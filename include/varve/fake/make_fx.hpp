@@ -41,6 +41,7 @@ public:
   template <class T>
   static T twin(T const& t) {
     T const r = mode_at_work()->like(t, t.sizes()).with_layout(t.where(), false);
+    if (value_follower* const f = mode_at_work()->follower()) f->made(t, r);
     mirror_autograd_meta(t, r);
     return r;
   }
@@ -65,6 +66,20 @@ private:
   Mode mode_;
   fake_mode_guard on_;
 };
+/// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
+template <class G>
+void own_sizes(G& g, shape_environment const& from) {
+  for (node& n : g.nodes) {
+    bool const reads = n.op == &handle<local_scalar_t>;
+    auto const all = [&](dims& d) {
+      for (int k = 0; k < d.n; ++k)
+        d[k] = reads ? from.import_unresolved(g.expressions, d[k]) : from.import_into(g.expressions, d[k]);
+    };
+    all(n.out.sizes);
+    for (int k = 0; k < n.at.count; ++k) all(n.at.fact[k]);
+  }
+  for (size_guard const& asked : from.conditions(g.expressions)) g.guards.push_back(asked);
+}
 /// ... and their sizes are symbols of an environment, until the graph is done and has expressions of its own.
 template <class Mode = fake_mode>
 class on_symbolic_values : shape_environment, on_fake_values<Mode> {
@@ -87,18 +102,9 @@ public:
   static T twin(T const& t) {
     return on_fake_values<Mode>::twin(t);
   }
-  /// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
   template <class G>
   void finish(G& g) const {
-    auto const own = [&](extent e) { return import_into(g.expressions, e); };
-    auto const all = [&](dims& d) {
-      for (int k = 0; k < d.n; ++k) d[k] = own(d[k]);
-    };
-    for (node& n : g.nodes) {
-      all(n.out.sizes);
-      for (int k = 0; k < n.at.count; ++k) all(n.at.fact[k]);
-    }
-    for (size_guard const& asked : conditions(g.expressions)) g.guards.push_back(asked);
+    own_sizes(g, *this);
   }
 
 private:

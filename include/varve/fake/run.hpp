@@ -22,6 +22,8 @@ inline fake_memory::~fake_memory() { of->live -= bytes; }
 inline subclass_type const& fake_memory::type() const { return fake_tensor_type; }
 inline tensor fake_memory::constant(tensor const& t) const {
   if (tensor const v = constant_of(t); v.defined()) return v;
+  if (value_follower* const f = of->options.follower)
+    if (tensor const v = f->asked(t); v.defined()) return v;
   refuse::with<data_dependent_error>(
       "varve: item: the number in a fake tensor is not known: the program depends on data; use "
       "where or cond, or pass it as a plain number");
@@ -144,7 +146,14 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   for (auto const& t : in) metas.push_back(is_fake(t) ? t.as_meta() : t);
   bool const constant = detail::are_constant(op, in, values);
   shape_environment::asking const asks(environment(), op.name());
-  tensor const y = metadata(op, metas);
+  value_follower* const follower = this->follower();
+  auto const without_rule = [&](error const& e) { return follower->metadata(op, in, e); };
+  tensor const y =
+      !follower
+          ? metadata(op, metas)
+          : detail::attempt<missing_rule>(
+                [&] { return detail::attempt<dispatch_error>([&] { return metadata(op, metas); }, without_rule); },
+                without_rule);
   if (!y.defined()) return y;
   for (int k = 0; k < x.size(); ++k) {
     if (!y.is(metas[k])) continue;
@@ -155,6 +164,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
                                       "fake_mode; write into a tensor of the mode")
                                          .c_str());
       written(op, in[k], constant, values);
+      if (follower) follower->ran(op, in, in[k]);
     }
     return x[k];
   }
@@ -162,6 +172,7 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
     if (is_fake(in[k]) && y.shares_storage(metas[k])) return in[k].with_layout(y.where(), y.base().defined());
   bool const known = constant && detail::has_one_element(y.sizes());
   tensor const r = made(y, backend, known ? op(values) : tensor());
+  if (follower) follower->ran(op, in, r);
   if (op.table->handle && op.table->handle() == &handle<local_scalar_t> && environment() && !known)
     state_->items.push_back({r, r.version(), (*op.at)[0].n ? (*op.at)[0][0] : item(in[0])}); // the same number
   return r;
@@ -193,7 +204,9 @@ inline void fake_mode::written(boxed_op const& op, tensor const& into, bool cons
 inline tensor fake_mode_guard::lifted(tensor const& t) {
   detail::literals_as_they_are const off;
   constexpr index_t few = 4096;
-  return mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= few ? t : tensor());
+  tensor const r = mode_.made(t.as_meta(), detail::cpu_backend, t.numel() <= few ? t : tensor());
+  if (value_follower* const f = mode_.follower()) f->made(t, r);
+  return r;
 }
 
 inline extent const* fake_mode::symbol_in(tensor const& t) {
@@ -202,6 +215,7 @@ inline extent const* fake_mode::symbol_in(tensor const& t) {
   for (auto const& known : state_->items)
     if (known.of.is(t) && known.version == t.version()) return &known.number;
   state_->items.push_back({t, t.version(), environment()->unbacked(false)});
+  if (value_follower* const f = follower()) f->named(t, state_->items.back().number);
   return &state_->items.back().number;
 }
 inline extent fake_mode::item(tensor const& t) {

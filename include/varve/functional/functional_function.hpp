@@ -64,6 +64,10 @@ public:
   boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as_.backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as_.jvp(c, t); }
 
+  void const* type() const override { return &custom_type_mark<functional_custom_function>; }
+  /// The function that may write.
+  custom_function_ptr const& inside() const { return as_.f.f; }
+
   /// The operand that result k is, written into; -1: none.
   int written_operand(int k) const {
     return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1;

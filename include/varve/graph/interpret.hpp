@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/shape_recorder.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/graph/read_sizes.hpp>
@@ -15,55 +16,81 @@ namespace varve {
 
 namespace detail {
 /// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
-/// of data until now. Checked as soon as they are known; shared with functions that outlive the call.
+/// of data until now. Checked as soon as they are known; shared with functions that outlive the call. Where a graph is
+/// run in a trace of symbolic sizes they are expressions of these.
 template <class T = tensor>
-class sizes_of_call : public size_numbers {
+class sizes_of_call {
 public:
   static std::shared_ptr<sizes_of_call const> of_arguments(graph const& g, boxed_args const& in);
   /// The same, and a symbol that was read.
-  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, index_t number) const {
+  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, extent number) const {
     sizes_of_call r = *this;
-    auto const s = static_cast<std::size_t>(g.expressions[symbol].a.number());
-    r.symbols_[s] = number, r.told_[s] = true;
-    r.settle(g, static_cast<int>(s));
+    int const s = static_cast<int>(g.expressions[symbol].a.number());
+    r.tell(s, number);
+    r.settle(g, s);
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
+  extent of(extent e) const { return e.is_entry() ? values_[static_cast<std::size_t>(e.entry())] : e; }
+  dims of(dims d) const {
+    for (int k = 0; k < d.n; ++k) d[k] = of(d[k]);
+    return d;
+  }
+  attributes of(attributes at) const {
+    for (int k = 0; k < at.count; ++k) at.fact[k] = of(at.fact[k]);
+    return at;
+  }
   /// What sizes must be, of an argument that has the sizes `found`: those that speak of a number that will be read may
   /// be any.
-  dims expected(graph const& g, dims const& sizes, dims const& found) const {
+  dims expected(dims const& sizes, dims const& found) const {
     dims r = of(sizes);
     for (int d = 0; d < r.n && r.n == found.n; ++d)
-      if (!is_told(g, sizes[d])) r[d] = found[d];
+      if (!is_known(sizes[d])) r[d] = found[d];
     return r;
   }
 
 private:
-  static constexpr index_t unknown = 99991; // no expression of it is a division by 0
-  std::vector<index_t> symbols_;
-  std::vector<dependent<bool, T>> told_;
+  struct symbol {
+    extent number = 0;
+    bool told = false;
+  };
+  std::vector<symbol> symbols_;
+  std::vector<extent> values_; // of the expressions
+  std::vector<dependent<bool, T>> known_;
 
-  bool is_told(graph const& g, extent e) const {
-    if (!e.is_entry()) return true;
-    size_expression const& x = g.expressions[e];
-    if (x.op == size_op::symbol) return told_[static_cast<std::size_t>(x.a.number())];
-    return is_told(g, x.a) && is_told(g, x.b);
-  }
+  void tell(int s, extent number) { symbols_[static_cast<std::size_t>(s)] = {number, true}; }
+  bool is_known(extent e) const { return !e.is_entry() || known_[static_cast<std::size_t>(e.entry())]; }
   static bool mentions(graph const& g, extent e, int symbol) {
     if (!e.is_entry()) return false;
     size_expression const& x = g.expressions[e];
     if (x.op == size_op::symbol) return x.a.number() == symbol;
     return mentions(g, x.a, symbol) || mentions(g, x.b, symbol);
   }
-  /// All numbers, and the guards that are known by now: all, or those that speak of a symbol.
+  /// All expressions, and the guards that are known by now: all, or those that speak of a symbol.
   void settle(graph const& g, int symbol = -1) {
-    static_cast<size_numbers&>(*this) =
-        size_numbers(g.expressions.data(), g.expressions.data() + g.expressions.size(), symbols_.data());
+    values_.clear(), known_.clear();
+    for (std::size_t k = 0; k < g.expressions.size(); ++k) {
+      size_expression const& x = g.expressions.data()[k];
+      bool const leaf = x.op == size_op::symbol;
+      auto const& s = leaf ? symbols_[static_cast<std::size_t>(x.a.number())] : symbols_[0];
+      bool const known = leaf ? s.told : is_known(x.a) && is_known(x.b);
+      known_.push_back(known);
+      values_.push_back(!known ? extent(0) : leaf ? s.number : combined(x.op, of(x.a), of(x.b)));
+    }
     for (size_guard const& asked : g.guards) {
       bool const news = symbol < 0 || mentions(g, asked.left, symbol) || mentions(g, asked.right, symbol);
-      if (news && is_told(g, asked.left) && is_told(g, asked.right) && is_told(g, asked.unless) && !holds(asked))
-        loop::refuse_sizes("graph", g.expressions.view(), asked, of(asked.right));
+      if (news && is_known(asked.left) && is_known(asked.right) && is_known(asked.unless)) require(g, asked);
     }
+  }
+  static extent combined(size_op op, extent a, extent b) {
+    if (a.is_number() && b.is_number()) return size_view::combine(op, a.number(), b.number());
+    return combined_sizes(op, a, b);
+  }
+  void require(graph const& g, size_guard const& asked) const {
+    extent const a = of(asked.left), b = of(asked.right);
+    if (of(asked.unless) == 0) return;
+    if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the trace around
+    if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
 template <class T>
@@ -71,16 +98,15 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
   if (!is_symbolic(g)) return nullptr;
   size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
   sizes_of_call r;
-  r.symbols_.assign(g.expressions.size(), index_t{unknown});
-  r.told_.assign(r.symbols_.size(), false);
+  r.symbols_.resize(g.expressions.size());
   for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
     node const& n = g.nodes[k];
     dims const found = in[static_cast<int>(n.value)].sizes();
     for (int d = 0; d < n.out.sizes.n && d < found.n; ++d) {
       extent const e = n.out.sizes[d];
       if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
-      auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
-      if (!r.told_[s]) r.symbols_[s] = found[d], r.told_[s] = true;
+      int const s = static_cast<int>(g.expressions[e].a.number());
+      if (!r.symbols_[static_cast<std::size_t>(s)].told) r.tell(s, found[d]);
     }
   }
   std::vector<dependent<bool, T>> read(r.symbols_.size());
@@ -88,7 +114,8 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
     if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
-    if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
+    if (auto const s = static_cast<std::size_t>(e->a.number());
+        e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
       refuse::with<value_error>(("varve: graph: no argument has the symbolic size " +
                                  g.expressions.view().text(extent::entry(e - all)) +
                                  " by itself, which would tell what it is")
@@ -163,7 +190,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
   attributes numbers;
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    if (sizes) numbers = sizes->of(nd.at);
+    bool const reads = sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry();
+    if (sizes) numbers = reads ? attributes(dims{}) : sizes->of(nd.at); // which number it is, is not known yet
     attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
     int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
@@ -173,7 +201,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                                                      : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      if (dims const want = sizes ? sizes->expected(g, nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
+      if (dims const want = sizes ? sizes->expected(nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
@@ -192,8 +220,11 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         }});
       at(n) = (*hop)(std::move(functions), x, attributes_now);
     } else if (nd.op == &sym_numel_handle) {
-      at(n).push_back(on_dtype(nd.out.type, "graph",
-                               [&]<class E>() { return T::from_number(static_cast<E>(attributes_now[0][0])); }));
+      extent const count = attributes_now[0][0];
+      at(n).push_back(
+          !count.is_number() && nd.out.type == dtype::int64
+              ? scalar_tensor<T>(count)
+              : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
     } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -203,8 +234,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                     " is not known for tensors; call it on a tensor anywhere in the program")
                                        .c_str());
       tensor const y = boxed_op{table, &attributes_now}(x);
-      if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
-        sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      if (reads) sizes = sizes->with(g, nd.at[0][0], number_in(y));
       if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }

@@ -97,7 +97,7 @@ struct graph_reader {
       expect(same_bits(a.constants[k], b.constants[k]), sized_problem::value);
     if (problem != sized_problem::none) return problem;
     list<size_guard> guards;
-    guard_reader{sizes, guards}.graphs(a, b);
+    if (!sizes.only_known) guard_reader{sizes, guards}.graphs(a, b);
     for (std::size_t k = 0; k < a.nodes.size(); ++k) read(a.nodes[k], b.nodes[k]);
     expect(!sizes.failed, sized_problem::size);
     a.expressions = sizes.table, a.guards = guards;
@@ -159,6 +159,13 @@ constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
     refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
   return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
 }
+/// Are its sizes made of symbols by more than sums and products?
+constexpr bool has_quotients(graph_view const& g) {
+  for (std::size_t k = 0; k < g.sizes.expressions; ++k)
+    if (size_op const op = g.expressions[k].op; op != size_op::symbol && op != size_op::sum && op != size_op::product)
+      return true;
+  return false;
+}
 /// A graph with samples in the place of its symbols.
 constexpr graph at_sample(graph const& g, int point) {
   size_numbers const sizes = sampled_sizes(g, point);
@@ -177,7 +184,8 @@ constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
                                       "on sizes, or a spec of numbers");
   if (p == sized_problem::size)
     refuse::argument_is_invalid(what, "a size is neither a number nor made of symbols by products, constants and sums "
-                                      "of two; give one of the symbols a number in the specs");
+                                      "of two, nor, where sizes are divided, one that the graph had before; give one "
+                                      "of the symbols a number in the specs");
 }
 /// The graph that a pass which computes with sizes makes of one with symbolic sizes.
 template <class Pass>
@@ -187,8 +195,16 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
   graph const b = pass(second, 1);
   loop::symbol_names const names = names_of(g);
   loop::size_reader sizes(names.count, names.names);
-  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
   size_view const old(g.expressions.data());
+  if (has_quotients(g)) { // and so on: (n*m) // (n - 1) is m + 1 at samples
+    sizes.only_known = true;
+    size_numbers const x = sampled_sizes(g, 0), y = sampled_sizes(g, 1);
+    for (std::size_t k = 0; k < g.expressions.size(); ++k) {
+      extent const e = extent::entry(static_cast<index_t>(k));
+      sizes.know(x.of(e), y.of(e), sizes.table.imported(old, e));
+    }
+  }
+  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
   auto const now = [&](extent e) { return a.expressions.imported(old, e); };
   for (size_guard const& asked : g.guards)
     loop::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});

@@ -30,6 +30,7 @@ struct size_symbol {
   bool size_like; // ... and is a size: for shape rules at least 2, when the program runs at least 0 (SY-6)
   size_range range;
   std::vector<size_source> sources; // all have this number
+  bool met = false;                 // of an unbacked one: the hint is what data told in one run
 };
 
 /// A condition that was decided by hints: the program is right where it holds.
@@ -91,6 +92,19 @@ public:
     if (has_unbacked(x)) refuse_data_dependent("hint", text(x) + " has no number yet");
     return table_.view().evaluate(theirs(x), hints_.data());
   }
+  /// Says what number an unbacked symbol had in one run, for who decides by that (`draft_export`).
+  void meet(extent symbol, index_t number) {
+    std::size_t const k = index_of(theirs(symbol));
+    symbols_[k].met = true, symbols_[k].hint = hints_[k] = number;
+  }
+  /// Is it known what number a size had in that run, and which?
+  bool is_met(extent e) const {
+    extent const x = theirs(resolved(e));
+    for (std::size_t k = 0; k < symbols_.size(); ++k)
+      if (symbols_[k].unbacked && !symbols_[k].met && mentions(x, extent::entry(places_[k]))) return false;
+    return true;
+  }
+  index_t number_met(extent e) const { return table_.view().evaluate(theirs(resolved(e)), hints_.data()); }
   bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
   /// What a size may be.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
@@ -125,6 +139,8 @@ public:
   /// A size as an entry of another table, whose symbols are those that it needs: for what is to outlive the
   /// environment.
   extent import_into(size_table& to, extent e) const { return imported(to, theirs(resolved(e))); }
+  /// ... as it stands, whatever is known of it: of a number that is read in each run, which may be another one.
+  extent import_unresolved(size_table& to, extent e) const { return imported(to, theirs(e)); }
   /// All that a program depends on, as entries of another table: the guards, and that the symbols are at least 2.
   std::vector<size_guard> conditions(size_table& to) const;
 
@@ -151,6 +167,13 @@ public:
     char const* before_;
   };
 
+protected:
+  static size_guard opposite(relation is, extent a, extent b) {
+    using enum relation;
+    if (is == equal || is == unequal) return {is == equal ? unequal : equal, a, b};
+    return {is == less ? less_equal : less, b, a};
+  }
+
 private:
   static extent theirs(extent a) { return a.is_entry() ? extent::entry(a.entry()) : a; }
   extent ours(extent a) const { return a.is_entry() ? here(a.entry()) : a; }
@@ -166,6 +189,8 @@ private:
   }
   [[noreturn]] static void refuse_foreign();
   extent resolved_here(extent e) const;
+  /// ... but for symbols that are read in each run.
+  extent told(extent e) const;
   extent imported(size_table& to, extent e) const;
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
@@ -186,11 +211,6 @@ private:
   bool replace(extent symbol, extent by);
   void narrow(extent symbol, index_t least, index_t greatest);
   [[noreturn]] void refuse_data_dependent(char const* op, std::string const& what) const;
-  static size_guard opposite(relation is, extent a, extent b) {
-    using enum relation;
-    if (is == equal || is == unequal) return {is == equal ? unequal : equal, a, b};
-    return {is == less ? less_equal : less, b, a};
-  }
 
   mutable size_table table_;
   std::vector<size_symbol> symbols_;
@@ -223,6 +243,13 @@ VARVE_LIBRARY extent shape_environment::resolved_here(extent e) const {
   for (auto const& [place, by] : replaced_)
     if (place == e.entry()) return resolved_here(by);
   return e;
+}
+VARVE_LIBRARY extent shape_environment::told(extent e) const {
+  if (e.is_number()) return e;
+  size_expression const x = table_[e];
+  if (x.op == size_op::symbol) return symbols_[index_of(e)].unbacked ? e : resolved_here(e);
+  extent const a = told(x.a), b = told(x.b);
+  return known_equal(a, x.a) && known_equal(b, x.b) ? e : table_.combine(x.op, a, b);
 }
 VARVE_LIBRARY extent shape_environment::imported(size_table& to, extent e) const {
   if (!e.is_entry()) return e;
@@ -404,12 +431,13 @@ VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& 
     if (symbols_[k].unbacked && symbols_[k].size_like && is_used(k))
       r.push_back({relation::less_equal, 0, imported(to, extent::entry(places_[k]))});
   for (auto const& a : assertions_) {
+    extent const left = told(a.holds.left), right = told(a.holds.right);
     bool all = true;
     for (std::size_t k = 0; k < symbols_.size(); ++k) {
       extent const symbol = extent::entry(places_[k]);
-      all = all && (is_used(k) || !(mentions(a.holds.left, symbol) || mentions(a.holds.right, symbol)));
+      all = all && (is_used(k) || !(mentions(left, symbol) || mentions(right, symbol)));
     }
-    if (all) r.push_back({a.holds.is, imported(to, a.holds.left), imported(to, a.holds.right)});
+    if (all) r.push_back({a.holds.is, imported(to, left), imported(to, right)});
   }
   return r;
 }

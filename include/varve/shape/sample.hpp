@@ -71,15 +71,33 @@ struct size_reader {
   int symbols;
   bool failed = false; // a pair was no expression of the symbols
 
+  /// What the only pairs that are read come to: of tables with more than sums and products, which at samples may look
+  /// like these. No entry: of two that cannot be told apart.
+  struct known_pair {
+    index_t first, second;
+    extent is;
+  };
+  list<known_pair> known{};
+  bool only_known = false;
+
   constexpr explicit size_reader(int symbols_, index_t const* names = nullptr) : symbols(symbols_) {
     for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
   constexpr index_t read(extent first, extent second) {
     if (known_equal(first, second) && !is_run_time(first)) return first.number();
-    index_t const found = expression(first.number(), second.number(), 0);
+    index_t const found =
+        only_known ? known_as(first.number(), second.number()) : expression(first.number(), second.number(), 0);
     failed = failed || found == none;
     return found;
+  }
+  constexpr void know(index_t first, index_t second, extent is) {
+    for (known_pair& k : known)
+      if (k.first == first && k.second == second) {
+        if (!known_equal(k.is, is)) k.is = none;
+        return;
+      }
+    known.push_back({first, second, is});
   }
   constexpr void read(dims& first, dims const& second) {
     failed = failed || first.n != second.n;
@@ -88,6 +106,11 @@ struct size_reader {
 
 private:
   static constexpr index_t none = -1;
+  constexpr index_t known_as(index_t a, index_t b) const {
+    for (known_pair const& k : known)
+      if (k.first == a && k.second == b) return k.is.is_entry() ? run_time_size(entry_of(k.is)) : none;
+    return none;
+  }
   /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and
   /// beside two symbols.
   static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21,

@@ -192,6 +192,8 @@ private:
       for (int k = 0; k < c.count; ++k) in.push_back(now[f.edges[c.first + k]]);
       if (is_array_constant(c)) take_constants(w.to, f, c);
       if (c.regions_count) c.regions_first += inner - 1;
+      if (nd.mode != recording::as_around) c.mode = nd.mode; // as the operator was called
+      c.text = c.text || nd.text;
       now[n] = w.append(c, in.data());
     }
     append(functions, f, 1, static_cast<int>(f.regions.size()), inner);

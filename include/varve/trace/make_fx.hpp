@@ -111,6 +111,7 @@ struct make_fx_function {
     trace_layer l(On::host());
     l.captures = &captured;
     l.apart = On::apart;
+    if constexpr (requires { On::missing_node; }) l.missing_node = &On::missing_node;
     return trace(values, l, [](auto const&...) {}, x...);
   }
 

@@ -78,6 +78,8 @@ struct trace_layer : layer {
   tensor (*twin)(tensor const&) = nullptr;
   /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
   tensor (*literal)(tensor const&) = nullptr;
+  /// Told of an operator that no graph can call, whose results are then zeros in it. Null: it is refused.
+  void (*missing_node)(char const* op) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -94,6 +96,7 @@ struct trace_layer : layer {
     copy = around.copy;
     twin = around.twin;
     literal = around.literal;
+    missing_node = around.missing_node;
   }
   trace_layer() : trace_layer(own_kind) {}
   explicit trace_layer(layer_kind const& host_, graph_builder* around = nullptr)
@@ -327,6 +330,8 @@ private:
     return v;
   }
   int literal_node(tensor const& t);
+  tensor record_nothing(boxed_op const& op, boxed_args const& x);
+  bool sees_other_modes() const;
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
@@ -400,8 +405,14 @@ VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
   return standing_for(t, below([&] { return copy(t); }));
 }
+/// Modes that were on around an operator with functions, and are on again in these, are no others.
+VARVE_LIBRARY bool trace_layer::sees_other_modes() const {
+  layer const* l = this_thread_state.modes.top;
+  while (l && l != modes_ && static_cast<std::int32_t>(l->epoch - epoch) < 0) l = l->below;
+  return l != modes_;
+}
 VARVE_LIBRARY void trace_layer::require_kept() const {
-  if (!is_mode() && this_thread_state.modes.top != modes_)
+  if (!is_mode() && sees_other_modes())
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
   if (this_thread_state.saved_hooks != hooks_)
@@ -663,9 +674,19 @@ VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) c
   }
   return below([&] { return op(x); });
 }
+VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, boxed_args const& x) {
+  if (!missing_node) detail::no_rule(op.name(), "trace");
+  missing_node(op.name());
+  boxed_args inner;
+  for (auto const& t : x) inner.push_back(t.defined() ? run_on(t) : t);
+  tensor const y = run(op, inner);
+  int const zero = builder.constant(y.dtype(), 0);
+  attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
+  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
+}
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
-  if (!op.table->handle) detail::no_rule(op.name(), "trace");
+  if (!op.table->handle) return record_nothing(op, x);
   if (!records(x, is_random(op))) {
     tensor const y = run(op, x);
     settle();
