@@ -133,7 +133,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
                                   "an operator that writes and has no functional form is called, which fused "
                                   "programs cannot; say `using functional = ...` in its rules");
   for (auto const& n : g.nodes)
-    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
+    if (is_compact(n.out.type) || is_complex(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat, purpose::values);

@@ -192,6 +192,7 @@ VARVE_LIBRARY std::span<call_row const> networks() {
        lost_as_before<multilabel_margin_loss_t>},
       {"_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
        +[](tensor const& g, tensor const& y, index_t a, dtype t) -> tensor {
+         detail::needs_real("_softmax_backward_data", g, y);
          return to(sub(mul(g, y), mul(y, sum(mul(g, y), dims{a}, keepdim))), t);
        },
        out},

@@ -149,8 +149,6 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"isfinite(Tensor self) -> Tensor", of_one<isfinite_t>},
       {"isinf(Tensor self) -> Tensor", of_one<isinf_t>},
       {"isnan(Tensor self) -> Tensor", of_one<isnan_t>},
-      {"isreal(Tensor self) -> Tensor", +[](tensor const& x) -> tensor { return ones_like(to(x, dtype::bool_)); }},
-      {"real(Tensor(a) self) -> Tensor(a)", +[](tensor const& x) { return x; }},
       {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
        +[](tensor const& x, tensor const& y, double r, double a, bool nan) -> tensor {
          return isclose(x, y, r, a, nan);

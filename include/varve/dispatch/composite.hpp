@@ -17,9 +17,9 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
-/// Is a value of a floating dtype, as a flag for `choose`?
+/// Is a value of a floating, or complex, dtype, as a flag for `choose`?
 inline constexpr auto is_of_floating_dtype = [](dims const& type) {
-  return dims{is_floating(static_cast<dtype>(type[0]))};
+  return dims{has_derivatives(static_cast<dtype>(type[0]))};
 };
 template <value V>
 constexpr auto is_floating_fact(V const& v) {
@@ -71,9 +71,34 @@ constexpr auto halves_in_float(F const& f, A const&... a) {
   }
   return f(a...);
 }
+/// Is a composite right for complex numbers too? Others refuse them, though all that they are made of may be there.
+template <class Tag>
+inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
+VARVE_NOINLINE inline void refuse_complex_operands(char const* op, tensor const* const* x, int n) {
+  for (int k = 0; k < n; ++k)
+    if (x[k]->defined() && is_complex(x[k]->dtype())) refuse_complex(op, x[k]->dtype());
+}
+/// Refuses complex tensors, for functions that are no composites with a tag.
+template <class... X>
+constexpr void needs_real(char const* op, X const&... x) {
+  auto const one = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>)
+      if (v.defined() && is_complex(v.dtype())) refuse_complex(op, v.dtype());
+  };
+  (one(x), ...);
+}
 /// What a composite computes.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
+  if constexpr (!keeps_elements<Tag> && !composite_takes_complex<Tag> && (is_dynamic_operand<A> || ...)) {
+    tensor const* x[sizeof...(A)]{};
+    int n = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+    };
+    (take(a), ...);
+    refuse_complex_operands(Tag::op_name, x, n);
+  }
   if constexpr (keeps_elements<Tag>) return Tag::body(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }

@@ -25,7 +25,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = l.kind->role == layer_role::vmap;
-    if (!maps && !is_floating(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
+    if (!maps && !has_derivatives(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
     refuse_write_at_level(
         op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
