@@ -53,7 +53,7 @@ std::vector<double> parts(tensor const& t) {
 }
 } // namespace
 
-TEST_CASE("complex: what the recorded cases show to be accepted", "[.complexlist]") {
+TEST_CASE("complex: what is taken of the recorded cases", "[.complexlist]") {
   std::map<std::string, int> accepted;
   std::map<std::string, std::string> odd;
   for_each_case([&](recorded const& of) {
@@ -89,10 +89,9 @@ std::set<std::string> const moving{
     "unfold_copy", "unique_consecutive", "unsafe_chunk", "unsqueeze", "unsqueeze_copy", "view", "view_as", "view_copy",
     "vstack", "zero_", "zeros_like"};
 std::set<std::string> const computing{
-    "H", "__radd__", "__rdiv__", "__rmatmul__", "__rmul__", "__rpow__", "_unsafe_masked_index_put_accumulate", "acos",
-    "add", "addbmm", "addcmul", "addmm", "addmm.decomposed", "addmv", "addr", "baddbmm", "cos", "cosh", "diff", "dot",
-    "einsum", "exp", "exp2", "fft.hfftn", "fft.irfft", "fft.irfft2", "fft.irfftn", "inner", "linalg.matrix_norm",
-    "log", "log10", "log2", "mH", "masked.prod", "matmul", "mean", "mm", "mul", "mv", "neg",
+    "H", "__radd__", "__rdiv__", "__rmatmul__", "__rmul__", "__rpow__", "_unsafe_masked_index_put_accumulate", "acos", "acosh",
+    "add", "addbmm", "addcmul", "addmm", "addmm.decomposed", "addmv", "addr", "baddbmm", "cos", "cosh", "diff", "einsum", "exp", "exp2", "fft.hfftn", "fft.irfft", "fft.irfft2", "fft.irfftn", "inner", "linalg.matrix_norm",
+    "log", "log10", "log2", "mH", "masked.prod", "matmul", "mean", "mm", "mul", "mv",
     "nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d", "nn.functional.avg_pool2d",
     "nn.functional.avg_pool3d", "outer", "pow", "prod", "real", "reciprocal", "rsqrt", "scatter_add", "sigmoid",
     "square", "sub", "sum", "sum_to_size", "tensordot", "trace", "true_divide", "vdot"};
@@ -135,6 +134,7 @@ TEST_CASE("complex: recorded cases are refused, or of operators that take comple
     } catch (vv::error const& e) {
       ++refusals;
       if (refused(e.what())) return;
+      if (c.file == "nn.functional.embedding_bag") return; // takes what is not floating for the index
       try {
         (void)called(of); // an error of its own, of other dtypes beside each other for instance
         if (std::string(e.what()).find("dtype") == std::string::npos)

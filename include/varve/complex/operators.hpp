@@ -21,7 +21,7 @@ inline constexpr named_map complex_maps[] = {
     {"cos", complex_map::cos},   {"tan", complex_map::tan},     {"asin", complex_map::asin},
     {"acos", complex_map::acos}, {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
     {"tanh", complex_map::tanh}, {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
-    {"atanh", complex_map::atanh}};
+    {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},  {"acosh", complex_map::acosh}};
 /// Operators that are linear in all their numbers at once, so that they are what they are of either part; the others of
 /// their operands, bits of `others`, are indices and conditions.
 struct linear_name {
@@ -96,7 +96,9 @@ T product_of_matrices(boxed_op const& op, boxed_args const& x) {
 /// Writes what the operator without underscore gives.
 template <class T>
 T written(boxed_op const& op, boxed_args const& x) {
-  T const y = call_boxed({op.table->functional, op.at}, x);
+  boxed_args before; // what a gradient needs of the operands stays as it is
+  for (tensor const& t : x) before.push_back(t.shares_storage(x[0]) ? T(clone(T(t))) : T(t));
+  T const y = call_boxed({op.table->functional, op.at}, before);
   if (category(y.dtype()) > category(x[0].dtype()))
     refuse::dtype_does_not_fit(op.name(), name(y.dtype()), name(x[0].dtype()));
   if (!is_expandable(y.sizes(), x[0].sizes())) refuse::shapes_do_not_match(op.name(), x[0].sizes(), y.sizes());

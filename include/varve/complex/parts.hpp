@@ -183,10 +183,7 @@ template <std::same_as<tensor> T>
 T view_as_real(T const& z) {
   if (!is_complex(z.dtype())) refuse::dtype_is_not_supported("view_as_real", name(z.dtype()));
   if (!detail::is_in_memory(z)) return stack(std::vector<T>{real_part(z), imaginary_part(z)}, -1);
-  dims sizes = z.sizes(), strides = z.strides();
-  for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
-  sizes.push_back(2), strides.push_back(1);
-  return z.reinterpreted({sizes, strides, z.where().offset * 2, true}, part_type(z.dtype()));
+  return detail::parts_in_memory(z);
 }
 /// Complex numbers whose parts are a last dimension of size 2 (`torch.view_as_complex`): a view, as `view_as_real`. The
 /// parts must lie one after the other, all strides be even, float32 or float64.

@@ -93,7 +93,6 @@ inline constexpr struct sinc_t : composite_operator<sinc_t> {
 } sinc{};
 /// (e^x + e^-x) / 2.
 inline constexpr struct cosh_t : composite_operator<cosh_t> {
-  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "cosh";
   template <value X>
   static constexpr auto body(X const& x) {

@@ -74,9 +74,17 @@ constexpr auto halves_in_float(F const& f, A const&... a) {
 /// Is a composite right for complex numbers too? Others refuse them, though all that they are made of may be there.
 template <class Tag>
 inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
-VARVE_NOINLINE inline void refuse_complex_operands(char const* op, tensor const* const* x, int n) {
-  for (int k = 0; k < n; ++k)
-    if (x[k]->defined() && is_complex(x[k]->dtype())) refuse_complex(op, x[k]->dtype());
+/// What `varve/complex.hpp` has for a composite of one operand, of a complex one; undefined for real operands.
+VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
+    op_table const t{.name = op, .schema = "", .arity = n, .differentiable = true};
+    auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
+    tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
+    if (!y.defined()) refuse_complex(op, x[k]->dtype());
+    return y;
+  }
+  return {};
 }
 /// Refuses complex tensors, for functions that are no composites with a tag.
 template <class... X>
@@ -97,7 +105,11 @@ constexpr auto composed(A const&... a) {
       if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
     };
     (take(a), ...);
-    refuse_complex_operands(Tag::op_name, x, n);
+    constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
+    tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+    if constexpr (of_one)
+      if (y.defined()) [[unlikely]]
+        return y;
   }
   if constexpr (keeps_elements<Tag>) return Tag::body(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);

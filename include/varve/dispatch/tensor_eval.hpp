@@ -28,6 +28,13 @@ struct part_operand {
   }
   part_operand(part_operand const&) = delete;
 };
+/// The parts of complex numbers in memory as a last dimension of size 2: a view.
+VARVE_NOINLINE inline tensor parts_in_memory(tensor const& z) {
+  dims sizes = z.sizes(), strides = z.strides();
+  for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
+  sizes.push_back(2), strides.push_back(1);
+  return z.reinterpreted({sizes, strides, z.where().offset * 2, true}, part_type(z.dtype()));
+}
 /// ... to and from complex dtypes: the imaginary part of a real number is 0, that of what becomes real is lost.
 template <class = void>
 VARVE_NOINLINE tensor converted_complex(tensor const& t, dtype type) {
