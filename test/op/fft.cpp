@@ -39,7 +39,8 @@ std::vector<wide> transform_of(std::vector<C> const& x, bool inverse = false) {
 double distance(std::vector<C> const& a, std::vector<wide> const& b) {
   long double e = 0, s = 0;
   REQUIRE(a.size() == b.size());
-  for (std::size_t k = 0; k < a.size(); ++k) e += std::norm(wide(a[k].real(), a[k].imag()) - b[k]), s += std::norm(b[k]);
+  for (std::size_t k = 0; k < a.size(); ++k)
+    e += std::norm(wide(a[k].real(), a[k].imag()) - b[k]), s += std::norm(b[k]);
   return static_cast<double>(std::sqrt(e / s));
 }
 double distance(tensor const& a, tensor const& b) {
@@ -52,8 +53,9 @@ double distance(tensor const& a, tensor const& b) {
 
 TEST_CASE("fft: the definition, for lengths with small and great prime factors", "[op][fft]") {
   numbers draw(1);
-  for (std::size_t const n : {1,  2,  3,  4,  5,  6,  7,   8,   9,   10,  11,  12,  13,  15,  16,  17,  25,  30,  32,
-                              49, 60, 61, 64, 67, 97, 100, 121, 127, 128, 134, 143, 210, 243, 251, 256, 360, 509, 1009}) {
+  for (std::size_t const n :
+       {1,  2,  3,  4,  5,  6,  7,   8,   9,   10,  11,  12,  13,  15,  16,  17,  25,  30,  32,
+        49, 60, 61, 64, 67, 97, 100, 121, 127, 128, 134, 143, 210, 243, 251, 256, 360, 509, 1009}) {
     INFO(n);
     auto const x = drawn(n, draw);
     tensor const z = row(x);
@@ -157,10 +159,9 @@ TEST_CASE("fft: derivatives, lanes and graphs", "[op][fft]") {
   loss(leaf).backward();
   CHECK(difference(leaf.grad(), g, 1e-13) == "");
   // Parseval's gradient: of |F x|^2 / n it is 2 x
-  CHECK(difference(vv::grad([](auto const& v) {
-                     return vv::sum(vv::square(vv::abs(fft::fft(v, {}, -1, "ortho"))));
-                   })(x),
-                   vv::mul(x, 2.0), 1e-14) == "");
+  CHECK(
+      difference(vv::grad([](auto const& v) { return vv::sum(vv::square(vv::abs(fft::fft(v, {}, -1, "ortho")))); })(x),
+                 vv::mul(x, 2.0), 1e-14) == "");
 }
 TEST_CASE("fft: errors say what is wrong", "[op][fft]") {
   tensor const x = vv::ones({4, 3}), z = fft::fft(x);

@@ -110,6 +110,7 @@ inline tensor select_scattered(tensor const& x, tensor const& y, index_t a, exte
   thin[wrap_axis(a, x.dim())] = 1;
   dims const want = tensor(select(x, dims{a}, dims{i})).sizes();
   if (!(y.sizes() == want)) refuse::shapes_do_not_match("select_scatter", want, y.sizes());
+  detail::needs_room("select_scatter", x, y);
   return where(at, to(reshape(y, thin), x.dtype()), x);
 }
 

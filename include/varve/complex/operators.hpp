@@ -16,12 +16,12 @@ struct named_map {
   complex_map f;
 };
 inline constexpr named_map complex_maps[] = {
-    {"exp", complex_map::exp},   {"expm1", complex_map::expm1}, {"log", complex_map::log},
-    {"sin", complex_map::sin},   {"log1p", complex_map::log1p}, {"sqrt", complex_map::sqrt},
-    {"cos", complex_map::cos},   {"tan", complex_map::tan},     {"asin", complex_map::asin},
-    {"acos", complex_map::acos}, {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
-    {"tanh", complex_map::tanh}, {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
-    {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},  {"acosh", complex_map::acosh}};
+    {"exp", complex_map::exp},     {"expm1", complex_map::expm1}, {"log", complex_map::log},
+    {"sin", complex_map::sin},     {"log1p", complex_map::log1p}, {"sqrt", complex_map::sqrt},
+    {"cos", complex_map::cos},     {"tan", complex_map::tan},     {"asin", complex_map::asin},
+    {"acos", complex_map::acos},   {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
+    {"tanh", complex_map::tanh},   {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
+    {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},   {"acosh", complex_map::acosh}};
 /// Operators that are linear in all their numbers at once, so that they are what they are of either part; the others of
 /// their operands, bits of `others`, are indices and conditions.
 struct linear_name {
@@ -88,8 +88,7 @@ T are_equal(boxed_args const& x) {
 template <class T>
 T product_of_matrices(boxed_op const& op, boxed_args const& x) {
   if (x[0].dtype() != x[1].dtype()) refuse::dtype_is_not_supported("matmul of two dtypes", name(x[1].dtype()));
-  T const ar = real_part(T(x[0])), ai = imaginary_part(T(x[0])), br = real_part(T(x[1])),
-          bi = imaginary_part(T(x[1]));
+  T const ar = real_part(T(x[0])), ai = imaginary_part(T(x[0])), br = real_part(T(x[1])), bi = imaginary_part(T(x[1]));
   auto const times = [&](T const& a, T const& b) { return T(op(boxed_args(a, b))); };
   return bound<complex_t>{}(T(sub(times(ar, br), times(ai, bi))), T(add(times(ar, bi), times(ai, br))));
 }

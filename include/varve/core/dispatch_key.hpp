@@ -156,8 +156,7 @@ private:
     if (k == dispatch_key::undefined) return 0;
     if (is_backend(k)) return bit(dense_bit) | bit(v - 1);
     if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k))
-      return bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu));
+    if (is_autograd(k)) return bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu));
     if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
     if (k == dispatch_key::dense) return bit(dense_bit);
     if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);

@@ -95,6 +95,13 @@ constexpr void needs_real(char const* op, X const&... x) {
   };
   (one(x), ...);
 }
+/// Refuses to put complex numbers among real ones, where others are converted.
+template <class X, class Y>
+constexpr void needs_room(char const* op, X const& x, Y const& y) {
+  if constexpr (is_dynamic_operand<X> && is_dynamic_operand<Y>)
+    if (is_complex(y.dtype()) && !is_complex(x.dtype()))
+      refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
+}
 /// What a composite computes.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {

@@ -251,12 +251,11 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_meta(void*, boxed_op const& op, dispatc
 }
 VARVE_COLD VARVE_LIBRARY void refuse_complex(char const* op, dtype t) {
   bool const any = complex_kernels.load(std::memory_order_relaxed);
-  refuse::dtype_is_not_supported(
-      (std::string(op) + (any ? "" : " (without #include <varve/complex.hpp>)")).c_str(), name(t));
+  refuse::dtype_is_not_supported((std::string(op) + (any ? "" : " (without #include <varve/complex.hpp>)")).c_str(),
+                                 name(t));
 }
 VARVE_COLD VARVE_LIBRARY tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  if (op.table->takes_complex || !op.table->eval)
-    return redispatch(op, keys.below(dispatch_key::complex_value), x);
+  if (op.table->takes_complex || !op.table->eval) return redispatch(op, keys.below(dispatch_key::complex_value), x);
   if (auto const kernels = complex_kernels.load(std::memory_order_acquire)) {
     tensor y = kernels(op, x);
     if (y.defined()) return y;
@@ -292,9 +291,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatc
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
-        dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
@@ -331,9 +329,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dis
   if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
   for (int k = 0; k < n; ++k) {
     thread_state const& s = this_thread_state;
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
-        dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = order[k]->dispatch(op, x);
     if (y.defined()) return y;

@@ -21,7 +21,7 @@ struct part_operand {
   part_operand(tensor const& t, bool imaginary)
       : strides(t.strides()),
         of(static_cast<unsigned char*>(t.raw()) + (imaginary ? itemsize(part_type(t.dtype())) : 0), nullptr,
-                itemsize(part_type(t.dtype()))) {
+           itemsize(part_type(t.dtype()))) {
     if (is_complex(t.dtype()))
       for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
     of.strides = strides.numbers();

@@ -41,7 +41,8 @@ T complex_of(char const* op, T const& x) {
   return to(f, complex_type(f.dtype()));
 }
 inline int axis_of(char const* op, dims const& sizes, extent axis) {
-  if (sizes.n == 0) refuse::with<index_error>((std::string("varve: ") + op + ": a value of rank 0 has no axis").c_str());
+  if (sizes.n == 0)
+    refuse::with<index_error>((std::string("varve: ") + op + ": a value of rank 0 has no axis").c_str());
   return wrap_axis(axis, sizes.n);
 }
 /// Cut off or filled up with zeros to a length.
@@ -65,8 +66,8 @@ T along(char const* op, T const& z, std::optional<extent> n, int axis, std::stri
 template <class T>
 T real_along(char const* op, T const& x, std::optional<extent> n, int axis, std::string_view norm, bool inverse) {
   T const f = floating(op, x);
-  if (is_complex(f.dtype())) refuse::dtype_is_not_supported((std::string(op) + " (real numbers expected)").c_str(),
-                                                            name(f.dtype()));
+  if (is_complex(f.dtype()))
+    refuse::dtype_is_not_supported((std::string(op) + " (real numbers expected)").c_str(), name(f.dtype()));
   T const y = along(op, T(to(f, complex_type(f.dtype()))), n, axis, norm, inverse);
   return slice(y, dims{axis}, 0, y.sizes()[axis] / 2 + 1);
 }
@@ -80,10 +81,9 @@ T to_real_along(char const* op, T const& x, std::optional<extent> n, int axis, s
   extent const half = length / 2 + 1;
   T const first = of_length(op, z, axis, half);
   extent const rest = length - half; // the conjugates of elements rest, ..., 1
-  T const whole = rest < 1 ? slice(first, dims{axis}, 0, length)
-                           : cat(std::vector<T>{first, conj(T(flip(T(slice(first, dims{axis}, 1, rest + 1)),
-                                                                   dims{axis})))},
-                                 axis);
+  T const whole =
+      rest < 1 ? slice(first, dims{axis}, 0, length)
+               : cat(std::vector<T>{first, conj(T(flip(T(slice(first, dims{axis}, 1, rest + 1)), dims{axis})))}, axis);
   return scaled(real_part(T(fft_c2c(whole, axis, inverse))), scale(op, norm, length, inverse));
 }
 /// The axes of a transform of several, and the lengths: those that are there for none.

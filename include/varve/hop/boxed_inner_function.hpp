@@ -79,8 +79,8 @@ struct boxed_pull_fn {
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
-    P const in =
-        tree_map([&](tensor const& t) { return has_derivatives(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const in = tree_map([&](tensor const& t) { return has_derivatives(t.dtype()) ? scope.track(t) : t; },
+                          part(x, 0, operands));
     P const y = scope.run([&] { return f(in); });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {

@@ -75,7 +75,8 @@ struct eager_level {
   }
   template <class Op>
   static bool records(Op const& op, tensor const& y) {
-    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable && has_derivatives(y.dtype());
+    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable &&
+           has_derivatives(y.dtype());
   }
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {

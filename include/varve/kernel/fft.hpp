@@ -15,9 +15,7 @@ struct point {
   double re, im;
   friend constexpr point operator+(point a, point b) { return {a.re + b.re, a.im + b.im}; }
   friend constexpr point operator-(point a, point b) { return {a.re - b.re, a.im - b.im}; }
-  friend constexpr point operator*(point a, point b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-  }
+  friend constexpr point operator*(point a, point b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
   friend constexpr point operator*(double s, point a) { return {s * a.re, s * a.im}; }
 };
 constexpr point conjugate(point a) { return {a.re, -a.im}; }
@@ -27,7 +25,7 @@ constexpr point turned(point a) { return {a.im, -a.re}; }
 /// exp(-2 pi i k / n) for 0 <= k < n, to the last digit: the angle of the sine is at most an eighth of a turn.
 inline point root(std::uint64_t k, std::uint64_t n) {
   constexpr double pi = 3.14159265358979323846;
-  std::uint64_t const eighth = 8 * k / n; // which eighth of the circle
+  std::uint64_t const eighth = 8 * k / n;                     // which eighth of the circle
   auto const at = [&](std::uint64_t num, std::uint64_t den) { // the angle 2 pi num / den
     double const a = 2 * pi * (static_cast<double>(num) / static_cast<double>(den));
     return point{std::cos(a), std::sin(a)};

@@ -295,11 +295,11 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
   w.size[across] = 1; // the walk stays on the other dimensions
   do {
-    auto const tiles = in.itemsize == 4   ? detail::copy_tiles<4>
-                       : in.itemsize == 8 ? detail::copy_tiles<8>
-                       : in.itemsize == 2 ? detail::copy_tiles<2>
+    auto const tiles = in.itemsize == 4    ? detail::copy_tiles<4>
+                       : in.itemsize == 8  ? detail::copy_tiles<8>
+                       : in.itemsize == 2  ? detail::copy_tiles<2>
                        : in.itemsize == 16 ? detail::copy_tiles<16>
-                                          : detail::copy_tiles<1>;
+                                           : detail::copy_tiles<1>;
     tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
   } while (w.next());
 }

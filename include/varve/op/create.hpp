@@ -114,7 +114,8 @@ struct rules<full_t> : rule::linear {
   static T make(attributes const& at, T const& v) {
     if (detail::is_made_compact(at)) return detail::made_compact<rules>(at, v);
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    if (is_complex(v.dtype()) && !is_complex(r.dtype())) refuse::dtype_does_not_fit("full", name(v.dtype()), name(r.dtype()));
+    if (is_complex(v.dtype()) && !is_complex(r.dtype()))
+      refuse::dtype_does_not_fit("full", name(v.dtype()), name(r.dtype()));
     if (is_complex(r.dtype())) {
       kernel::fill(r.raw(), detail::converted(v, r.dtype()).raw(), r.numel(), itemsize(r.dtype()));
       return r;

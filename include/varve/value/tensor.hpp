@@ -587,8 +587,8 @@ public:
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
   tensor with_layout(layout const& l, bool is_view = true) const;
-  /// A tensor on the same storage with another layout, in elements of another dtype, of which the memory is made: a view
-  /// through which nothing may be written that is recorded.
+  /// A tensor on the same storage with another layout, in elements of another dtype, of which the memory is made: a
+  /// view through which nothing may be written that is recorded.
   tensor reinterpreted(layout const& l, varve::dtype type) const;
   /// The same memory and version counter without history: not a view (DT-4).
   tensor alias() const;
