@@ -7,6 +7,7 @@
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vmap.hpp>
 
+#include <varve/value/print.hpp>
 #include <varve_test.hpp>
 
 using namespace sample;

@@ -78,7 +78,7 @@ inline constexpr bool composite_takes_complex = requires { requires Tag::takes_c
 VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
-    op_table const t{.name = op, .schema = "", .arity = n, .differentiable = true};
+    op_table const t{op, "", n, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
     auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
     tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
     if (!y.defined()) refuse_complex(op, x[k]->dtype());
@@ -102,23 +102,28 @@ constexpr void needs_room(char const* op, X const& x, Y const& y) {
     if (is_complex(y.dtype()) && !is_complex(x.dtype()))
       refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
 }
+/// A composite for real numbers, of tensors.
+template <class Tag, class... A>
+auto composed_of_real(A const&... a) {
+  tensor const* x[sizeof...(A)]{};
+  int n = 0;
+  auto const take = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+  };
+  (take(a), ...);
+  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
+  tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+  if constexpr (of_one)
+    if (y.defined()) [[unlikely]]
+      return y;
+  return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+}
 /// What a composite computes.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
-  if constexpr (!keeps_elements<Tag> && !composite_takes_complex<Tag> && (is_dynamic_operand<A> || ...)) {
-    tensor const* x[sizeof...(A)]{};
-    int n = 0;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
-    };
-    (take(a), ...);
-    constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
-    tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
-    if constexpr (of_one)
-      if (y.defined()) [[unlikely]]
-        return y;
-  }
+  constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
   if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
