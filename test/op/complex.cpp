@@ -265,6 +265,16 @@ TEST_CASE("complex: gradients are dL/dx + i dL/dy, and fit to tangents and diffe
   tensor const plain = vv::clone(z);
   CHECK_THROWS_AS(vv::mul_(vv::view_as_real(plain), vv::to(vv::real(again), dtype::float64).reshape({4, 1})),
                   vv::autograd_error);
+  // in transforms too, where the view is a copy
+  auto const through = [](auto const& v) {
+    auto const w = vv::clone(v);
+    vv::mul_(vv::view_as_real(w), 3);
+    return vv::sum(vv::abs(w));
+  };
+  CHECK_THROWS_AS(vv::grad(through)(z), vv::autograd_error);
+  CHECK_THROWS_AS(vv::jvp(through, std::tuple(z), std::tuple(z)), vv::autograd_error);
+  CHECK(apart(vv::grad([](auto const& v) { return vv::sum(vv::square(vv::view_as_real(vv::clone(v)))); })(z),
+              each(some, [](C v) { return 2.0 * v; })) == "");
   // second derivatives: of |z|^4 along d
   auto const slope = [&](auto const& v) {
     return vv::sum(vv::real(vv::conj(vv::grad([&](auto const& u) { return vv::square(size(u)); })(v)) * v));

@@ -175,6 +175,14 @@ inline bool is_in_memory(tensor const& x) {
   return this_thread_state.quiet() && x.has_data() && !(x.keys().bits & ~there.bits & ~dispatch_key_set::history_bit) &&
          !(x.requires_grad() && this_thread_state.grad_mode);
 }
+/// A copy in place of a view: nothing may be written through it, which would be lost.
+template <class T>
+T instead_of_view(T const& copy, T const& of) {
+  bool const same = copy.is_wrapped() == of.is_wrapped() && copy.layer() == of.layer();
+  if (same && !copy.base().defined() && !copy.is_inference())
+    copy.set_base(of.base().defined() ? of.base() : of, view_origin::other_dtype);
+  return copy;
+}
 } // namespace detail
 
 /// The parts as a last dimension of size 2 (`torch.view_as_real`): a view, which sees what is written and can be
@@ -182,7 +190,8 @@ inline bool is_in_memory(tensor const& x) {
 template <std::same_as<tensor> T>
 T view_as_real(T const& z) {
   if (!is_complex(z.dtype())) refuse::dtype_is_not_supported("view_as_real", name(z.dtype()));
-  if (!detail::is_in_memory(z)) return stack(std::vector<T>{real_part(z), imaginary_part(z)}, -1);
+  if (!detail::is_in_memory(z))
+    return detail::instead_of_view(T(stack(std::vector<T>{real_part(z), imaginary_part(z)}, -1)), z);
   return detail::parts_in_memory(z);
 }
 /// Complex numbers whose parts are a last dimension of size 2 (`torch.view_as_complex`): a view, as `view_as_real`. The
@@ -194,7 +203,7 @@ T view_as_complex(T const& x) {
   dims const s = x.sizes();
   if (s.n == 0 || s[s.n - 1] != 2)
     refuse::argument_is_invalid("view_as_complex", "the last dimension must be of size 2");
-  if (!detail::is_in_memory(x)) return complex(T(select(x, -1, 0)), T(select(x, -1, 1)));
+  if (!detail::is_in_memory(x)) return detail::instead_of_view(complex(T(select(x, -1, 0)), T(select(x, -1, 1))), x);
   dims strides = x.strides();
   bool fits = strides[s.n - 1] == 1 && x.where().offset % 2 == 0;
   for (int k = 0; k + 1 < s.n; ++k) fits = fits && strides[k] % 2 == 0;

@@ -57,6 +57,10 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
 /// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
 /// one way through the program only (`dynamic_level::tied`).
 VARVE_COLD inline void require_known(tensor const& v) {
+  if (v.origin() == view_origin::other_dtype)
+    refuse::with<transform_error>(
+        "varve: what view_as_real or view_as_complex gave was read after a write into what it "
+        "is of, in a transform, where it is a copy; take the view anew");
   bool const custom = v.origin() == view_origin::custom && v.stands_in();
   if (!custom && v.origin() != view_origin::function) return;
   refuse::with<transform_error>(
