@@ -36,7 +36,7 @@ inline constexpr struct pow_t : promoting_operator<pow_t> {
   template <value X, std::signed_integral N>
     requires(!number<X>)
   constexpr auto operator()(X const& x, N y) const {
-    if (y < 0 && !is_floating(dtype_of(x)))
+    if (y < 0 && !has_derivatives(dtype_of(x)))
       refuse::argument_is_invalid(op_name,
                                   "integers to a negative power are fractions; make x floating, or write 1.0 / "
                                   "pow(x, n)");

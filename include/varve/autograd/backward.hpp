@@ -55,6 +55,8 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " +
                               (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one")
                                  .c_str());
+      if (is_complex(y.dtype()))
+        refuse_autograd(who, "a gradient is made up only for a real scalar, not for a complex one; give one");
       g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes()))

@@ -60,10 +60,10 @@ inline layer& level_of(char const* who) {
 template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
-  if (!is_floating(primal.dtype()))
+  if (!has_derivatives(primal.dtype()))
     refuse::with<value_error>(
         (std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
-  if (!is_floating(tangent.dtype()))
+  if (!has_derivatives(tangent.dtype()))
     refuse::with<value_error>(
         (std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
   if (!(primal.sizes() == tangent.sizes()))

@@ -49,6 +49,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
   auto const call = [&] { return detail::outputs_of(f(inputs)); };
   std::vector<T> const y = call();
   for (std::size_t i = 0; i < y.size(); ++i) {
+    if (is_complex(y[i].dtype())) refuse::dtype_is_not_supported("gradcheck", name(y[i].dtype()));
     if (!is_floating(y[i].dtype())) continue;
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
@@ -98,6 +99,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<autograd::target> y, wanted;
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
+      if (is_complex(v.dtype())) refuse::dtype_is_not_supported("gradgradcheck", name(v.dtype()));
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
       T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);

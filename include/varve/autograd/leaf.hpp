@@ -226,7 +226,7 @@ inline void tensor::set_data(tensor const& y) const {
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
     refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !is_floating(y.dtype()))
+  if (requires_grad() && !has_derivatives(y.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
@@ -267,7 +267,7 @@ void detail::require_grad(tensor const& t, bool on) {
     return;
   }
   if (on == t.history().operator bool()) return;
-  if (on && !is_floating(t.dtype()))
+  if (on && !has_derivatives(t.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
   if (on && t.is_inference() && !this_thread_inference)

@@ -136,7 +136,7 @@ VARVE_COLD G typed_and_optimized(G const& g) {
     refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
                                               "compile(f), or interpret(graph, x), runs it in its place");
   for (auto const& n : g.nodes)
-    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
+    if (is_compact(n.out.type) || is_complex(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat, purpose::values);

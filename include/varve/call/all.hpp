@@ -3,6 +3,7 @@
 /// @file
 /// Every family of calls by name.
 #include <varve/call/create.hpp>
+#include <varve/call/fft.hpp>
 #include <varve/call/index.hpp>
 #include <varve/call/linalg.hpp>
 #include <varve/call/masked.hpp>

@@ -145,6 +145,8 @@ inline std::optional<double> number_of_limit(argument const& a) {
 }
 inline tensor pseudoinverted(tensor const& a, argument const& atol, argument const& rtol, bool hermitian) {
   if (a.dim() < 2) refuse::argument_is_invalid("linalg_pinv", "matrices are expected");
+  for (argument const& l : {atol, rtol})
+    if (l.is<tensor>()) detail::needs_real("linalg_pinv", l.as<tensor>());
   if (!atol.is<tensor>() && !rtol.is<tensor>())
     return pinv(a, number_of_limit(atol).value_or(0), number_of_limit(rtol).value_or(-1), dims{hermitian});
   dims const batch = a.sizes().sub(0, a.dim() - 2);

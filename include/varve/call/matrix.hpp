@@ -147,7 +147,7 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
          if (a.dtype() != b.dtype()) refuse::dtype_is_not_supported("dot of two dtypes:", name(b.dtype()));
          return dot(a, b);
        },
-       out_of_its_dtype, "vdot"},
+       out_of_its_dtype},
       {"tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor", dotted},
       {"einsum(str equation, Tensor[] tensors) -> Tensor",
        +[](std::string const& e, std::vector<tensor> const& x) { return einsum(e, x); }},
@@ -161,7 +161,7 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
       {"corrcoef(Tensor self) -> Tensor", of_one<corrcoef_t>},
       {"linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
        +[](tensor const& x, std::optional<extent> n) -> tensor {
-         tensor const v = atleast_1d(is_floating(x.dtype()) ? x : tensor(to(x, dtype::int64)));
+         tensor const v = atleast_1d(has_derivatives(x.dtype()) ? x : tensor(to(x, dtype::int64)));
          return vander(v, dims{n ? *n : v.sizes()[v.dim() - 1]});
        },
        "linalg.vander"},

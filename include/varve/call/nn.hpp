@@ -76,6 +76,7 @@ inline void keep_running(tensor const& x, tensor const& mean_, tensor const& var
 }
 inline tensor batch_normalized(tensor const& x, tensor const& w, tensor const& b, tensor const& m, tensor const& v,
                                bool training, double momentum, double eps) {
+  detail::needs_real("batch_norm", x, w, b, m, v);
   if (training) {
     if (x.dim() < 2 || x.numel() == index_t(x.sizes()[1]))
       refuse::argument_is_invalid("batch_norm", "more than one value for each channel is expected when training");
@@ -90,6 +91,7 @@ inline tensor batch_normalized(tensor const& x, tensor const& w, tensor const& b
 }
 inline tensor instance_normalized(tensor const& x, tensor const& w, tensor const& b, tensor const& m, tensor const& v,
                                   bool use_input, double momentum, double eps) {
+  detail::needs_real("instance_norm", x, w, b, m, v);
   if (!use_input) return batch_normalized(x, w, b, m, v, false, momentum, eps);
   if (m.defined() || v.defined()) {
     dims axes;
@@ -106,6 +108,7 @@ inline tensor instance_normalized(tensor const& x, tensor const& w, tensor const
 inline std::tuple<tensor, tensor, tensor> batch_normalized_and_saved(tensor const& x, tensor const& w, tensor const& b,
                                                                      tensor const& m, tensor const& v, bool training,
                                                                      double momentum, double eps) {
+  detail::needs_real("batch_norm", x, w, b, m, v);
   dims const axes = detail::all_but_channels(x.sizes());
   tensor const none_kept = zeros(dims{0}, x.dtype());
   tensor const mean_ = training ? tensor(mean(x, axes, dims{0})) : none_kept;
@@ -192,6 +195,7 @@ VARVE_LIBRARY std::span<call_row const> networks() {
        lost_as_before<multilabel_margin_loss_t>},
       {"_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
        +[](tensor const& g, tensor const& y, index_t a, dtype t) -> tensor {
+         detail::needs_real("_softmax_backward_data", g, y);
          return to(sub(mul(g, y), mul(y, sum(mul(g, y), dims{a}, keepdim))), t);
        },
        out},

@@ -21,7 +21,7 @@ tensor converted_to(tensor const& x) {
 }
 /// `alpha * y`, as `add` and `sub` have it.
 inline tensor times_alpha(char const* op, tensor const& x, tensor const& y, tensor const& alpha) {
-  bool const floats = is_floating(x.dtype()) || is_floating(y.dtype());
+  bool const floats = has_derivatives(x.dtype()) || has_derivatives(y.dtype());
   if (is_floating(alpha.dtype()) && !floats)
     refuse::argument_is_invalid(op, "of integers alpha must not be a floating number");
   if (alpha.dtype() == dtype::bool_ && (x.dtype() != dtype::bool_ || y.dtype() != dtype::bool_))
@@ -43,7 +43,7 @@ inline tensor in_uint8_as(tensor const& x, tensor const& y) {
 inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v) {
   if (mask.dtype() != dtype::bool_) refuse::dtype_is_not_supported("masked_fill (a bool mask):", name(mask.dtype()));
   if (v.dim() != 0) refuse::argument_is_invalid("masked_fill", "the value has one element, of rank 0");
-  if (is_floating(v.dtype()) && !is_floating(x.dtype()))
+  if (has_derivatives(v.dtype()) && category(v.dtype()) > category(x.dtype()))
     refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
   return where(mask, to(v, x.dtype()), x);
 }
@@ -149,8 +149,6 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"isfinite(Tensor self) -> Tensor", of_one<isfinite_t>},
       {"isinf(Tensor self) -> Tensor", of_one<isinf_t>},
       {"isnan(Tensor self) -> Tensor", of_one<isnan_t>},
-      {"isreal(Tensor self) -> Tensor", +[](tensor const& x) -> tensor { return ones_like(to(x, dtype::bool_)); }},
-      {"real(Tensor(a) self) -> Tensor(a)", +[](tensor const& x) { return x; }},
       {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
        +[](tensor const& x, tensor const& y, double r, double a, bool nan) -> tensor {
          return isclose(x, y, r, a, nan);

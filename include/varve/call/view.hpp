@@ -33,7 +33,7 @@ inline tensor transposed(tensor const& x) {
   return x.dim() == 2 ? tensor(permute(x, dims{1, 0})) : x;
 }
 inline tensor matrices_transposed(tensor const& x) {
-  if (x.dim() == 1) refuse::argument_is_invalid("mH", "matrices are expected, not vectors");
+  if (x.dim() == 1) refuse::argument_is_invalid("mT", "matrices are expected, not vectors");
   return x.dim() ? tensor(transpose(x, dims{-2}, dims{-1})) : x;
 }
 inline tensors copies(tensors x) {
@@ -96,17 +96,6 @@ inline tensors grids(tensors x, std::string const& indexing) {
   if (turned) std::swap(x[0], x[1]);
   return x;
 }
-/// Half of each axis moved to its other end, as the zero frequency of a transform is.
-inline tensor shifted_by_halves(tensor const& x, std::optional<dims> a, bool back) {
-  dims axes = a.value_or(dims{}), by;
-  if (!a)
-    for (int k = 0; k < x.dim(); ++k) axes.push_back(k);
-  for (extent e : axes) {
-    extent const n = x.sizes()[wrap_axis(e, x.dim())];
-    by.push_back(back ? (n + 1) / 2 : n / 2);
-  }
-  return axes.empty() ? x : tensor(roll(x, by, axes));
-}
 /// Where an axis has an index, as a mask that broadcasts.
 inline tensor counted_along(tensor const& x, index_t a, extent i) {
   dims thin = x.sizes();
@@ -121,6 +110,7 @@ inline tensor select_scattered(tensor const& x, tensor const& y, index_t a, exte
   thin[wrap_axis(a, x.dim())] = 1;
   dims const want = tensor(select(x, dims{a}, dims{i})).sizes();
   if (!(y.sizes() == want)) refuse::shapes_do_not_match("select_scatter", want, y.sizes());
+  detail::needs_room("select_scatter", x, y);
   return where(at, to(reshape(y, thin), x.dtype()), x);
 }
 
@@ -232,9 +222,9 @@ VARVE_LIBRARY std::span<call_row const> views() {
        +[](tensor const& x, dims a, dims b) -> tensor { return movedim(x, a, b); }, "moveaxis"},
       {"movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
        +[](tensor const& x, index_t a, index_t b) -> tensor { return movedim(x, dims{a}, dims{b}); }, "moveaxis"},
-      {"t(Tensor(a) self) -> Tensor(a)", transposed, "H"},
+      {"t(Tensor(a) self) -> Tensor(a)", transposed},
       {"t_copy(Tensor self) -> Tensor", +[](tensor const& x) -> tensor { return clone(transposed(x)); }, out},
-      {"mH(Tensor(a) self) -> Tensor(a)", matrices_transposed, "mT adjoint"},
+      {"mT(Tensor(a) self) -> Tensor(a)", matrices_transposed},
       {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
        +[](tensor const& x, index_t a, extent i, extent n) -> tensor { return narrow(x, dims{a}, dims{i}, dims{n}); }},
       {"narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
@@ -352,10 +342,6 @@ VARVE_LIBRARY std::span<call_row const> views() {
       {"pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
        +[](tensor const& x, index_t r) -> tensor { return pixel_unshuffle(x, dims{r}); },
        "nn.functional.pixel_unshuffle"},
-      {"fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
-       +[](tensor const& x, std::optional<dims> a) { return shifted_by_halves(x, a, false); }, "fft.fftshift"},
-      {"fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
-       +[](tensor const& x, std::optional<dims> a) { return shifted_by_halves(x, a, true); }, "fft.ifftshift"},
       {"meshgrid.indexing(Tensor[] tensors, *, str indexing='ij') -> Tensor[]", grids, variadic},
       {"cartesian_prod(Tensor[] tensors) -> Tensor",
        +[](tensors const& x) -> tensor {

@@ -63,7 +63,7 @@ bool same_constant(V const& a, V const& b) {
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
-         !(t.requires_grad() && is_grad_enabled());
+         !is_complex(t.dtype()) && !(t.requires_grad() && is_grad_enabled());
 }
 /// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
 struct traced_kind {

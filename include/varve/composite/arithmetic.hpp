@@ -28,6 +28,7 @@ constexpr auto as_floating(X const& x) {
 
 /// x + value * a * b.
 inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addcmul";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
@@ -111,6 +112,7 @@ inline constexpr struct acosh_t : composite_operator<acosh_t> {
 } acosh{};
 /// 2^x.
 inline constexpr struct exp2_t : composite_operator<exp2_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "exp2";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -119,6 +121,7 @@ inline constexpr struct exp2_t : composite_operator<exp2_t> {
 } exp2{};
 /// Logarithm to base 2.
 inline constexpr struct log2_t : composite_operator<log2_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "log2";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -127,6 +130,7 @@ inline constexpr struct log2_t : composite_operator<log2_t> {
 } log2{};
 /// Logarithm to base 10.
 inline constexpr struct log10_t : composite_operator<log10_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "log10";
   template <value X>
   static constexpr auto body(X const& x) {

@@ -109,6 +109,7 @@ inline constexpr struct cross_t : composite_operator<cross_t> {
 /// Sums of products over pairs of axes: those of the first in the order given, those of the second likewise
 /// (`torch.tensordot`).
 inline constexpr struct tensordot_t : composite_operator<tensordot_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "tensordot";
   template <value X, value Y, class A, class B>
   static constexpr auto body(X const& x, Y const& y, A const& x_axes, B const& y_axes) {

@@ -121,6 +121,7 @@ inline constexpr struct diag_t : composite_operator<diag_t> {
 
 /// The sum of the diagonal of a matrix.
 inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "trace";
   template <value X>
   static constexpr auto body(X const& x) {

@@ -44,6 +44,7 @@ constexpr auto product_along(X const& x, A const& axis) {
 /// The product of elements, all of them or those along an axis (`torch.prod`); of none it is 1. Bool and integers give
 /// int64.
 inline constexpr struct prod_t : composite_operator<prod_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "prod";
   template <value X, class A = none_t, class K = ints<0>>
   static constexpr auto body(X const& x, A const& axis = {}, K const& keep = {}) {

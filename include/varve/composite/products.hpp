@@ -46,6 +46,7 @@ constexpr auto beta_plus_alpha(char const* op, X const& x, Y const& product, B c
 
 /// The outer product of two vectors (`torch.outer`).
 inline constexpr struct outer_t : composite_operator<outer_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "outer";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -62,6 +63,7 @@ inline constexpr struct outer_t : composite_operator<outer_t> {
 } outer{};
 /// A matrix times a vector.
 inline constexpr struct mv_t : composite_operator<mv_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "mv";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -75,6 +77,7 @@ inline constexpr struct mv_t : composite_operator<mv_t> {
 } mv{};
 /// As many products of matrices as there are (`torch.bmm`).
 inline constexpr struct bmm_t : composite_operator<bmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "bmm";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -88,6 +91,7 @@ inline constexpr struct bmm_t : composite_operator<bmm_t> {
 } bmm{};
 /// Sums of products along the last axes of both (`torch.inner`).
 inline constexpr struct inner_t : composite_operator<inner_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "inner";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -125,6 +129,7 @@ inline constexpr struct vecdot_t : composite_operator<vecdot_t> {
 
 /// beta x + alpha (a b) of matrices.
 inline constexpr struct addmm_t : composite_operator<addmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -138,6 +143,7 @@ inline constexpr struct addmm_t : composite_operator<addmm_t> {
 } addmm{};
 /// beta x + alpha (a b) of a matrix and a vector.
 inline constexpr struct addmv_t : composite_operator<addmv_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmv";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -146,6 +152,7 @@ inline constexpr struct addmv_t : composite_operator<addmv_t> {
 } addmv{};
 /// beta x + alpha times the outer product of two vectors.
 inline constexpr struct addr_t : composite_operator<addr_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addr";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -154,6 +161,7 @@ inline constexpr struct addr_t : composite_operator<addr_t> {
 } addr{};
 /// beta x + alpha (a b) for each of several matrices.
 inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "baddbmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -162,6 +170,7 @@ inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
 } baddbmm{};
 /// beta x + alpha times the sum of the products of several matrices.
 inline constexpr struct addbmm_t : composite_operator<addbmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addbmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {

@@ -3,6 +3,7 @@
 #include <varve/core/dtype.hpp>
 
 #include <bit>
+#include <concepts>
 
 /// @file
 /// Elements of the dtypes that are stored in fewer bytes than they are computed in: int8 and int16 (computed as int32),
@@ -54,10 +55,18 @@ struct bfloat16 {
 };
 
 namespace detail {
-/// dtype of the elements of memory: those of static values and the compact ones.
+/// A type of complex numbers, such as `std::complex<float>`: its real part, then its imaginary part.
+template <class T>
+concept complex_number = requires(T const& z) {
+  typename T::value_type;
+  { z.real() } -> std::convertible_to<typename T::value_type>;
+  z.imag();
+} && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type);
+/// dtype of the elements of memory: those of static values, the compact and the complex ones.
 template <class T>
 constexpr dtype stored_dtype() {
-  if constexpr (std::is_same_v<T, float16>) return dtype::float16;
+  if constexpr (complex_number<T>) return complex_type(dtype_of_type<typename T::value_type>());
+  else if constexpr (std::is_same_v<T, float16>) return dtype::float16;
   else if constexpr (std::is_same_v<T, bfloat16>) return dtype::bfloat16;
   else if constexpr (std::is_same_v<T, std::int8_t>) return dtype::int8;
   else if constexpr (std::is_same_v<T, std::int16_t>) return dtype::int16;
@@ -71,6 +80,29 @@ constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
   if (t == dtype::int8) return f.template operator()<std::int8_t>();
   if (t == dtype::int16) return f.template operator()<std::int16_t>();
   return on_dtype(t, op, f);
+}
+/// Calls `f(read)`, where `read(memory, k)` is element k of a memory of dtype `t` as a `T`: complex elements where `T`
+/// is a type of complex numbers; else they are `dtype_error`.
+template <class T, class F>
+constexpr decltype(auto) on_elements_as(dtype t, char const* op, F&& f) {
+  if constexpr (complex_number<T>) {
+    using part = typename T::value_type;
+    auto const of = [&]<class E>(E const*) {
+      return f([](void const* p, index_t k) {
+        E const* const at = static_cast<E const*>(p) + 2 * k;
+        return T(static_cast<part>(at[0]), static_cast<part>(at[1]));
+      });
+    };
+    if (t == dtype::complex64) return of(static_cast<float const*>(nullptr));
+    if (t == dtype::complex128) return of(static_cast<double const*>(nullptr));
+    return on_stored_dtype(t, op, [&]<class E>() {
+      return f([](void const* p, index_t k) { return T(static_cast<part>(static_cast<E const*>(p)[k])); });
+    });
+  } else {
+    return on_stored_dtype(t, op, [&]<class E>() {
+      return f([](void const* p, index_t k) { return static_cast<T>(static_cast<E const*>(p)[k]); });
+    });
+  }
 }
 } // namespace detail
 

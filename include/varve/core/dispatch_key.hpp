@@ -25,6 +25,7 @@ enum class dispatch_key : std::uint8_t {
   autograd_meta,
   autocast,
   transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
+  complex_value, ///< operands of complex dtypes: calls of operators become calls of those for complex numbers
   pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
   function_mode, ///< modes that see public calls, composites included (MD-22)
   // Functionalities without a backend: in sets only.
@@ -57,6 +58,7 @@ constexpr char const* name(dispatch_key k) {
                                    "autograd_meta",
                                    "autocast",
                                    "transform",
+                                   "complex_value",
                                    "pre_dispatch",
                                    "function_mode",
                                    "dense",
@@ -78,23 +80,23 @@ constexpr bool is_autograd(dispatch_key k) {
 
 /// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
 struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 16 is no key: a
   /// tensor that has a history, or shares one, stops at autograd.
-  std::uint16_t bits = 0;
+  std::uint32_t bits = 0;
 
   constexpr dispatch_key_set() = default;
   /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
   constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
   template <class... K>
     requires(sizeof...(K) > 1)
-  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
+  constexpr dispatch_key_set(K... k) : bits((bits_of(k) | ...)) {}
   static constexpr dispatch_key_set of_bits(unsigned b) {
     dispatch_key_set s;
-    s.bits = static_cast<std::uint16_t>(b);
+    s.bits = b;
     return s;
   }
   static constexpr dispatch_key_set full() { return of_bits(all_bits); }
-  static constexpr std::uint16_t history_bit = 0x8000;
+  static constexpr std::uint32_t history_bit = 0x10000;
   constexpr bool may_have_history() const { return bits & history_bit; }
 
   constexpr bool empty() const { return bits == 0; }
@@ -147,20 +149,18 @@ struct dispatch_key_set {
 
 private:
   static constexpr int dense_bit = 4, autograd_bit = 10;
-  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
-  static constexpr std::uint16_t bits_of(dispatch_key k) {
+  static constexpr unsigned backend_bits = 0xF, all_bits = 0xFFFF, functionality_bits = all_bits & ~backend_bits;
+  static constexpr std::uint32_t bits_of(dispatch_key k) {
     unsigned const v = static_cast<unsigned>(k);
-    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
+    auto const bit = [](unsigned n) { return 1u << n; };
     if (k == dispatch_key::undefined) return 0;
-    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
+    if (is_backend(k)) return bit(dense_bit) | bit(v - 1);
     if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k))
-      return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (is_autograd(k)) return bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu));
     if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
     if (k == dispatch_key::dense) return bit(dense_bit);
     if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
-    return static_cast<std::uint16_t>(backend_bits |
-                                      (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+    return backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit));
   }
 };
 

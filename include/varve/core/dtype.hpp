@@ -7,8 +7,9 @@
 
 namespace varve {
 
-/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; complex
-/// ones have a place but no kernels yet. Their numbers stand in files of programs.
+/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; tensors
+/// of complex ones are moved by all, and computed with where `varve/complex.hpp` is included. Their numbers stand in
+/// files of programs.
 enum class dtype : std::uint8_t {
   bool_,
   uint8,
@@ -42,6 +43,17 @@ constexpr int category(dtype t) {
   return t == dtype::bool_ ? 0 : t <= dtype::int64 || t >= dtype::int8 ? 1 : t <= dtype::float64 ? 2 : 3;
 }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
+constexpr bool is_complex(dtype t) { return t == dtype::complex64 || t == dtype::complex128; }
+/// Have values of it derivatives? Floating and complex ones.
+constexpr bool has_derivatives(dtype t) { return category(t) >= 2; }
+/// The dtype of the parts of complex numbers; others are their own.
+constexpr dtype part_type(dtype t) {
+  return t == dtype::complex64 ? dtype::float32 : t == dtype::complex128 ? dtype::float64 : t;
+}
+/// The dtype of complex numbers with such parts: complex128 for float64, else complex64.
+constexpr dtype complex_type(dtype t) {
+  return t == dtype::float64 || t == dtype::complex128 ? dtype::complex128 : dtype::complex64;
+}
 
 /// Is it stored in fewer bytes than it is computed in?
 constexpr bool is_compact(dtype t) {
@@ -83,12 +95,10 @@ constexpr dtype dtype_of_type() {
 }
 
 namespace detail {
-/// Refuses an attribute that is no dtype with kernels.
+/// Refuses an attribute that is no dtype.
 constexpr void require_dtype(char const* op, dims const& type) {
   bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::int16);
   if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
-  auto const t = static_cast<dtype>(type[0]);
-  if (category(t) == 3) refuse::dtype_is_not_supported(op, name(t));
 }
 template <dtype D>
 struct dtype_element;
@@ -170,6 +180,7 @@ constexpr dtype result_type(M const&... m) {
     dtype t = x.type;
     if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
     if (x.number && category(t) == 1) t = dtype::int64;     // and bool to int64
+    if (x.number && is_complex(t)) t = dtype::complex64;
     best[c] = any[c] ? promote_types(best[c], t) : t;
     any[c] = true;
   };
@@ -179,7 +190,7 @@ constexpr dtype result_type(M const&... m) {
   for (int c = 2; c >= 0; --c) {
     if (!any[c]) continue;
     if (!have) r = best[c];
-    else if (category(best[c]) > category(r)) r = best[c];
+    else if (category(best[c]) > category(r)) r = is_complex(best[c]) && is_floating(r) ? complex_type(r) : best[c];
     have = true;
   }
   if (!any[2] && !any[1]) { // numbers only: C++'s own rule, so that static scalars keep their precision

@@ -33,7 +33,7 @@ struct custom_pull {
       auto const at = static_cast<std::size_t>(k);
       if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
       else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
-      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
+      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !has_derivatives(s[k].dtype())) continue;
       int const r = result_of[at];
       if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
         if (!packed.empty() && packed[at] && self->next[operand - r]) {
@@ -184,7 +184,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
-    r.push_back(!(constant >> k & 1) && is_floating(y[k].dtype())
+    r.push_back(!(constant >> k & 1) && has_derivatives(y[k].dtype())
                     ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k)))
                     : y[k]);
   return r;

@@ -147,6 +147,8 @@ struct op_table {
   /// The attributes of a call that was written by hand, checked and completed as the public function does (negative
   /// axes, sizes of -1, what may be left out): kernels trust them. Null of operators of a `library`.
   attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
+  /// Does it take complex operands as they are: a view, or another that only moves elements?
+  bool takes_complex = false;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the

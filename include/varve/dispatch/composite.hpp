@@ -17,9 +17,9 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
-/// Is a value of a floating dtype, as a flag for `choose`?
+/// Is a value of a floating, or complex, dtype, as a flag for `choose`?
 inline constexpr auto is_of_floating_dtype = [](dims const& type) {
-  return dims{is_floating(static_cast<dtype>(type[0]))};
+  return dims{has_derivatives(static_cast<dtype>(type[0]))};
 };
 template <value V>
 constexpr auto is_floating_fact(V const& v) {
@@ -71,10 +71,59 @@ constexpr auto halves_in_float(F const& f, A const&... a) {
   }
   return f(a...);
 }
+/// Is a composite right for complex numbers too? Others refuse them, though all that they are made of may be there.
+template <class Tag>
+inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
+/// What `varve/complex.hpp` has for a composite of one operand, of a complex one; undefined for real operands.
+VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
+    op_table const t{op, "", n, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
+    tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
+    if (!y.defined()) refuse_complex(op, x[k]->dtype());
+    return y;
+  }
+  return {};
+}
+/// Refuses complex tensors, for functions that are no composites with a tag.
+template <class... X>
+constexpr void needs_real(char const* op, X const&... x) {
+  auto const one = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>)
+      if (v.defined() && is_complex(v.dtype())) refuse_complex(op, v.dtype());
+  };
+  (one(x), ...);
+}
+/// Refuses to put complex numbers among real ones, where others are converted.
+template <class X, class Y>
+constexpr void needs_room(char const* op, X const& x, Y const& y) {
+  if constexpr (is_dynamic_operand<X> && is_dynamic_operand<Y>)
+    if (is_complex(y.dtype()) && !is_complex(x.dtype()))
+      refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
+}
+/// A composite for real numbers, of tensors.
+template <class Tag, class... A>
+auto composed_of_real(A const&... a) {
+  tensor const* x[sizeof...(A)]{};
+  int n = 0;
+  auto const take = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+  };
+  (take(a), ...);
+  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
+  tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+  if constexpr (of_one)
+    if (y.defined()) [[unlikely]]
+      return y;
+  return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+}
 /// What a composite computes.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
+  constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
   if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,

@@ -48,6 +48,7 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
@@ -67,6 +68,9 @@ struct autograd_hooks {
   tensor (*copy)(tensor const& t);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
+/// What operators on complex tensors are, which stands above (`varve/complex.hpp`): undefined where it knows none. Null
+/// until the program includes that.
+inline constinit std::atomic<tensor (*)(boxed_op const& op, boxed_args const& x)> complex_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
@@ -86,6 +90,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
+  place(t, dispatch_key::complex_value, {&call_complex});
   place(t, dispatch_key::pre_dispatch, {&call_stack<dispatch_key::pre_dispatch>});
   place(t, dispatch_key::function_mode, {&call_stack<dispatch_key::function_mode>});
   return t;

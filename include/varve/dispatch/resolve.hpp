@@ -89,8 +89,9 @@ inline constexpr kernel_inventory built_in_fallbacks = [] {
                          dispatch_key::autograd_other, dispatch_key::autograd_private_use, dispatch_key::autograd_meta,
                          dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back,
-                         dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode})
+  for (dispatch_key k :
+       {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform,
+        dispatch_key::complex_value, dispatch_key::pre_dispatch, dispatch_key::function_mode})
     f.add(k);
   return f;
 }();

@@ -158,6 +158,12 @@ constexpr saved_values saved_of() {
 
 template <class Tag, int Facts>
 constexpr op_table const* functional_of();
+/// May an operator see complex operands? Those of a user refuse what they have no kernel for, as those of varve would.
+template <class Tag>
+constexpr bool takes_complex() {
+  using R = rules<Tag>;
+  return has_layout<R> || moves_elements<R> || requires { requires R::takes_complex; } || !declared::by_varve<Tag>();
+}
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -206,7 +212,8 @@ inline constexpr op_table table{Tag::op_name,
                                 rules<Tag>::kind,
                                 detail::pointwise_of<Tag>(),
                                 detail::functional_of<Tag, Facts>(),
-                                &detail::erased<Tag, Facts>::checked};
+                                &detail::erased<Tag, Facts>::checked,
+                                detail::takes_complex<Tag>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;

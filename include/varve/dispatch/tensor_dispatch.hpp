@@ -30,7 +30,7 @@ dispatch_key_set keys_of_call(boxed_args const& x);
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
 
 /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+inline constexpr unsigned watched = ~default_keys.bits;
 
 /// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
 /// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
@@ -46,6 +46,8 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
 /// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
 /// operators? Then a composition of them may be one pass over memory.
 bool are_unwatched(tensor const* x, std::size_t n);
+/// `dtype_error`, naming the operator.
+[[noreturn]] void refuse_complex(char const* op, dtype t);
 /// Is nothing registered for the operators?
 template <class... Tag>
 bool are_built_in() {
@@ -68,6 +70,9 @@ tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args co
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
+/// A call with a complex operand: by what `varve/complex.hpp` has for the operator; what only moves elements, and what
+/// is of a user, goes on. All else is refused by name: no kernel of real numbers is to see the parts of complex ones.
+tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 /// The subclasses among the operands, the more derived first, then from left to right (MD-10).
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 } // namespace detail
@@ -215,7 +220,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args co
   if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
     unsigned keys = 0;
     for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
-    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
+    if (!(keys & watched)) [[likely]]
       return op.table->eval(*op.at, x);
   }
   return redispatch(op, keys_of_call(x), x);
@@ -244,6 +249,21 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispa
 VARVE_NOINLINE VARVE_LIBRARY tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->meta(*op.at, x);
 }
+VARVE_COLD VARVE_LIBRARY void refuse_complex(char const* op, dtype t) {
+  bool const any = complex_kernels.load(std::memory_order_relaxed);
+  refuse::dtype_is_not_supported((std::string(op) + (any ? "" : " (without #include <varve/complex.hpp>)")).c_str(),
+                                 name(t));
+}
+VARVE_COLD VARVE_LIBRARY tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (op.table->takes_complex || !op.table->eval) return redispatch(op, keys.below(dispatch_key::complex_value), x);
+  if (auto const kernels = complex_kernels.load(std::memory_order_acquire)) {
+    tensor y = kernels(op, x);
+    if (y.defined()) return y;
+  }
+  for (auto const& t : x)
+    if (t.defined() && is_complex(t.dtype())) refuse_complex(op.name(), t.dtype());
+  refuse_complex(op.name(), dtype::complex64);
+}
 VARVE_LIBRARY tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
@@ -271,8 +291,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatc
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
@@ -309,8 +329,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dis
   if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
   for (int k = 0; k < n; ++k) {
     thread_state const& s = this_thread_state;
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = order[k]->dispatch(op, x);
     if (y.defined()) return y;

@@ -14,10 +14,54 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
   return {t.raw(), strides, itemsize(t.dtype())};
 }
 
+/// One of the two parts of complex numbers, or real numbers, as an operand of a kernel.
+struct part_operand {
+  dims strides;
+  kernel::operand of;
+  part_operand(tensor const& t, bool imaginary)
+      : strides(t.strides()),
+        of(static_cast<unsigned char*>(t.raw()) + (imaginary ? itemsize(part_type(t.dtype())) : 0), nullptr,
+           itemsize(part_type(t.dtype()))) {
+    if (is_complex(t.dtype()))
+      for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
+    of.strides = strides.numbers();
+  }
+  part_operand(part_operand const&) = delete;
+};
+/// The parts of complex numbers in memory as a last dimension of size 2: a view.
+VARVE_NOINLINE inline tensor parts_in_memory(tensor const& z) {
+  dims sizes = z.sizes(), strides = z.strides();
+  for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
+  sizes.push_back(2), strides.push_back(1);
+  return z.reinterpreted({sizes, strides, z.where().offset * 2, true}, part_type(z.dtype()));
+}
+/// ... to and from complex dtypes: the imaginary part of a real number is 0, that of what becomes real is lost.
+template <class = void>
+VARVE_NOINLINE tensor converted_complex(tensor const& t, dtype type) {
+  tensor r = tensor::empty(t.sizes(), type);
+  bool const to_complex = is_complex(type), from_complex = is_complex(t.dtype());
+  if (type == dtype::bool_) { // of either part
+    tensor const other = tensor::empty(t.sizes(), type);
+    kernel::convert<>(t.sizes(), part_operand(r, false).of, type, part_operand(t, false).of, part_type(t.dtype()));
+    kernel::convert<>(t.sizes(), part_operand(other, false).of, type, part_operand(t, true).of, part_type(t.dtype()));
+    for (index_t k = 0, n = r.numel(); k < n; ++k) static_cast<bool*>(r.raw())[k] |= static_cast<bool*>(other.raw())[k];
+    return r;
+  }
+  if (to_complex && !from_complex) std::memset(r.raw(), 0, static_cast<std::size_t>(r.numel() * itemsize(type)));
+  for (int k = 0; k < 1 + (to_complex && from_complex); ++k)
+    kernel::convert<>(t.sizes(), part_operand(r, k == 1).of, part_type(type), part_operand(t, k == 1).of,
+                      part_type(t.dtype()));
+  if (t.is_number()) r.mark_number();
+  return r;
+}
 /// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the
 /// conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
+  if (is_complex(type) != is_complex(t.dtype()) || (is_complex(type) && type != t.dtype())) {
+    if (is_compact(type)) return converted(converted_complex<>(t, computed_in(type)), type);
+    return converted_complex<>(is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t, type);
+  }
   // Compact dtypes convert from and to that in which they are computed.
   if (is_compact(t.dtype()) && type != t.dtype() && type != computed_in(t.dtype()))
     return converted(converted(t, computed_in(t.dtype())), type);

@@ -79,22 +79,22 @@ struct boxed_pull_fn {
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
-    P const in =
-        tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const in = tree_map([&](tensor const& t) { return has_derivatives(t.dtype()) ? scope.track(t) : t; },
+                          part(x, 0, operands));
     P const y = scope.run([&] {
       rerun_scope const told;
       return f(in);
     });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
-      if (!is_floating(y[k].dtype())) continue;
+      if (!has_derivatives(y[k].dtype())) continue;
       floating.push_back(y[k]);
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
     return tree_map(
         [&](auto const& t, auto const& v) {
-          return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+          return has_derivatives(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
         },
         in, part(x, 0, operands));
   }
@@ -279,7 +279,7 @@ struct recording_level : dynamic_level {
     return tree_map(
         [&](tensor const& v) {
           edge const e(n.to(), k++);
-          return is_floating(v.dtype()) ? tracked_value(v, e) : v;
+          return has_derivatives(v.dtype()) ? tracked_value(v, e) : v;
         },
         y);
   }

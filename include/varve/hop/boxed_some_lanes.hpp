@@ -75,7 +75,8 @@ struct lanes_layer : layer {
     before.push_back(t);
     in.push_back(here);
     set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
-    seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
+    seen_as.push_back(has_derivatives(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t))
+                                                                                         : t);
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {

@@ -37,7 +37,7 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   T t;
-  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
+  if (!op.table->differentiable || !has_derivatives(y.dtype())) return t;
   for (int i = 0; i < d.primal.size(); ++i) {
     if (!d.tangent[i].defined()) continue;
     T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
@@ -95,7 +95,7 @@ struct dynamic_level {
   /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
-    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
+    if (mine(y) || !has_derivatives(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
@@ -164,7 +164,7 @@ struct dynamic_level {
   /// level below.
   template <class Y, class X, class P>
   VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
-    if (!op.table->differentiable || !is_floating(y.dtype())) return;
+    if (!op.table->differentiable || !has_derivatives(y.dtype())) return;
     edge const* edges[saved_values::most];
     edge const* any = nullptr;
     for (int i = 0; i < of.size(); ++i) {
@@ -187,9 +187,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (!op.table->differentiable || !is_floating(y.dtype())) {
+      if (!op.table->differentiable || !has_derivatives(y.dtype())) {
         // Detached of what was made at this level: its own, though nothing that it shows is told of it.
-        if (is_floating(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
+        if (has_derivatives(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
           y = tracked_value(y, {});
         return;
       }

@@ -75,7 +75,8 @@ struct eager_level {
   }
   template <class Op>
   static bool records(Op const& op, tensor const& y) {
-    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable && is_floating(y.dtype());
+    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable &&
+           has_derivatives(y.dtype());
   }
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
@@ -149,6 +150,9 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
     refuse::with<autograd_error>(
         "varve: what a function of a higher-order operator returned may lie in the memory of its "
         "operand, which was written into since; let it return a copy, clone(x)");
+  if (t.origin() == view_origin::other_dtype)
+    refuse::with<autograd_error>("varve: what a view of another dtype shows was written into since with values that "
+                                 "require grad; take the view, view_as_real or view_as_complex, anew");
   if (t.history() && t.history().to()->type->is_leaf)
     refuse::with<autograd_error>(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
@@ -185,6 +189,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
                      "the functional operator");
   case view_origin::custom:
     refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+  case view_origin::other_dtype:
+    refuse_write(op, "a view of another dtype, of view_as_real or view_as_complex, is written into; write into the "
+                     "value itself, complex(re, im)");
   case view_origin::leaf:
     refuse_write(op,
                  "a view of a leaf that requires grad, which is a view itself, is used in an in-place operator; write "
@@ -225,7 +232,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
   any = any || self.is_in_recorded_memory();
-  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
+  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && has_derivatives(self.dtype());
   if (!on) return redispatch(op, below, x);
   check_write(op.name(), self);
   edge edges[saved_values::most];

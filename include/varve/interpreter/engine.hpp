@@ -179,7 +179,8 @@ private:
         !are_built_in<dependent<slice_backward_t, T>, dependent<add_t, T>, dependent<add__t, T>>())
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
-        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype() || is_compact(sum.dtype()))
+        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype() || is_compact(sum.dtype()) ||
+        is_complex(sum.dtype()))
       return false;
     T const here = sum.with_layout(
         rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);

@@ -152,7 +152,7 @@ private:
   static bool has_derivative(tensor t, bool tangents) {
     for (; t.is_wrapped(); t = t.current())
       if (t.history() || (t.base().defined() && t.base().history()) ||
-          (tangents && t.extra().defined() && is_floating(t.extra().dtype())))
+          (tangents && t.extra().defined() && has_derivatives(t.extra().dtype())))
         return true;
     return t.requires_grad();
   }

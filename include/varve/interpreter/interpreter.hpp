@@ -91,7 +91,7 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
     edges.push_back(owns(t) ? fresh(t).history() : edge());
     any = any || edges.back();
   }
-  if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;
+  if (!any || !layer_->grad_mode || !has_derivatives(y.dtype())) return y;
   int const count = static_cast<int>(edges.size());
   auto pull = [pullback = std::move(pullback), count](boxed_args const& g, bool const*) -> boxed_args {
     if (!g[0].defined()) return {};

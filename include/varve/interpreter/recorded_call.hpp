@@ -189,7 +189,7 @@ struct operator_node : grad_node {
       // What hooks give back has the history that the value had.
       tensor t = s.packed->unpack();
       if (!eager) return this_thread_sees_again.layer ? seen_again(s, t) : t;
-      if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
+      if (!this_thread_state.grad_mode || !has_derivatives(t.dtype()) || t.is_wrapped()) return t;
       edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
       t = t.alias();
       if (e) t.set_history(static_cast<edge&&>(e));

@@ -37,7 +37,7 @@ namespace detail {
 template <class Y>
 constexpr bool static_and_not_floating() {
   if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>)
-    return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
+    return !has_derivatives(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
   else return false;
 }
 template <class Op>

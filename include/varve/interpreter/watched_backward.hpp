@@ -6,7 +6,8 @@ namespace varve::detail {
 
 /// Is there a NaN among the elements? Values seen through transforms are not looked into.
 inline bool has_nan(tensor const& t) {
-  if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
+  if (t.is_wrapped() || !t.has_data() || !has_derivatives(t.dtype())) return false;
+  if (is_complex(t.dtype())) return has_nan(parts_in_memory(t));
   tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
   return on_stored_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
     if constexpr (!std::is_integral_v<E>)

@@ -25,7 +25,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = l.kind->role == layer_role::vmap;
-    if (!maps && !is_floating(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
+    if (!maps && !has_derivatives(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
     refuse_write_at_level(
         op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
@@ -57,6 +57,10 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
 /// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
 /// one way through the program only (`dynamic_level::tied`).
 VARVE_COLD inline void require_known(tensor const& v) {
+  if (v.origin() == view_origin::other_dtype)
+    refuse::with<transform_error>(
+        "varve: what view_as_real or view_as_complex gave was read after a write into what it "
+        "is of, in a transform, where it is a copy; take the view anew");
   bool const custom = v.origin() == view_origin::custom && v.stands_in();
   if (!custom && v.origin() != view_origin::function) return;
   refuse::with<transform_error>(

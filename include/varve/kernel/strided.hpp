@@ -15,7 +15,7 @@
 /// copy.
 namespace varve::kernel {
 
-/// An element that is only moved, whatever its type: of 1, 2, 4 or 8 bytes.
+/// An element that is only moved, whatever its type: of 1, 2, 4, 8 or 16 bytes.
 template <int Bytes>
 struct item {
   unsigned char bytes[Bytes];
@@ -25,6 +25,7 @@ template <class F>
 decltype(auto) on_item(int bytes, F&& f) {
   if (bytes == 4) return f.template operator()<item<4>>();
   if (bytes == 8) return f.template operator()<item<8>>();
+  if (bytes == 16) return f.template operator()<item<16>>();
   return f.template operator()<item<1>>();
 }
 
@@ -85,7 +86,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
       std::memset(to, static_cast<unsigned char>(*from), static_cast<std::size_t>(n));
       return;
     }
-  if constexpr (Bytes >= 4)
+  if constexpr (Bytes == 4 || Bytes == 8)
     if (to_stride == Bytes && from_stride == 0) { // one element repeated
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
       T x;
@@ -95,7 +96,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
     }
-  if constexpr (Bytes >= 4 && lanes<std::int32_t> > 1)
+  if constexpr ((Bytes == 4 || Bytes == 8) && lanes<std::int32_t> > 1)
     if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
       for (constexpr index_t L = lanes<T>; i + L < n; i += L)
@@ -105,7 +106,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
   from += i * from_stride;
   for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
-/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
+/// Copies `n` items of 1, 2, 4, 8 or 16 bytes between strides in bytes.
 VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n,
                                   int itemsize) {
   auto* const t = static_cast<char*>(to);
@@ -113,6 +114,7 @@ VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from,
   if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
   else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
   else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 16) detail::gather_items<16>(t, to_stride, s, from_stride, n);
   else detail::gather_items<1>(t, to_stride, s, from_stride, n);
 }
 
@@ -221,7 +223,7 @@ VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {
-  if constexpr (Bytes >= 4 && lanes<std::int64_t> > 1) {
+  if constexpr ((Bytes == 4 || Bytes == 8) && lanes<std::int64_t> > 1) {
     constexpr index_t L = lanes<std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>>;
     if (rows >= L && cols >= L && to_col == Bytes && from_row == Bytes) {
       for (index_t r = 0; r < rows; r += L) {
@@ -293,10 +295,11 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
   w.size[across] = 1; // the walk stays on the other dimensions
   do {
-    auto const tiles = in.itemsize == 4   ? detail::copy_tiles<4>
-                       : in.itemsize == 8 ? detail::copy_tiles<8>
-                       : in.itemsize == 2 ? detail::copy_tiles<2>
-                                          : detail::copy_tiles<1>;
+    auto const tiles = in.itemsize == 4    ? detail::copy_tiles<4>
+                       : in.itemsize == 8  ? detail::copy_tiles<8>
+                       : in.itemsize == 2  ? detail::copy_tiles<2>
+                       : in.itemsize == 16 ? detail::copy_tiles<16>
+                                           : detail::copy_tiles<1>;
     tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
   } while (w.next());
 }

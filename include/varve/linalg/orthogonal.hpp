@@ -149,6 +149,7 @@ T apply_reflectors(T const& a, T const& tau, T const& c, bool transposed) {
 template <class T>
   requires std::is_same_v<T, tensor>
 T householder_product(T const& a, T const& tau) {
+  detail::needs_real("householder_product", a, tau);
   if (a.dim() < 2 || tau.dim() != a.dim() - 1 || a.sizes()[a.dim() - 2] < a.sizes()[a.dim() - 1] ||
       tau.sizes()[tau.dim() - 1] > a.sizes()[a.dim() - 1])
     refuse::shapes_do_not_match("householder_product", a.sizes(), tau.sizes());
@@ -160,6 +161,7 @@ T householder_product(T const& a, T const& tau) {
 template <class T>
   requires std::is_same_v<T, tensor>
 T ormqr(T const& a, T const& tau, T const& c, bool left, bool transposed) {
+  detail::needs_real("ormqr", a, tau, c);
   if (a.dim() < 2 || tau.dim() != a.dim() - 1 || c.dim() != a.dim() ||
       c.sizes()[c.dim() - (left ? 2 : 1)] != a.sizes()[a.dim() - 2])
     refuse::shapes_do_not_match("ormqr", a.sizes(), c.sizes());

@@ -113,7 +113,7 @@ struct boxed_scan {
   }
   template <class V, class A>
   static V is_differentiable(V const& v, A const& close) {
-    return is_floating(v.dtype()) ? V(close(v)) : v;
+    return has_derivatives(v.dtype()) ? V(close(v)) : v;
   }
   template <class I, class P>
   bool ends_apart(I const& in, P const& x) const {

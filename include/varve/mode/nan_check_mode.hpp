@@ -47,7 +47,12 @@ struct finiteness_question {
 };
 inline non_finite find_in_tensor(tensor const& t, finiteness_question asked) {
   non_finite r;
-  if (!t.defined() || !t.has_data() || !is_floating(t.dtype())) return r;
+  if (!t.defined() || !t.has_data() || !has_derivatives(t.dtype())) return r;
+  if (is_complex(t.dtype())) {
+    r = find_in_tensor(parts_in_memory(t), asked);
+    if (r.at > 0) r.at /= 2;
+    return r;
+  }
   on_stored_dtype(t.dtype(), "nan_check_mode", [&]<class T>() {
     if constexpr (!std::is_integral_v<T>) {
       using E = std::conditional_t<std::is_floating_point_v<T>, T, float>;

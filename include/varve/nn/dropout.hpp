@@ -52,11 +52,13 @@ T feature_dropout(T const& x, double p = 0.5, bool training = true, generator_re
 /// Elements become what `selu` saturates to, mean and variance stay (`torch.nn.functional.alpha_dropout`).
 template <std::same_as<tensor> T>
 T alpha_dropout(T const& x, double p = 0.5, bool training = true, generator_ref g = {}) {
+  detail::needs_real("alpha_dropout", x);
   return training ? detail::alpha_dropped("alpha_dropout", x, x.sizes(), p, g) : x;
 }
 template <std::same_as<tensor> T>
 T feature_alpha_dropout(T const& x, double p = 0.5, bool training = true, generator_ref g = {}) {
   constexpr auto op = "feature_alpha_dropout";
+  detail::needs_real(op, x);
   return training ? detail::alpha_dropped(op, x, detail::one_per_channel(op, x.sizes()), p, g) : x;
 }
 /// A draw of one category by its logarithmic weights, softened by a temperature so that it has a derivative

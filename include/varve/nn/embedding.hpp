@@ -55,6 +55,7 @@ template <class T>
 T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how = bag_rule::mean,
                 T const& row_weights = {}, bool with_end = false, std::optional<index_t> padding = {},
                 std::optional<double> most = {}, double p = 2) {
+  detail::needs_real("embedding_bag", weight, row_weights);
   if (weight.dim() != 2 || index.dim() < 1 || index.dim() > 2 || (index.dim() == 1) != offsets.defined())
     refuse::argument_is_invalid("embedding_bag", "the weight is a matrix; the index one, or a vector with offsets");
   if (offsets.defined() && (offsets.dim() != 1 || (with_end && offsets.sizes()[0] == 0)))

@@ -71,6 +71,7 @@ struct grid_sample_t {
   template <value X, value G>
   constexpr auto operator()(X const& x, G const& grid, sampling how = sampling::linear,
                             beyond_edges beyond = beyond_edges::zeros, bool corners = false) const {
+    detail::needs_real("grid_sample", x, grid);
     return detail::halves_in_float([&](auto const& v, auto const& g) { return of(v, g, how, beyond, corners); }, x,
                                    grid);
   }

@@ -118,13 +118,19 @@ struct rules<as_strided_scatter_t> {
   static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     if (at[1].n != 1) refuse::argument_is_invalid("as_strided_scatter", "the offset is one number");
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    require_one_dtype(in);
     return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
   }
   static constexpr op_kind kind = op_kind::join;
   static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  static constexpr void require_one_dtype(meta const* in) {
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    require_one_dtype(in);
+    return {in[0].type, in[0].sizes};
+  }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
     detail::assign(out, x);

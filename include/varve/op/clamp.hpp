@@ -83,6 +83,7 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
+    detail::needs_real(op_name, x, low, high);
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     if constexpr (std::is_same_v<X, tensor> && (is_none<Lo> || number<Lo>) && (is_none<Hi> || number<Hi>))
       if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x))

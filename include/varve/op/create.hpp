@@ -100,6 +100,7 @@ struct rules<scalar_tensor_t> {
 };
 template <>
 struct rules<full_t> : rule::linear {
+  static constexpr bool takes_complex = true;
   static constexpr attributes checked(attributes const& at, meta const* in) { return detail::factory::checked(at, in); }
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -113,6 +114,12 @@ struct rules<full_t> : rule::linear {
   static T make(attributes const& at, T const& v) {
     if (detail::is_made_compact(at)) return detail::made_compact<rules>(at, v);
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    if (is_complex(v.dtype()) && !is_complex(r.dtype()))
+      refuse::dtype_does_not_fit("full", name(v.dtype()), name(r.dtype()));
+    if (is_complex(r.dtype())) {
+      kernel::fill(r.raw(), detail::converted(v, r.dtype()).raw(), r.numel(), itemsize(r.dtype()));
+      return r;
+    }
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
       kernel::fill(r.raw(), &e, r.numel(), sizeof e);
@@ -131,6 +138,7 @@ struct rules<full_t> : rule::linear {
 
 template <>
 struct rules<new_full_t> : detail::factory {
+  static constexpr bool takes_complex = true;
   static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr int arity = 2;
   template <std::same_as<tensor> T>

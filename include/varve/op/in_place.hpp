@@ -216,6 +216,7 @@ struct mutation {
 
 template <>
 struct rules<copy__t> {
+  static constexpr bool takes_complex = true;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr auto schema = "(Tensor(a!) self, Tensor src) -> Tensor(a!)";
   static constexpr int arity = 2;

@@ -151,6 +151,7 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 /// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
 /// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "matmul";
   static constexpr bool keeps_dtype_of_out = true;
   template <value A, value B>
@@ -173,6 +174,7 @@ inline constexpr struct matmul_t : composite_operator<matmul_t> {
 
 /// Sum of products of two vectors of equal length.
 inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "dot";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {

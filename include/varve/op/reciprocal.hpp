@@ -25,6 +25,7 @@ struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
 
 /// x * x; bool becomes int64, as powers do.
 inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "square";
   template <value X>
   static constexpr auto body(X const& x) {

@@ -66,10 +66,10 @@ constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
-  static constexpr bool keeps_dtype_of_out = true;
+  static constexpr bool keeps_dtype_of_out = true, takes_complex = true;
   template <value X, class... A>
   static constexpr auto body(X const& x, A const&... at) {
-    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
+    if (!has_derivatives(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
     return div(s, detail::count_reduced(x, to_dims(shape_of(x)), to_dims(shape_of(s))));
   }

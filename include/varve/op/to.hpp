@@ -9,6 +9,7 @@ template <>
 struct rules<to_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::convert;
+  static constexpr bool takes_complex = true;
   static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const*) {
     detail::require_dtype("to", at[0]);

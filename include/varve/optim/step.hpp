@@ -25,8 +25,10 @@ template <class F, class P, class G, class... S>
 constexpr auto updated(F const& f, P const& parameters, G const& gradients, S const&... state) {
   return tree_map(
       [&](auto const& p, auto const& g, auto const&... s) {
-        if constexpr (is_parameter<std::remove_cvref_t<decltype(p)>> && !is_none<decltype(g)>) return f(p, g, s...);
-        else return p;
+        if constexpr (is_parameter<std::remove_cvref_t<decltype(p)>> && !is_none<decltype(g)>) {
+          varve::detail::needs_real("optim", p, g); // squares of gradients are meant for real ones
+          return f(p, g, s...);
+        } else return p;
       },
       parameters, gradients, state...);
 }

@@ -204,6 +204,7 @@ tensor bernoulli(T const& p, generator_ref g = {}) {
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor bernoulli(T const& x, double p, generator_ref g = {}) {
+  detail::needs_real("bernoulli", x);
   if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid("bernoulli", "a probability is in [0, 1]");
   return detail::drawn_from(g, [&]() -> tensor { return to(T(lt(T(rand(x.sizes(), dtype::float64)), p)), x.dtype()); });
 }

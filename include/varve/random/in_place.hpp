@@ -58,6 +58,7 @@ inline constexpr struct log_normal__t {
 inline constexpr struct bernoulli__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double p = 0.5, generator_ref g = {}) const {
+    detail::needs_real("bernoulli_", x);
     if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid("bernoulli_", "a probability is in [0, 1]");
     return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor { return lt(T(rand(s, dtype::float64)), p); });
   }
@@ -77,6 +78,7 @@ inline constexpr struct exponential__t {
 inline constexpr struct geometric__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double p, generator_ref g = {}) const {
+    detail::needs_real("geometric_", x);
     if (!(p > 0 && p < 1)) refuse::argument_is_invalid("geometric_", "the probability is in (0, 1)");
     return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor {
       T const trials = mul(T(log1p(T(neg(T(rand(s, dtype::float64)))))), 1 / std::log1p(-p));

@@ -132,6 +132,7 @@ T edges_of(T const& x, index_t bins) {
 template <class T>
   requires std::is_same_v<T, tensor>
 T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool density) {
+  varve::detail::needs_real("histogramdd", x, weight);
   if (is_compact(x.dtype()) && is_floating(x.dtype())) {
     auto const single = [](T const& t) { return t.defined() ? T(to(t, dtype::float32)) : t; };
     std::vector<T> all;

@@ -72,8 +72,8 @@ void give_to(Lv& level, T const& t) {
       },
       t);
 }
-inline void require_floating(tensor const& t, char const* transform) {
-  if (is_floating(t.dtype())) return;
+inline void require_floating(tensor const& t, char const* transform, bool or_complex) {
+  if (is_floating(t.dtype()) || (or_complex && is_complex(t.dtype()))) return;
   std::string what(transform);
   what += " of a value that is not floating:"; // g++ 12 warns of the operator +
   refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
@@ -120,7 +120,7 @@ public:
         [&](auto const& v) {
           if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
             tensor const x = detail::as_tensor(detail::plain(v));
-            detail::require_floating(x, "grad");
+            detail::require_floating(x, "grad", true);
             return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
           } else {
             return v;
@@ -159,7 +159,7 @@ public:
     static_assert(value<Y>, "varve: grad: the function must return one scalar value");
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
-      detail::require_floating(y, "grad of a function");
+      detail::require_floating(y, "grad of a function", false);
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<dependent<tensor, Y>> pass(false);
       pass.seed(y.history(), detail::constant_ones(y.inner()));
@@ -213,7 +213,7 @@ public:
         [&](auto const& v, auto const& d) {
           auto const x = boxed(v);
           auto const dx = boxed(d);
-          detail::require_floating(x, "jvp");
+          detail::require_floating(x, "jvp", true);
           if (!(x.sizes() == dx.sizes()))
             refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
           return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());

@@ -34,6 +34,16 @@ inline constexpr auto concat = [](dims const& a, dims const& b) {
   for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
   return r;
 };
+/// Refuses complex values, whose derivatives are no matrices of complex numbers.
+template <class X>
+constexpr void needs_real_tree(char const* transform, X const& x) {
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (value<std::remove_cvref_t<decltype(v)>>)
+          if (is_complex(dtype_of(v))) refuse::dtype_is_not_supported(transform, name(dtype_of(v)));
+      },
+      x);
+}
 /// Tangents along the unit vectors of x, stacked last, as Jacobians.
 template <class Y, class X>
 constexpr auto as_columns(Y const& tangents, X const& x) {
@@ -62,8 +72,10 @@ struct jacfwd_function {
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
+      detail::needs_real_tree("jacfwd", x);
       auto const columns =
           vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>, randomness_t<R>{})(detail::basis(x));
+      detail::needs_real_tree("jacfwd", columns);
       return detail::as_columns(columns, x);
     }
   }
@@ -91,6 +103,8 @@ private:
     auto const run =
         vjp(closure([&](auto const& v, auto const&...) { return f(v, rest...); }, detail::captures_of(f), rest...), x);
     auto const& y = run.first;
+    detail::needs_real_tree("jacrev", x);
+    detail::needs_real_tree("jacrev", y);
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
     auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));
     return detail::reshape_to(rows, on_dims(detail::concat, shape_of(y), shape_of(x)));

@@ -95,8 +95,8 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), op.name()));
   boxed_args r;
   for (int k = 0; k < y.size(); ++k) {
-    bool const recorded =
-        values[k].defined() && is_floating(values[k].dtype()) && (by_operands || passed[static_cast<std::size_t>(k)]);
+    bool const recorded = values[k].defined() && has_derivatives(values[k].dtype()) &&
+                          (by_operands || passed[static_cast<std::size_t>(k)]);
     T v = recorded ? T(values[k].alias()) : T(values[k]);
     for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied`
       if (x[i].defined() && !x[i].is_wrapped() && v.shares_storage(x[i]))

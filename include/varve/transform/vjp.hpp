@@ -36,7 +36,7 @@ constexpr void require_floating_result(Y const& y) {
     tree_for_each(
         [&](auto const& v) {
           if constexpr (value<std::remove_cvref_t<decltype(v)>>)
-            any = true, type = dtype_of(v), floating = floating || is_floating(type);
+            any = true, type = dtype_of(v), floating = floating || has_derivatives(type);
         },
         y);
     if (any && !floating)

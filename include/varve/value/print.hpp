@@ -71,7 +71,18 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
-  char text[40];
+  char text[80];
+  if (is_complex(t.dtype())) { // 1+2j
+    bool const single = t.dtype() == dtype::complex64;
+    auto const part = [&](int k) {
+      return single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
+                    : static_cast<double const*>(t.raw())[2 * offset + k];
+    };
+    int const digits = single ? 6 : 10;
+    std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
+    to += text;
+    return;
+  }
   on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");

@@ -98,7 +98,7 @@ struct tensor_block;
 /// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function };
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function, other_dtype };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
@@ -587,6 +587,9 @@ public:
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
   tensor with_layout(layout const& l, bool is_view = true) const;
+  /// A tensor on the same storage with another layout, in elements of another dtype, of which the memory is made: a
+  /// view through which nothing may be written that is recorded.
+  tensor reinterpreted(layout const& l, varve::dtype type) const;
   /// The same memory and version counter without history: not a view (DT-4).
   tensor alias() const;
   layout where() const;

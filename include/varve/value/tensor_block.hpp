@@ -9,6 +9,10 @@
 namespace varve {
 
 namespace detail {
+/// The keys that a tensor has because of its dtype.
+constexpr dispatch_key_set keys_of(dtype t) {
+  return is_complex(t) ? dispatch_key_set(dispatch_key::complex_value) : dispatch_key_set();
+}
 /// What a tensor seen through a transform holds instead of memory.
 struct wrapping {
   tensor value;
@@ -28,7 +32,7 @@ struct wrapping {
 };
 struct alignas(64) tensor_block {
   reference_count refs;
-  dispatch_key_set keys = default_keys;
+  dispatch_key_set keys;
   varve::dtype type;
   payload kind = payload::memory;
   bool number = false;
@@ -50,8 +54,9 @@ struct alignas(64) tensor_block {
     wrapping seen;
     subclass_object* object;
   };
-  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
-  tensor_block(dims const& s, dims const& steps, varve::dtype t) : type(t), sizes(s), strides(steps) {}
+  tensor_block(dims const& s, varve::dtype t) : keys(default_keys | keys_of(t)), type(t), sizes(s) {}
+  tensor_block(dims const& s, dims const& steps, varve::dtype t)
+      : keys(default_keys | keys_of(t)), type(t), sizes(s), strides(steps) {}
   /// Its memory is the bytes inside of it.
   void embed(std::size_t n) {
     store = &own;
@@ -240,14 +245,14 @@ std::vector<T> tensor::to_vector() const {
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));
-  detail::on_stored_dtype(dtype(), "to_vector", [&]<class E>() {
+  detail::on_elements_as<T>(dtype(), "to_vector", [&](auto const& read) {
     if (numel() == 0) return;
-    E const* const first = static_cast<E const*>(raw());
+    void const* const first = raw();
     dims const steps = strides();
     for_each_index(s, [&](dims const& i) {
       index_t o = 0;
       for (int k = 0; k < i.n; ++k) o += i[k].bits * steps[k].bits;
-      r.push_back(static_cast<T>(first[o]));
+      r.push_back(read(first, o));
     });
   });
   return r;
@@ -272,8 +277,7 @@ T tensor::item() const {
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
     return block_->object->constant(*this).item<T>();
-  return detail::on_stored_dtype(block_->type, "item",
-                                 [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+  return detail::on_elements_as<T>(block_->type, "item", [&](auto const& read) { return read(raw(), 0); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
@@ -287,7 +291,7 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
   b->number = value.is_number();
   b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
-  b->keys = dispatch_key::transform;
+  b->keys = dispatch_key_set(dispatch_key::transform) | detail::keys_of(value.dtype());
   b->history = static_cast<edge&&>(history);
   new (&b->seen) detail::wrapping(static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level);
   return tensor(b);
@@ -300,7 +304,7 @@ inline subclass_object* tensor::object() const noexcept {
 }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
-  r.block_->keys = keys;
+  r.block_->keys = keys | detail::keys_of(r.block_->type);
   return r;
 }
 } // namespace varve
@@ -456,6 +460,14 @@ VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
     return with_any_layout(l, is_view);
   return as_view(shared(l.sizes, l.strides, l.offset, contiguous), is_view);
 }
+VARVE_LIBRARY tensor tensor::reinterpreted(layout const& l, varve::dtype type) const {
+  tensor const r = as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), true);
+  auto* const b = r.block_;
+  b->type = type;
+  b->keys = (b->keys - dispatch_key_set(dispatch_key::complex_value)) | detail::keys_of(type);
+  if (b->base.defined()) b->origin = detail::view_origin::other_dtype;
+  return r;
+}
 /// Memory has numbers for sizes, strides and offset: what symbols among them are taken for.
 VARVE_COLD VARVE_LIBRARY tensor tensor::with_any_layout(layout const& l, bool is_view) const {
   if (!has_data()) return as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), is_view);
@@ -478,7 +490,7 @@ VARVE_LIBRARY tensor tensor::as_meta() const {
   if (b->kind == detail::payload::subclass) detail::drop_object(b->object);
   b->object = nullptr;
   b->kind = detail::payload::nothing;
-  b->keys = detail::meta_keys;
+  b->keys = detail::meta_keys | detail::keys_of(b->type);
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
@@ -489,7 +501,7 @@ VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& size
   b->strides = l.strides;
   b->offset = offset;
   b->contiguous = l.contiguous();
-  b->keys = keys;
+  b->keys = keys | detail::keys_of(type);
   b->store = &b->own;
   b->own.embedded = true;
   b->kind = detail::payload::subclass;

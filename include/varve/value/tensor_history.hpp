@@ -136,6 +136,7 @@ inline void tensor::take_memory_of(tensor const& y) const {
   b->strides = from->strides;
   b->offset = from->offset;
   b->contiguous = from->contiguous;
+  b->keys = (b->keys - dispatch_key_set(dispatch_key::complex_value)) | detail::keys_of(from->type);
   b->type = from->type;
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);

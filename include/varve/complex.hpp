@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// Complex tensors: dtypes complex64 and complex128, `complex`, `polar`, `real`, `imag`, `conj`, `view_as_real`,
+/// arithmetic, products of matrices and elementary functions, with derivatives (conjugate Wirtinger, as PyTorch).
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/complex/operators.hpp>
+
+#pragma GCC diagnostic pop

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/complex/parts.hpp>
+#include <varve/special/angles.hpp>
+
+#include <complex>
+
+/// @file
+/// Functions of complex numbers that are no matter of their parts: products, quotients, powers, the elementary
+/// functions with the branch cuts of C, and the absolute value. One operator carries all functions of one number, one
+/// all those of two.
+namespace varve {
+
+namespace detail {
+enum class complex_map : std::uint8_t {
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  reciprocal,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh
+};
+enum class complex_pair : std::uint8_t { mul, div, pow };
+
+/// Without the cases of infinite parts, as PyTorch.
+template <class T>
+std::complex<T> product(std::complex<T> a, std::complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+/// exp(z) - 1 without cancellation for small z.
+template <class T>
+std::complex<T> expm1(std::complex<T> z) {
+  T const e = std::expm1(z.real()), half = std::sin(z.imag() / 2), c = std::cos(z.imag());
+  return {e * c - 2 * half * half, (e + 1) * std::sin(z.imag())};
+}
+/// log(1 + z): the square of the size is 1 + x (2 + x) + y^2.
+template <class T>
+std::complex<T> log1p(std::complex<T> z) {
+  T const x = z.real(), y = z.imag();
+  if (std::abs(x) > T(0.5) || std::abs(y) > T(0.5)) return std::log(T(1) + z);
+  return {std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x)};
+}
+/// Whole powers by products, so that squares are exact where they are.
+template <class T>
+std::complex<T> power(std::complex<T> a, std::complex<T> b) {
+  if (b == std::complex<T>(0)) return 1;
+  T const n = b.real();
+  if (b.imag() == 0 && n == std::trunc(n) && std::abs(n) <= 64) {
+    std::complex<T> r = 1, square = a;
+    for (int rest = std::abs(static_cast<int>(n)); rest; rest /= 2) {
+      if (rest % 2) r = product(r, square);
+      if (rest > 1) square = product(square, square);
+    }
+    return n < 0 ? T(1) / r : r;
+  }
+  if (a == std::complex<T>(0) && n > 0) return 0;
+  return std::exp(product(b, std::log(a)));
+}
+template <class T>
+std::complex<T> value_of(complex_map f, std::complex<T> z) {
+  switch (f) {
+  case complex_map::exp:
+    return std::exp(z);
+  case complex_map::expm1:
+    return detail::expm1(z);
+  case complex_map::log:
+    return std::log(z);
+  case complex_map::log1p:
+    return detail::log1p(z);
+  case complex_map::sqrt:
+    return std::sqrt(z);
+  case complex_map::reciprocal:
+    return T(1) / z;
+  case complex_map::sin:
+    return std::sin(z);
+  case complex_map::cos:
+    return std::cos(z);
+  case complex_map::tan:
+    return std::tan(z);
+  case complex_map::asin:
+    return std::asin(z);
+  case complex_map::acos:
+    return std::acos(z);
+  case complex_map::atan:
+    return std::atan(z);
+  case complex_map::sinh:
+    return std::sinh(z);
+  case complex_map::cosh:
+    return std::cosh(z);
+  case complex_map::tanh:
+    return std::tanh(z);
+  case complex_map::asinh:
+    return std::asinh(z);
+  case complex_map::acosh:
+    return std::acosh(z);
+  default:
+    return std::atanh(z);
+  }
+}
+template <class T>
+std::complex<T> value_of(complex_pair f, std::complex<T> a, std::complex<T> b) {
+  return f == complex_pair::mul ? product(a, b) : f == complex_pair::div ? a / b : power(a, b);
+}
+template <class T>
+void each_of_one(complex_map f, index_t n, void* to, void const* from) {
+  auto* const y = static_cast<std::complex<T>*>(to);
+  auto const* const x = static_cast<std::complex<T> const*>(from);
+  for (index_t k = 0; k < n; ++k) y[k] = value_of<T>(f, x[k]);
+}
+template <class T>
+void each_of_two(complex_pair f, index_t n, void* to, void const* first, void const* second) {
+  auto* const y = static_cast<std::complex<T>*>(to);
+  auto const *const a = static_cast<std::complex<T> const*>(first), *const b =
+                                                                        static_cast<std::complex<T> const*>(second);
+  for (index_t k = 0; k < n; ++k) y[k] = value_of<T>(f, a[k], b[k]);
+}
+template <class T>
+void each_size(index_t n, void* to, void const* from) {
+  auto* const y = static_cast<T*>(to);
+  auto const* const x = static_cast<std::complex<T> const*>(from);
+  for (index_t k = 0; k < n; ++k) y[k] = std::abs(x[k]);
+}
+inline tensor in_a_row(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
+} // namespace detail
+
+/// A function of one complex number; attribute {which}.
+inline constexpr struct complex_map_t {
+  static constexpr auto op_name = "complex_map";
+  template <std::same_as<tensor> X>
+  X operator()(X const& z, detail::complex_map f) const {
+    return bind<complex_map_t>(dims{static_cast<index_t>(f)})(z);
+  }
+} complex_map_op{};
+/// ... of two of one shape and dtype; attribute {which}.
+inline constexpr struct complex_pair_t {
+  static constexpr auto op_name = "complex_pair";
+  template <std::same_as<tensor> X>
+  X operator()(X const& a, X const& b, detail::complex_pair f) const {
+    return bind<complex_pair_t>(dims{static_cast<index_t>(f)})(a, b);
+  }
+} complex_pair_op{};
+/// The absolute value of complex numbers; its derivative at 0 is 0.
+inline constexpr struct complex_abs_t {
+  static constexpr auto op_name = "complex_abs";
+  template <std::same_as<tensor> X>
+  X operator()(X const& z) const {
+    return bound<complex_abs_t>{}(z);
+  }
+} complex_abs{};
+
+namespace detail {
+/// ... which of them is an attribute that a call by name may have wrong.
+constexpr void require_which(char const* op, attributes const& at, index_t greatest) {
+  if (at[0].n != 1 || at[0][0] < 0 || at[0][0] > greatest) refuse::argument_is_invalid(op, "there is no such function");
+}
+/// f'(z), of which y is f(z), in operators.
+template <std::same_as<tensor> T>
+T derivative_of(complex_map f, T const& y, T const& z) {
+  auto const one = [](T const& v, double minus) { return T(add(mul(mul(v, v), minus), 1)); }; // 1 + minus v^2
+  switch (f) {
+  case complex_map::exp:
+    return y;
+  case complex_map::expm1:
+    return add(y, 1);
+  case complex_map::log:
+    return reciprocal(z);
+  case complex_map::log1p:
+    return reciprocal(T(add(z, 1)));
+  case complex_map::sqrt:
+    return mul(reciprocal(y), 0.5);
+  case complex_map::reciprocal:
+    return neg(mul(y, y));
+  case complex_map::sin:
+    return cos(z);
+  case complex_map::cos:
+    return neg(sin(z));
+  case complex_map::tan:
+    return one(y, 1);
+  case complex_map::asin:
+    return reciprocal(sqrt(one(z, -1)));
+  case complex_map::acos:
+    return neg(reciprocal(sqrt(one(z, -1))));
+  case complex_map::atan:
+    return reciprocal(one(z, 1));
+  case complex_map::sinh:
+    return complex_map_op(z, complex_map::cosh);
+  case complex_map::cosh:
+    return complex_map_op(z, complex_map::sinh);
+  case complex_map::tanh:
+    return one(y, -1);
+  case complex_map::asinh:
+    return reciprocal(sqrt(one(z, 1)));
+  case complex_map::acosh:
+    return reciprocal(mul(sqrt(sub(z, 1)), sqrt(add(z, 1))));
+  default:
+    return reciprocal(one(z, -1));
+  }
+}
+/// 1 where a flag holds, else 0, in a complex dtype.
+template <std::same_as<tensor> T>
+T as_factor(T const& flag, dtype t) {
+  return to(flag, t);
+}
+/// The derivative of a function of two by the I-th, of which y is the value; where a power's factor is 0 so is all.
+template <std::size_t I, std::same_as<tensor> T>
+T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
+  if (f == complex_pair::mul) return I == 0 ? b : a;
+  if (f == complex_pair::div) return I == 0 ? T(reciprocal(b)) : T(neg(div(y, b)));
+  if constexpr (I == 0) {
+    T const none = eq(b, 0);
+    return where(none, T(constant_zeros(b)), T(mul(b, pow(a, sub(b, 1)))));
+  } else {
+    T const none = eq(a, 0);
+    return where(none, T(constant_zeros(y)), T(mul(y, log(T(where(none, T(constant_ones(a)), a))))));
+  }
+}
+/// z / |z|, and 0 at 0.
+template <std::same_as<tensor> T>
+T direction(T const& z, T const& size) {
+  return div(z, T(add(size, to(T(eq(size, 0)), size.dtype()))));
+}
+} // namespace detail
+
+template <>
+struct rules<complex_map_t> {
+  static constexpr bool takes_complex = true;
+  static constexpr auto schema = "(Tensor self, int which) -> Tensor";
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr int arity = 1;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    return detail::require_which("complex_map", at, static_cast<index_t>(detail::complex_map::atanh)), at;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    detail::needs_complex<complex_map_t>(in[0]);
+    return in[0];
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& z) {
+    auto const f = static_cast<detail::complex_map>(at[0][0].number());
+    T const x = detail::in_a_row(z);
+    T y = tensor::empty(x.sizes(), x.dtype());
+    if (x.dtype() == dtype::complex64) detail::each_of_one<float>(f, x.numel(), y.raw(), x.raw());
+    else detail::each_of_one<double>(f, x.numel(), y.raw(), x.raw());
+    if (z.is_number()) y.mark_number();
+    return y;
+  }
+  template <class Op, std::same_as<tensor> T>
+  static T jvp(arg_t<0>, Op const& op, T const& d, T const& y, T const& z) {
+    return mul(detail::derivative_of(which(op), y, z), d);
+  }
+  template <class Op, std::same_as<tensor> T>
+  static T vjp(arg_t<0>, Op const& op, T const& g, T const& y, T const& z) {
+    return mul(g, conj(detail::derivative_of(which(op), y, z)));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+
+private:
+  template <class Op>
+  static detail::complex_map which(Op const& op) {
+    return static_cast<detail::complex_map>(to_dims(op.a)[0].number());
+  }
+};
+template <>
+struct rules<complex_pair_t> {
+  static constexpr bool takes_complex = true;
+  static constexpr auto schema = "(Tensor self, Tensor other, int which) -> Tensor";
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr int arity = 2;
+  static constexpr attributes checked(attributes const& at, meta const*) {
+    return detail::require_which("complex_pair", at, static_cast<index_t>(detail::complex_pair::pow)), at;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    for (int k = 0; k < 2; ++k) detail::needs_complex<complex_pair_t>(in[k]);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("complex_pair of two dtypes", name(in[1].type));
+    if (!(in[0].sizes == in[1].sizes)) refuse::shapes_do_not_match("complex_pair", in[0].sizes, in[1].sizes);
+    return {in[0].type, in[0].sizes, in[0].number && in[1].number};
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& first, T const& second) {
+    meta const in[] = {meta_of(first), meta_of(second)};
+    meta const m = shape(at, in, 2);
+    auto const f = static_cast<detail::complex_pair>(at[0][0].number());
+    T const a = detail::in_a_row(first), b = detail::in_a_row(second);
+    T y = tensor::empty(m.sizes, m.type);
+    if (m.type == dtype::complex64) detail::each_of_two<float>(f, y.numel(), y.raw(), a.raw(), b.raw());
+    else detail::each_of_two<double>(f, y.numel(), y.raw(), a.raw(), b.raw());
+    if (m.number) y.mark_number();
+    return y;
+  }
+  template <std::size_t I, class Op, std::same_as<tensor> T>
+  static T jvp(arg_t<I>, Op const& op, T const& d, T const& y, T const& a, T const& b) {
+    return mul(detail::derivative_of<I>(which(op), y, a, b), d);
+  }
+  template <std::size_t I, class Op, std::same_as<tensor> T>
+  static T vjp(arg_t<I>, Op const& op, T const& g, T const& y, T const& a, T const& b) {
+    return mul(g, conj(detail::derivative_of<I>(which(op), y, a, b)));
+  }
+  template <class Op, class N, class A, class B>
+  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    return op(materialize(a, n), materialize(b, n));
+  }
+
+private:
+  template <class Op>
+  static detail::complex_pair which(Op const& op) {
+    return static_cast<detail::complex_pair>(to_dims(op.a)[0].number());
+  }
+};
+template <>
+struct rules<complex_abs_t> {
+  static constexpr bool takes_complex = true;
+  static constexpr auto schema = "(Tensor self) -> Tensor";
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr int arity = 1;
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    detail::needs_complex<complex_abs_t>(in[0]);
+    return {part_type(in[0].type), in[0].sizes, in[0].number};
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const&, T const& z) {
+    T const x = detail::in_a_row(z);
+    T y = tensor::empty(x.sizes(), part_type(x.dtype()));
+    if (x.dtype() == dtype::complex64) detail::each_size<float>(x.numel(), y.raw(), x.raw());
+    else detail::each_size<double>(x.numel(), y.raw(), x.raw());
+    if (z.is_number()) y.mark_number();
+    return y;
+  }
+  template <class Op, std::same_as<tensor> T>
+  static T jvp(arg_t<0>, Op const&, T const& d, T const& y, T const& z) {
+    return real_part(T(mul(conj(detail::direction(z, y)), d)));
+  }
+  template <class Op, std::same_as<tensor> T>
+  static T vjp(arg_t<0>, Op const&, T const& g, T const& y, T const& z) {
+    return mul(detail::direction(z, y), g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+/// The angle in the plane, from -pi to pi; of real numbers 0 or pi, and NaN of NaN (`torch.angle`).
+template <std::same_as<tensor> T>
+T angle(T const& z) {
+  if (is_complex(z.dtype())) return atan2(imaginary_part(z), real_part(z));
+  T const x = has_derivatives(z.dtype()) ? z : T(to(z, default_dtype));
+  return where(ne(x, x), x, T(mul(to(T(lt(x, 0)), x.dtype()), 3.14159265358979323846)));
+}
+/// z / |z|, and 0 at 0; of real numbers the sign (`torch.sgn`).
+template <std::same_as<tensor> T>
+T sgn(T const& z) {
+  return is_complex(z.dtype()) ? detail::direction(z, T(complex_abs(z))) : T(sign(z));
+}
+
+} // namespace varve

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/complex/functions.hpp>
+
+#include <cstring>
+
+/// @file
+/// What varve's operators are on complex tensors: what the dispatcher runs at the key `complex_value`, above transforms
+/// and autograd, which therefore see only the operators of this folder, and those of real numbers on the parts. An
+/// operator that does not stand here refuses complex operands.
+namespace varve::detail {
+
+/// The functions of one number, by the name of the operator of real ones.
+struct named_map {
+  char const* name;
+  complex_map f;
+};
+inline constexpr named_map complex_maps[] = {
+    {"exp", complex_map::exp},     {"expm1", complex_map::expm1}, {"log", complex_map::log},
+    {"sin", complex_map::sin},     {"log1p", complex_map::log1p}, {"sqrt", complex_map::sqrt},
+    {"cos", complex_map::cos},     {"tan", complex_map::tan},     {"asin", complex_map::asin},
+    {"acos", complex_map::acos},   {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
+    {"tanh", complex_map::tanh},   {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
+    {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},   {"acosh", complex_map::acosh}};
+/// Operators that are linear in all their numbers at once, so that they are what they are of either part; the others of
+/// their operands, bits of `others`, are indices and conditions.
+struct linear_name {
+  char const* name;
+  unsigned others;
+};
+inline constexpr linear_name linear_in_numbers[] = {
+    {"add", 0}, {"sub", 0}, {"neg", 0}, {"sum", 0}, {"where", 1}, {"as_strided_backward", 0}, {"scatter_add", 2}};
+
+inline bool is_named(boxed_op const& op, char const* name) { return std::strcmp(op.name(), name) == 0; }
+/// The dtype that the numbers among operands have together.
+inline dtype type_of_numbers(boxed_args const& x, unsigned others) {
+  meta m[3];
+  int n = 0;
+  for (int k = 0; k < x.size() && n < 3; ++k)
+    if (!(others >> k & 1)) m[n++] = meta_of(x[k]);
+  return n == 1 ? m[0].type : n == 2 ? result_type(m[0], m[1]) : result_type(m[0], m[1], m[2]);
+}
+/// A number in one dtype; plain ones stay such, whatever they become.
+template <class T>
+T as_complex(T const& x, dtype type) {
+  return to(x, type);
+}
+template <class T>
+T by_parts(boxed_op const& op, boxed_args const& x, unsigned others) {
+  dtype const type = type_of_numbers(x, others);
+  boxed_args re, im;
+  for (int k = 0; k < x.size(); ++k) {
+    if (others >> k & 1) {
+      re.push_back(x[k]), im.push_back(x[k]);
+    } else {
+      T const z = as_complex(T(x[k]), type);
+      re.push_back(real_part(z)), im.push_back(imaginary_part(z));
+    }
+  }
+  return bound<complex_t>{}(T(op(re)), T(op(im)));
+}
+/// A complex number times, or divided by, a real one.
+template <class T>
+T scaled(boxed_op const& op, boxed_args const& x, bool second_is_real) {
+  boxed_args re, im;
+  for (int k = 0; k < 2; ++k) {
+    bool const is_factor = (k == 1) == second_is_real;
+    re.push_back(is_factor ? T(x[k]) : T(real_part(T(x[k]))));
+    im.push_back(is_factor ? T(x[k]) : T(imaginary_part(T(x[k]))));
+  }
+  T const y = bound<complex_t>{}(T(op(re)), T(op(im)));
+  return as_complex(y, type_of_numbers(x, 0));
+}
+template <class T>
+T of_two(complex_pair f, boxed_args const& x) {
+  dtype const type = type_of_numbers(x, 0);
+  dims const s = broadcast(x[0].sizes(), x[1].sizes());
+  return complex_pair_op(T(broadcast_to(as_complex(T(x[0]), type), s)), T(broadcast_to(as_complex(T(x[1]), type), s)),
+                         f);
+}
+template <class T>
+T are_equal(boxed_args const& x) {
+  dtype const type = type_of_numbers(x, 0);
+  T const a = as_complex(T(x[0]), type), b = as_complex(T(x[1]), type);
+  return mul(eq(real_part(a), real_part(b)), eq(imaginary_part(a), imaginary_part(b)));
+}
+/// Four products of real matrices.
+template <class T>
+T product_of_matrices(boxed_op const& op, boxed_args const& x) {
+  if (x[0].dtype() != x[1].dtype()) refuse::dtype_is_not_supported("matmul of two dtypes", name(x[1].dtype()));
+  T const ar = real_part(T(x[0])), ai = imaginary_part(T(x[0])), br = real_part(T(x[1])), bi = imaginary_part(T(x[1]));
+  auto const times = [&](T const& a, T const& b) { return T(op(boxed_args(a, b))); };
+  return bound<complex_t>{}(T(sub(times(ar, br), times(ai, bi))), T(add(times(ar, bi), times(ai, br))));
+}
+/// Writes what the operator without underscore gives.
+template <class T>
+T written(boxed_op const& op, boxed_args const& x) {
+  boxed_args before; // what a gradient needs of the operands stays as it is
+  for (tensor const& t : x) before.push_back(t.shares_storage(x[0]) ? T(clone(T(t))) : T(t));
+  T const y = call_boxed({op.table->functional, op.at}, before);
+  if (category(y.dtype()) > category(x[0].dtype()))
+    refuse::dtype_does_not_fit(op.name(), name(y.dtype()), name(x[0].dtype()));
+  if (!is_expandable(y.sizes(), x[0].sizes())) refuse::shapes_do_not_match(op.name(), x[0].sizes(), y.sizes());
+  copy_(T(x[0]), y);
+  return x[0];
+}
+/// An operator with a complex operand; undefined if it has nothing for such.
+template <class T>
+tensor call_with_complex(boxed_op const& op, boxed_args const& x) {
+  if (op.table->kind == op_kind::mutation) return op.table->functional ? written<T>(op, x) : T();
+  for (auto const& [name, f] : complex_maps)
+    if (is_named(op, name)) return complex_map_op(T(x[0]), f);
+  for (auto const& [name, others] : linear_in_numbers)
+    if (is_named(op, name)) return by_parts<T>(op, x, others);
+  bool const both = x.size() == 2 && is_complex(x[0].dtype()) && is_complex(x[1].dtype());
+  if (is_named(op, "mul")) return both ? of_two<T>(complex_pair::mul, x) : scaled<T>(op, x, is_complex(x[0].dtype()));
+  if (is_named(op, "div"))
+    return both || is_complex(x[1].dtype()) ? of_two<T>(complex_pair::div, x) : scaled<T>(op, x, true);
+  if (is_named(op, "pow")) return of_two<T>(complex_pair::pow, x);
+  if (is_named(op, "abs")) return complex_abs(T(x[0]));
+  if (is_named(op, "rsqrt")) return reciprocal(sqrt(T(x[0])));
+  if (is_named(op, "sigmoid")) return reciprocal(add(exp(T(neg(T(x[0])))), 1));
+  if (is_named(op, "eq")) return are_equal<T>(x);
+  if (is_named(op, "ne")) return eq(are_equal<T>(x), false);
+  if (is_named(op, "mm")) return product_of_matrices<T>(op, x);
+  return {};
+}
+/// Has the dispatcher call it, in every program that includes this.
+inline bool const complex_is_there = [] {
+  complex_kernels.store(&call_with_complex<tensor>, std::memory_order_release);
+  return true;
+}();
+
+} // namespace varve::detail
