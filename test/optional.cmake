@@ -2,7 +2,7 @@
 # Headers that the umbrella does not reach, since they need what a user may not have, or cost what not every user needs:
 # `optional_headers`, a regular expression for names below include/varve.
 set(names
-  aot/ aot.hpp call/ export/ export.hpp fake/ fake.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
+  aot/ aot.hpp call/ core/file_bytes.hpp value/tensor_of_bytes.hpp export/ export.hpp fake/ fake.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ linalg/ linalg.hpp masked/ masked.hpp mode/ nn/
   nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp
   dispatch/parallel_for.hpp hop/auto_functionalized.hpp hop/out_dtype.hpp hop/recorded_hop.hpp hop/switch_case.hpp
