@@ -6,6 +6,9 @@
 
 #include <boost/hana/equal.hpp>
 #include <boost/hana/integral_constant.hpp>
+#include <boost/hana/size.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/hana/type.hpp>
 
 #include <cstdio>
 

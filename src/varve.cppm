@@ -599,6 +599,7 @@ using varve::nonzero;
 using varve::nonzero_static;
 using varve::nonzero_static_t;
 using varve::noop_mask;
+using varve::norm;
 using varve::not_implemented;
 using varve::not_implemented_t;
 using varve::nth;

@@ -2,7 +2,8 @@
 # Headers that the umbrella does not reach, since they need what a user may not have, or cost what not every user needs:
 # `optional_headers`, a regular expression for names below include/varve.
 set(names
-  aot/ aot.hpp autograd/saved_function.hpp call/ complex/ complex.hpp custom/saved_functions.hpp export/ export.hpp fake/
+  aot/ aot.hpp autograd/saved_function.hpp call/ complex/ complex.hpp core/file_bytes.hpp value/tensor_of_bytes.hpp
+  custom/saved_functions.hpp export/ export.hpp fake/
   fake.hpp fft/ fft.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ linalg/ linalg.hpp masked/ masked.hpp mode/ nn/
   nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp

@@ -63,7 +63,7 @@ TEST_CASE("save: a program that is read again is the same", "[export][save]") {
   CHECK(count.item<double>() == before); // its own state
   CHECK(same_values(y, p(data({3, 2}))));
   CHECK_THROWS_WITH(vv::load(path + ".none"), Catch::Contains("cannot be read"));
-  vv::detail::write_file(path + ".safetensors", vv::to_safetensors({{"w", w}}));
+  vv::detail::write_file("save", path + ".safetensors", vv::to_safetensors({{"w", w}}));
   CHECK_THROWS_WITH(vv::load(path), Catch::Contains("there is no tensor count"));
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".safetensors");

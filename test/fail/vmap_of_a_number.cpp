@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: axis_out_of_range
+// expect: varve: vmap: a number has no dimension that could be mapped; say none for it
 // scenario: TR-S05
 #include <varve/op/operators.hpp>
 #include <varve/transform/vmap.hpp>

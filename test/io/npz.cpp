@@ -225,7 +225,7 @@ np.save('numpy_to_varve.npy', np.arange(4)[::2])
   CHECK(vv::load_npy("numpy_to_varve.npy").to_vector<int>() == std::vector<int>{0, 2});
   CHECK_THROWS_WITH(vv::load_npz("numpy_packed.npz"), ContainsText("io/zlib.hpp"));
 #if defined(VARVE_TEST_ZLIB)
-  check(vv::from_npz(vv::detail::text_of_file("test", "numpy_packed.npz"), vv::zlib{}));
+  check(vv::from_npz(vv::detail::bytes_of_file("test", "numpy_packed.npz"), vv::zlib{}));
 #endif
 }
 #endif

@@ -67,3 +67,26 @@ TEST_CASE("jacobians of tensors agree with each other and with static ones", "[t
   CHECK(vv::jacrev(g)(m, x).sizes() == dims{2, 2, 3});
   CHECK(difference(vv::jacrev(g)(m, x), vv::jacfwd(g)(m, x)) == "");
 }
+
+TEST_CASE("jacobians: by several arguments, and by another than the first", "[transform][jacobian]") {
+  constexpr auto f = [](auto const& x, auto const& y, auto c) { return x * y * y * c; };
+  constexpr varve::array<double, 2> x{1, 2}, y{3, 4};
+  constexpr auto by_both = varve::jacfwd<0, 1>(f)(x, y, 2.0);
+  static_assert(varve::equal(std::get<0>(by_both), varve::array<double, 2, 2>{18, 0, 0, 32}));
+  static_assert(varve::equal(std::get<1>(by_both), varve::array<double, 2, 2>{12, 0, 0, 32}));
+  static_assert(varve::equal(varve::jacrev<-1>(f)(x, y, 2.0), varve::array<double, 2>{9, 32}));
+  auto const [of_x, of_y] = varve::jacrev<0, 1>(f)(varve::tensor(x), varve::tensor(y), 2.0);
+  CHECK(of_x.to_vector() == std::vector<double>{18, 0, 0, 32});
+  CHECK(of_y.to_vector() == std::vector<double>{12, 0, 0, 32});
+  CHECK(varve::jacfwd<1>(f)(varve::tensor(x), varve::tensor(y), 2.0).to_vector() == of_y.to_vector());
+  // the other arguments carry derivatives of a transform around it
+  constexpr auto around = [](auto t) {
+    constexpr varve::array<double, 2> k{1, 2};
+    return varve::sum(varve::jacfwd<1>([](auto const& p, auto const& q) { return p * q * q; })(k, k * t));
+  };
+  static_assert(varve::grad(around)(3.0) == 10.0);
+  static_assert(varve::grad([](auto t) {
+                  constexpr varve::array<double, 2> k{1, 2};
+                  return varve::sum(varve::jacrev<0>([](auto const& p, auto const& q) { return p * q * q; })(k, k * t));
+                })(3.0) == 30.0);
+}

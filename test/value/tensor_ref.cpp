@@ -80,3 +80,18 @@ TEST_CASE("tensor_ref: every kind of operator takes it for the value that it vie
   same([](auto const& v) { return vv::hessian([](auto const& w) { return vv::sum(w * w * w); })(v); });
   CHECK(elements(vv::broadcast_to(b, dims{2, 3, 2})) == elements(vv::broadcast_to(y, dims{2, 3, 2})));
 }
+
+TEST_CASE("tensor_ref: of ranges takes its extent from their type", "[value][tensor_ref]") {
+  std::vector<double> v{1, 2, 3};
+  std::vector<float> const constant{1, 2};
+  std::array<double, 3> a{4, 5, 6};
+  std::span<double, 2> const two(v.data(), 2);
+  std::span<double> const all(v);
+  static_assert(std::is_same_v<decltype(varve::tensor_ref(v)), varve::tensor_ref<double, varve::dyn>>);
+  static_assert(std::is_same_v<decltype(varve::tensor_ref(constant)), varve::tensor_ref<float const, varve::dyn>>);
+  static_assert(std::is_same_v<decltype(varve::tensor_ref(a)), varve::tensor_ref<double, 3>>);
+  static_assert(std::is_same_v<decltype(varve::tensor_ref(two)), varve::tensor_ref<double, 2>>);
+  static_assert(std::is_same_v<decltype(varve::tensor_ref(all)), varve::tensor_ref<double, varve::dyn>>);
+  CHECK(varve::sum(varve::tensor_ref(v)).item() == 6);
+  CHECK(varve::fuse([](auto const& x) { return varve::sum(x * x); })(varve::tensor_ref(a)) == 77);
+}

@@ -76,7 +76,7 @@ inline tensor singular_values(tensor const& x, extent a, extent b) {
 inline tensor kept_norm(tensor const& y, int rank, extent a, extent b, bool k) {
   if (!k) return y;
   int const r = wrap_axis(a, rank), c = wrap_axis(b, rank);
-  return unsqueeze(tensor(unsqueeze(y, dims{std::min(r, c)})), dims{std::max(r, c)});
+  return unsqueeze(tensor(unsqueeze(y, dims{(std::min)(r, c)})), dims{(std::max)(r, c)});
 }
 /// The greatest or least sum of absolute values of columns (1) or rows (infinity), or singular value (2).
 inline tensor matrix_norm(tensor const& x, double p, extent a, extent b, bool k) {

@@ -155,7 +155,7 @@ VARVE_LIBRARY std::span<call_row const> reductions() {
            tensor const y = sum(svdvals(movedim(x, two, dims{-2, -1})), dims{-1});
            if (!k) return y;
            int const r = wrap_axis(two[0], x.dim()), c = wrap_axis(two[1], x.dim());
-           return unsqueeze(tensor(unsqueeze(y, dims{std::min(r, c)})), dims{std::max(r, c)});
+           return unsqueeze(tensor(unsqueeze(y, dims{(std::min)(r, c)})), dims{(std::max)(r, c)});
          }
          if (p != "fro") refuse::argument_is_invalid("norm", "of the named norms there are 'fro' and 'nuc'");
          return vector_norm(x, 2, a, dims{k});

@@ -110,7 +110,7 @@ T with_all_letters(T x, std::string letters, std::string const& all) {
 /// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
 /// the result lacks; `...` are axes that broadcast, a letter twice in one operand is its diagonal (`torch.einsum`). For
 /// tensors; it multiplies from the left, and sums what no later operand has as early as may be.
-template <class T>
+template <class T = tensor>
   requires std::is_same_v<T, tensor>
 T einsum(std::string_view equation, std::vector<T> const& x) {
   if (x.empty()) refuse::argument_is_invalid("einsum", "there are no operands");
@@ -132,6 +132,12 @@ T einsum(std::string_view equation, std::vector<T> const& x) {
     sum_up(k + 1);
   }
   return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
+}
+/// ... as it is called in PyTorch: `einsum("ij,jk->ik", a, b)`.
+template <class T, std::same_as<T>... Rest>
+  requires std::is_same_v<T, tensor>
+T einsum(std::string_view equation, T const& first, Rest const&... rest) {
+  return einsum<T>(equation, std::vector<T>{first, rest...});
 }
 
 } // namespace varve

@@ -41,6 +41,8 @@ inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
     return where(none_there, mul(s, 0), pow(where(none_there, 1, s), 1 / p));
   }
 } vector_norm{};
+/// `norm(x)`, `norm(x, p, axes)`: by its name in PyTorch, `vector_norm`.
+inline constexpr vector_norm_t norm{};
 
 /// The p-norm of the difference of two values (`torch.dist`).
 inline constexpr struct dist_t : composite_operator<dist_t> {

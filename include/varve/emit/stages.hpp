@@ -360,20 +360,30 @@ struct built<Make, S> {
                // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
+/// Was it computed? Where not, the compiler has said why, and what builds on it says no more.
+template <class Built>
+inline constexpr bool computed = requires { typename std::bool_constant<(Built::value.workspace >= 0)>; };
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
+
+template <class Make, bool = computed<built<Make, usual>>>
+struct compiled_or_not : built_once_or_twice<Make> {
+  static_assert(!compiled_or_not::value.writes_arguments,
+                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  // qualified, whereupon clang 14 tells the number
+  static_assert(detail::is_short_enough<compiled_or_not::value.traced_operators>,
+                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
+                "as scan or while_loop");
+};
+template <class Make>
+struct compiled_or_not<Make, false> {};
 } // namespace detail
 
 /// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual
 /// size, else twice; what is not used of the size is zeros, which cost nothing.
 template <class Make>
-struct compiled : detail::built_once_or_twice<Make> {
+struct compiled : detail::compiled_or_not<Make> {
   using make = Make;
-  static_assert(!compiled::value.writes_arguments,
-                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
-  static_assert(detail::is_short_enough<compiled::value.traced_operators>,
-                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
-                "as scan or while_loop");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {

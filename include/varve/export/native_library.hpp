@@ -153,7 +153,7 @@ private:
     if (how_.compiler.find('/') != std::string::npos) places.emplace_back("");
     std::string const path = from_environment("PATH");
     for (std::size_t from = 0; places.empty() || !places.front().empty();) {
-      std::size_t const end = std::min(path.find(':', from), path.size());
+      std::size_t const end = (std::min)(path.find(':', from), path.size());
       places.emplace_back(path.substr(from, end - from));
       if (end >= path.size()) break;
       from = end + 1;

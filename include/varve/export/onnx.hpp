@@ -482,7 +482,7 @@ std::string to_onnx(P const& program) {
 /// Writes it into a file.
 template <std::same_as<exported_program> P>
 void save_onnx(std::string const& path, P const& program) {
-  detail::write_file(path, to_onnx(program));
+  detail::write_file("save_onnx", path, to_onnx(program));
 }
 #endif
 

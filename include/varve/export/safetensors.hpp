@@ -5,14 +5,13 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/file_bytes.hpp>
 #include <varve/export/program_text.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
+#include <varve/value/tensor_of_bytes.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 /// @file
@@ -167,6 +166,15 @@ using named_tensors = std::vector<std::pair<std::string, tensor>>;
 template <class T = tensor>
 std::string to_safetensors(named_tensors const& tensors) {
   std::string header = "{", data;
+  // Elements of many bytes lie first, so that all lie at multiples of their size: such files can be mapped.
+  std::vector<std::size_t> from(tensors.size());
+  for (int const wide : {8, 4, 2, 1})
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      if (itemsize(tensors[k].second.dtype()) != wide) continue;
+      T const c = contiguous(T(tensors[k].second.detach()));
+      from[k] = data.size();
+      if (c.numel()) data.append(static_cast<char const*>(c.raw()), static_cast<std::size_t>(c.numel() * wide));
+    }
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     auto const& [name, t] = tensors[k];
     for (std::size_t j = 0; j < k; ++j)
@@ -176,12 +184,10 @@ std::string to_safetensors(named_tensors const& tensors) {
     for (auto const& known : detail::safetensors_types)
       if (known.type == t.dtype()) type = known.name;
     if (!type) refuse::with<dtype_error>((std::string("varve: safetensors has no ") + varve::name(t.dtype())).c_str());
-    T const c = contiguous(T(t.detach()));
-    std::size_t const from = data.size(), bytes = static_cast<std::size_t>(c.numel() * itemsize(c.dtype()));
-    if (bytes) data.append(static_cast<char const*>(c.raw()), bytes);
     header += (k ? "," : "") + detail::json_string(name) + ":{\"dtype\":\"" + type + "\",\"shape\":[";
-    for (int d = 0; d < c.dim(); ++d) header += (d ? "," : "") + std::to_string(c.size(d));
-    header += "],\"data_offsets\":[" + std::to_string(from) + "," + std::to_string(data.size()) + "]}";
+    for (int d = 0; d < t.dim(); ++d) header += (d ? "," : "") + std::to_string(t.size(d));
+    std::size_t const to = from[k] + static_cast<std::size_t>(t.numel() * itemsize(t.dtype()));
+    header += "],\"data_offsets\":[" + std::to_string(from[k]) + "," + std::to_string(to) + "]}";
   }
   header += "}";
   while (header.size() % 8) header += ' ';
@@ -189,10 +195,10 @@ std::string to_safetensors(named_tensors const& tensors) {
   for (int k = 0; k < 8; ++k) r[static_cast<std::size_t>(k)] = static_cast<char>(header.size() >> 8 * k & 255);
   return r + header + data;
 }
-/// ... and back, in the order of the header. `value_error` with the place of what is wrong; nothing is allocated beyond
-/// the size of the bytes.
-template <class T = tensor>
-named_tensors from_safetensors(std::string_view bytes) {
+namespace detail {
+/// The tensors of a file, made of their bytes by `make` (`copy_of_bytes`).
+template <class Make>
+named_tensors read_safetensors(std::string_view bytes, Make const& make) {
   auto const refuse = [](std::string const& what) {
     refuse::with<value_error>(("varve: safetensors: " + what).c_str());
   };
@@ -212,27 +218,18 @@ named_tensors from_safetensors(std::string_view bytes) {
              std::to_string(e.from) + " to " + std::to_string(e.to));
     for (auto const& known : r)
       if (known.first == e.name) refuse("two tensors have the name " + e.name);
-    T const t = T::empty(e.sizes, e.type);
-    if (count) std::memcpy(t.raw(), data.data() + e.from, count);
-    if (e.type == dtype::bool_)
-      for (std::size_t k = 0; k < count; ++k) static_cast<unsigned char*>(t.raw())[k] = data[e.from + k] != 0;
-    r.emplace_back(e.name, t);
+    r.emplace_back(e.name, make(data.substr(e.from, count), e.sizes, e.type));
   }
   return r;
 }
-
-namespace detail {
-inline std::string bytes_of_file(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse::with<value_error>(("varve: load: the file " + path + " cannot be read").c_str());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-inline void write_file(std::string const& path, std::string const& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out.flush()) refuse::with<value_error>(("varve: save: the file " + path + " cannot be written").c_str());
-}
 } // namespace detail
+
+/// ... and back, in the order of the header. `value_error` with the place of what is wrong; nothing is allocated beyond
+/// the size of the bytes.
+template <class T = tensor>
+named_tensors from_safetensors(std::string_view bytes) {
+  return detail::read_safetensors(bytes, detail::copy_of_bytes<T>{});
+}
 
 /// Writes an exported program into two files: its text at `path`, its state beside it at `path` + ".safetensors".
 /// `value_error` where a file cannot be written, or the program calls custom functions.
@@ -241,14 +238,14 @@ inline void save(exported_program const& p, std::string const& path) {
   for (std::size_t k = 0; k < p.state.size(); ++k)
     state.emplace_back(p.signature.inputs[p.tokens() + k].name, p.state[k]);
   std::string const text = to_text(p), tensors = to_safetensors(state);
-  detail::write_file(path, text);
-  detail::write_file(path + ".safetensors", tensors);
+  detail::write_file("save", path, text);
+  detail::write_file("save", path + ".safetensors", tensors);
 }
 /// Reads it again, perhaps in another process, which must contain the operators of the program. `value_error`, with
 /// line and column, for files that are no program, and for a state that does not fit to it.
 inline exported_program load(std::string const& path) {
-  exported_program p = program_from_text(detail::bytes_of_file(path));
-  named_tensors const state = from_safetensors(detail::bytes_of_file(path + ".safetensors"));
+  exported_program p = program_from_text(detail::bytes_of_file("load", path));
+  named_tensors const state = from_safetensors(detail::bytes_of_file("load", path + ".safetensors"));
   for (std::size_t k = p.tokens(); k < p.signature.inputs.size(); ++k) {
     input_spec const& i = p.signature.inputs[k];
     if (i.is == input_spec::kind::user_input) break;

@@ -115,9 +115,11 @@ struct writer {
   VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
-      static_assert(P::value.used.results == sizeof...(R),
-                    "varve: fuse: into(...) needs as many values as the function has results");
-      write<P>(std::index_sequence_for<R...>{}, a...);
+      if constexpr (sizeof(P) && requires { P::value; }) {
+        static_assert(P::value.used.results == sizeof...(R),
+                      "varve: fuse: into(...) needs as many values as the function has results");
+        write<P>(std::index_sequence_for<R...>{}, a...);
+      }
     }
   }
 
@@ -154,7 +156,9 @@ struct fused {
     if constexpr (loop::execution<How> && std::is_empty_v<F> &&
                   loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
-      return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+      if constexpr (sizeof(P) && requires { P::value; })
+        return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+      else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
       return nth<0>(a...); // so that what is done with the result adds no message
     }

@@ -59,8 +59,8 @@ struct tile_positions {
   static constexpr index_t rows = kernel::attention_rows, cols = kernel::attention_cols;
   std::int64_t batch = 0, head = 0, query[rows], key[cols];
   void move_to(index_t i, index_t j, index_t queries, index_t keys) {
-    for (index_t r = 0; r < rows; ++r) query[r] = std::min(i + r, queries - 1);
-    for (index_t c = 0; c < cols; ++c) key[c] = std::min(j + c, keys - 1);
+    for (index_t r = 0; r < rows; ++r) query[r] = (std::min)(i + r, queries - 1);
+    for (index_t c = 0; c < cols; ++c) key[c] = (std::min)(j + c, keys - 1);
   }
   static dims sizes() { return {1, 1, rows, cols}; }
   /// ... as tensors, which share nothing with it.
@@ -167,9 +167,9 @@ public:
 
   kernel::attention_span span(index_t i, index_t j) {
     if (f_.score || f_.mask) at.move_to(i, j, queries_, keys_);
-    index_t const n = std::min(N, keys_ - j);
+    index_t const n = (std::min)(N, keys_ - j);
     if (!f_.mask) return {0, n, true};
-    if (known_.empty()) return seen(std::min(M, queries_ - i), n);
+    if (known_.empty()) return seen((std::min)(M, queries_ - i), n);
     return known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
   }
   T* scores(kernel::attention_span const& s, T* x) {

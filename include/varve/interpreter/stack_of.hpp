@@ -3,27 +3,28 @@
 #include <varve/value/seen.hpp>
 
 #if VARVE_USE_HANA
-#include <boost/hana/equal.hpp>
-#include <boost/hana/prepend.hpp>
-#include <boost/hana/size.hpp>
-#include <boost/hana/tuple.hpp>
-#include <boost/hana/type.hpp>
+#include <boost/hana/fwd/tuple.hpp>
+#include <boost/hana/fwd/type.hpp>
 #endif
 
 namespace varve {
 
 #if VARVE_USE_HANA
 namespace detail {
-template <class V>
-constexpr auto stack_of_type() {
-  if constexpr (is_seen<V>)
-    return boost::hana::prepend(stack_of_type<decltype(V::value)>(), boost::hana::type_c<typename V::interpreter>);
-  else return boost::hana::tuple<>{};
+template <class V, class... Outer>
+constexpr auto stack_of_type() { // by what Hana declares: what it defines would be a tenth of the umbrella
+  using tuple = boost::hana::tuple<boost::hana::type<Outer>...>;
+  if constexpr (is_seen<V>) return stack_of_type<decltype(V::value), Outer..., typename V::interpreter>();
+  else if constexpr (requires { sizeof(tuple); }) return tuple{};
+  else
+    static_assert(never<V>, "varve: stack_of gives a tuple of Boost.Hana, whose definition is not here: include "
+                            "<boost/hana/tuple.hpp> and <boost/hana/type.hpp>, or <varve/interop/hana.hpp>");
 }
 } // namespace detail
 
 /// The type-level stack of interpreters a value is seen through, innermost transform first, as a `boost::hana::tuple`
-/// of `hana::type`s: Hana's algorithms work on it. `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
+/// of `hana::type`s, whose headers the program includes, as those of the algorithms that it calls on it (all of them:
+/// `varve/interop/hana.hpp`). `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
 #else

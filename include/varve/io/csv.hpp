@@ -5,13 +5,11 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-#include <varve/core/message.hpp>
+#include <varve/core/file_bytes.hpp>
 #include <varve/value/tensor.hpp>
 
 #include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,18 +96,6 @@ private:
   char delimiter_;
   std::size_t at_ = 0, line_ = 0;
 };
-inline std::string text_of_file(char const* reader, std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    refuse::with<value_error>((std::string("varve: ") + reader + ": the file " + path + " cannot be read").c_str());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-inline void write_text_file(char const* writer, std::string const& path, std::string const& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out.flush())
-    refuse::with<value_error>((std::string("varve: ") + writer + ": the file " + path + " cannot be written").c_str());
-}
 } // namespace detail
 
 /// The numbers of a text, row by row. A first line that does not begin with a number holds the columns' names; empty
@@ -119,7 +105,7 @@ inline csv_table parse_csv(std::string_view text, char delimiter = ',') {
 }
 /// ... of a file.
 inline csv_table read_csv(std::string const& path, char delimiter = ',') {
-  return parse_csv(detail::text_of_file("read_csv", path), delimiter);
+  return parse_csv(detail::bytes_of_file("read_csv", path), delimiter);
 }
 /// Writes a matrix, or a vector as one column, as text that gives the same numbers again.
 inline void write_csv(std::string const& path, tensor const& data, std::vector<std::string> const& names = {},
@@ -136,7 +122,7 @@ inline void write_csv(std::string const& path, tensor const& data, std::vector<s
     text += number;
     text += static_cast<index_t>(k + 1) % columns == 0 ? '\n' : delimiter;
   }
-  detail::write_text_file("write_csv", path, text);
+  detail::write_file("write_csv", path, text);
 }
 
 } // namespace varve

@@ -6,6 +6,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/io/csv.hpp>
+#include <varve/io/mapped.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/permute.hpp>
@@ -57,8 +58,9 @@ inline dims npy_shape(std::string const& place, std::string_view s) {
   if (s.empty()) refuse_npy(place, "the shape has no end");
   return r;
 }
-template <class T>
-T npy_tensor(std::string_view bytes, std::string const& place) {
+/// The tensor of a file, made of its elements by `make` (`copy_of_bytes`).
+template <class Make>
+auto npy_tensor(std::string_view bytes, std::string const& place, Make const& make) {
   auto const byte = [&](std::size_t k) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[k])); };
   if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") refuse_npy(place, "the file does not begin as one");
   std::size_t const wide = byte(6) >= 2 ? 4 : 2, from = 8 + wide;
@@ -83,14 +85,12 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
     if (!fits || count != data.size())
       refuse_npy(place, "the shape " + to_string(sizes) + " wants other than the " + std::to_string(data.size()) +
                             " bytes that follow");
-    T const t = T::empty(sizes, known.type);
-    if (count) std::memcpy(t.raw(), data.data(), count);
-    if (known.type == dtype::bool_) // other bytes than 0 and 1 are no bool of C++
-      for (std::size_t k = 0; k < count; ++k) static_cast<unsigned char*>(t.raw())[k] = data[k] != 0;
+    auto const t = make(data, sizes, known.type);
     if (!columns) return t;
     dims axes;
     for (int k = sizes.n; k-- > 0;) axes.push_back(k);
-    return contiguous(permute(t, axes));
+    auto const rows = permute(t, axes);
+    return Make::in_place ? rows : contiguous(rows);
   }
   refuse::with<dtype_error>(
       ("varve: npy: " + place + "elements of type " + std::string(type.substr(0, 5)) + " are not read").c_str());
@@ -102,7 +102,7 @@ T npy_tensor(std::string_view bytes, std::string const& place) {
 /// are `dtype_error`.
 template <class T = tensor>
 T from_npy(std::string_view bytes) {
-  return detail::npy_tensor<T>(bytes, "");
+  return detail::npy_tensor(bytes, "", detail::copy_of_bytes<T>{});
 }
 /// The bytes of a `.npy` file, version 1.0, of a tensor.
 template <class T = tensor>
@@ -128,12 +128,18 @@ std::string to_npy(T const& x) {
 /// `load_npy(path)`, `save_npy(path, x)`.
 template <class T = tensor>
 T load_npy(std::string const& path) {
-  return from_npy<T>(detail::text_of_file("load_npy", path));
+  return from_npy<T>(detail::bytes_of_file("load_npy", path));
+}
+/// ... on the mapped file (`mapped_t`): `load_npy(path, mapped)`.
+template <class T = tensor>
+T load_npy(std::string const& path, mapped_t) {
+  detail::mapped_file const file("load_npy", path);
+  return detail::npy_tensor(file.bytes(), "", file);
 }
 /// Writes a value as a file of numpy's.
 template <class T>
 void save_npy(std::string const& path, T const& x) {
-  detail::write_text_file("save_npy", path, to_npy<tensor>(x));
+  detail::write_file("save_npy", path, to_npy<tensor>(x));
 }
 
 } // namespace varve

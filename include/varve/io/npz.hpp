@@ -14,21 +14,35 @@
 /// writes. Compressed ones (`numpy.savez_compressed`) are read and written by `vv::zlib{}` of `io/zlib.hpp`.
 namespace varve {
 
-/// Tensors by name of the bytes of a `.npz` file, in its order. `value_error` with the name and place of what is wrong.
-template <class Codec = stored>
-named_tensors from_npz(std::string_view bytes, Codec const& codec = {}) {
-  detail::zip_reader const archive(bytes);
+namespace detail {
+/// The tensors of an archive, made of their elements by `make` (`copy_of_bytes`).
+template <class Codec, class Make>
+named_tensors read_npz(std::string_view bytes, Codec const& codec, Make const& make) {
+  zip_reader const archive(bytes);
   named_tensors r;
-  for (detail::zip_entry const& e : archive.entries()) {
+  for (zip_entry const& e : archive.entries()) {
     std::string name = e.name, buffer;
     if (name.size() < 4 || name.compare(name.size() - 4, 4, ".npy") != 0)
       refuse::with<value_error>(("varve: npz: " + name + " is no .npy file").c_str());
     name.resize(name.size() - 4);
     for (auto const& known : r)
       if (known.first == name) refuse::with<value_error>(("varve: npz: two arrays have the name " + name).c_str());
-    r.emplace_back(name, detail::npy_tensor<tensor>(archive.read(e, buffer, codec), e.name + ": "));
+    std::string_view const data = archive.unchecked(e, buffer, codec);
+    bool looked_at = true; // a checksum would read what is to be left where it lies
+    if constexpr (Make::in_place) looked_at = !make.holds(data.data());
+    if (looked_at) archive.check(e, data);
+    r.emplace_back(name, npy_tensor(data, e.name + ": ", make));
+    if constexpr (Make::in_place)
+      if (!looked_at && !make.holds(r.back().second.raw())) archive.check(e, data);
   }
   return r;
+}
+} // namespace detail
+
+/// Tensors by name of the bytes of a `.npz` file, in its order. `value_error` with the name and place of what is wrong.
+template <class Codec = stored>
+named_tensors from_npz(std::string_view bytes, Codec const& codec = {}) {
+  return detail::read_npz(bytes, codec, detail::copy_of_bytes<tensor>{});
 }
 /// The bytes of a `.npz` file of tensors by name; two of one name are `value_error`.
 template <class Codec = stored>
@@ -43,18 +57,29 @@ std::string to_npz(named_tensors const& tensors, Codec const& codec = {}) {
   return std::move(archive).finish();
 }
 /// `load_npz("data.npz")`: the tensors of a file by name.
-inline named_tensors load_npz(std::string const& path) { return from_npz(detail::text_of_file("load_npz", path)); }
+inline named_tensors load_npz(std::string const& path) { return from_npz(detail::bytes_of_file("load_npz", path)); }
+/// ... on the mapped file, where an array is stored at a multiple of its elements' size as `save_npz` does: see
+/// `mapped_t`. The checksums of those arrays are not asked, as that would read them.
+inline named_tensors load_npz(std::string const& path, mapped_t) {
+  detail::mapped_file const file("load_npz", path);
+  return detail::read_npz(file.bytes(), stored{}, file);
+}
 /// ... or a tree like `like` with the values of a file, by the names of its leaves (`tree_names`). `value_error` for a
 /// leaf that the file has not, `shape_error` for one of another shape or dtype; both name it. Last an archive's codec.
 template <class Tree, class Codec = stored>
 Tree load_npz(std::string const& path, Tree const& like, Codec const& codec = {}) {
-  return detail::tree_of_names("load_npz", path, from_npz(detail::text_of_file("load_npz", path), codec), like);
+  return detail::tree_of_names("load_npz", path, from_npz(detail::bytes_of_file("load_npz", path), codec), like);
+}
+/// ... whose tensors lie on the mapped file: `load_npz(path, like, mapped)`.
+template <class Tree>
+Tree load_npz(std::string const& path, Tree const& like, mapped_t) {
+  return detail::tree_of_names("load_npz", path, load_npz(path, mapped), like);
 }
 /// `save_npz("model.npz", parameters)`: tensors by name, or the tensors, arrays and numbers of a tree.
 template <class Tree, class Codec = stored>
 void save_npz(std::string const& path, Tree const& tree, Codec const& codec = {}) {
-  if constexpr (std::is_same_v<Tree, named_tensors>) detail::write_text_file("save_npz", path, to_npz(tree, codec));
-  else detail::write_text_file("save_npz", path, to_npz(detail::named_leaves(tree), codec));
+  if constexpr (std::is_same_v<Tree, named_tensors>) detail::write_file("save_npz", path, to_npz(tree, codec));
+  else detail::write_file("save_npz", path, to_npz(detail::named_leaves(tree), codec));
 }
 
 } // namespace varve

@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/core/tree_names.hpp>
-#include <varve/export/safetensors.hpp>
+#include <varve/io/safetensors.hpp>
 #include <varve/op/to.hpp>
 
 /// @file
@@ -70,13 +70,19 @@ Tree tree_of_names(std::string const& reader, std::string const& path, named_ten
 /// Writes the tensors, arrays and numbers of a tree; other leaves are left out.
 template <class Tree>
 void save_tree(std::string const& path, Tree const& tree) {
-  detail::write_file(path, to_safetensors(detail::named_leaves(tree)));
+  detail::write_file("save_tree", path, to_safetensors(detail::named_leaves(tree)));
 }
 /// A tree like `like` with the values of a file. `value_error` for a leaf that the file has not, `shape_error` for one
 /// of another shape or dtype; both name it.
 template <class Tree>
 Tree load_tree(std::string const& path, Tree const& like) {
-  return detail::tree_of_names("load_tree", path, from_safetensors(detail::bytes_of_file(path)), like);
+  return detail::tree_of_names("load_tree", path, from_safetensors(detail::bytes_of_file("load_tree", path)), like);
+}
+/// ... whose tensors lie on the mapped file (`mapped_t`): `load_tree(path, like, mapped)`.
+template <class Tree>
+Tree load_tree(std::string const& path, Tree const& like, mapped_t) {
+  detail::mapped_file const file("load_tree", path);
+  return detail::tree_of_names("load_tree", path, detail::read_safetensors(file.bytes(), file), like);
 }
 
 } // namespace varve

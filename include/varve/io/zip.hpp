@@ -72,9 +72,20 @@ public:
     for (std::uint64_t k = 0; k < count; ++k) r.push_back(entry_at(at));
     return r;
   }
-  /// The bytes of an entry; `buffer` holds them where they were compressed.
+  /// The bytes of an entry, checked; `buffer` holds them where they were compressed.
   template <class Codec>
   std::string_view read(zip_entry const& e, std::string& buffer, Codec const& codec) const {
+    std::string_view const data = unchecked(e, buffer, codec);
+    check(e, data);
+    return data;
+  }
+  /// Refuses bytes that are not those that the archive was made of.
+  void check(zip_entry const& e, std::string_view data) const {
+    if (crc32(data) != e.crc) refuse(e.name + ": its bytes do not have the checksum of the archive: it is damaged");
+  }
+  /// ... whose checksum is not asked, so that stored ones are not looked at.
+  template <class Codec>
+  std::string_view unchecked(zip_entry const& e, std::string& buffer, Codec const& codec) const {
     std::string const place = e.name + ": ";
     if (!has(e.at, "PK\x03\x04")) refuse(place + "byte " + std::to_string(e.at) + ": the header of a file expected");
     std::uint64_t const from = e.at + 30 + number(e.at + 26, 2, e.name) + number(e.at + 28, 2, e.name);
@@ -96,7 +107,6 @@ public:
     } else {
       refuse(place + "the compression method " + std::to_string(e.method) + " is not read");
     }
-    if (crc32(data) != e.crc) refuse(place + "its bytes do not have the checksum of the archive: it is damaged");
     return data;
   }
 
@@ -164,14 +174,20 @@ public:
     put(head, smaller ? 20 : 10, 2), put(head, 0x0800, 2), put(head, smaller ? 8 : 0, 2); // names are UTF-8
     put(head, 0, 2), put(head, 0x21, 2);                                                  // the first of January 1980
     put(head, crc32(bytes), 4), put(head, data.size(), 4), put(head, bytes.size(), 4);
-    put(head, name.size(), 2), put(head, 0, 2);
+    put(head, name.size(), 2);
     directory_ += "PK\x01\x02";
     put(directory_, 20, 2);
     directory_ += head;
-    put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 4);
+    put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 4);
     put(directory_, out_.size(), 4);
     directory_ += name;
-    out_ += "PK\x03\x04" + head + name + data;
+    out_ += "PK\x03\x04" + head;
+    // Stored bytes begin at multiples of 64, where they can be mapped: a field of padding, as others write it.
+    std::size_t const begin = out_.size() + 2 + name.size(), padding = smaller ? 0 : 6 + (2 * 64 - 6 - begin % 64) % 64;
+    put(out_, padding, 2);
+    out_ += name;
+    if (padding) put(out_, 0xD935, 2), put(out_, padding - 4, 2), put(out_, 64, 2), out_.append(padding - 6, '\0');
+    out_ += data;
     ++count_;
   }
   std::string finish() && {

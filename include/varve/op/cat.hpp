@@ -193,13 +193,18 @@ constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K.
 }
 template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
+template <class X>
+constexpr void refuse_values_apart() {
+  static_assert(never<X>, "varve: stack and cat take their values as one tuple or vector: stack(std::tuple{a, b})");
+}
 } // namespace detail
 
 /// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined
 /// along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>)
+  if constexpr (value<X>) return detail::refuse_values_apart<X>(), values;
+  else if constexpr (detail::tuple_like<X>)
     return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
@@ -217,7 +222,9 @@ constexpr auto cat_t::operator()(X const& values) const {
 inline constexpr struct stack_t {
   template <class X, class A = ints<0>>
   constexpr auto operator()(X const& values, A const& axis = {}) const {
-    if constexpr (detail::tuple_like<X>) {
+    if constexpr (value<X>) {
+      return detail::refuse_values_apart<X>(), values;
+    } else if constexpr (detail::tuple_like<X>) {
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
       }(std::make_index_sequence<std::tuple_size<X>::value>{});
@@ -226,6 +233,11 @@ inline constexpr struct stack_t {
       for (auto& v : wide) v = unsqueeze(v, axis);
       return cat(wide, axis);
     }
+  }
+  template <value X, class... Y>
+    requires(sizeof...(Y) > 1)
+  constexpr auto operator()(X const& x, Y const&...) const {
+    return detail::refuse_values_apart<X>(), x;
   }
 } stack{};
 

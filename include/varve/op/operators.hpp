@@ -130,22 +130,46 @@ template <number A, varve_value B>
 constexpr A& operator/=(A& a, B const&) {
   return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
 }
+namespace detail {
+template <class V, class B>
+concept numbers_beside = varve_value<V> || (number<V> && varve_value<B>);
+}
 /// Ranges of values are none: refused with what to write.
-template <class A, varve_value V, class B>
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator+(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator+(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator-(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator-(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator*(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator*(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator/(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value B, class V>
+constexpr auto operator/(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
 }
 
 /// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.

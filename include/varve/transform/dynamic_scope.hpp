@@ -75,7 +75,7 @@ void give_to(Lv& level, T const& t) {
 inline void require_floating(tensor const& t, char const* transform, bool or_complex) {
   if (is_floating(t.dtype()) || (or_complex && is_complex(t.dtype()))) return;
   std::string what(transform);
-  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  what += " of a value that is not floating"; // g++ 12 warns of the operator +
   refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
 }
 } // namespace detail

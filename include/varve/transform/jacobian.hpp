@@ -3,6 +3,7 @@
 #include <varve/op/compare.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/reshape.hpp>
+#include <varve/transform/grad.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
 #include <varve/transform/vmap.hpp>
@@ -54,6 +55,45 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
       },
       tangents);
 }
+/// f of x..., of which the argument K is v: for derivatives by it.
+template <class F, int K>
+struct with_argument {
+  [[no_unique_address]] F f;
+  template <class V, class... X>
+  constexpr auto operator()(V const& v, X const&... x) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      auto const taken = [&]<std::size_t J>(std::integral_constant<std::size_t, J>, auto const& own) -> auto const& {
+        if constexpr (J == static_cast<std::size_t>(K)) return v;
+        else return own;
+      };
+      return f(taken(std::integral_constant<std::size_t, I>{}, x)...);
+    }(std::index_sequence_for<X...>{});
+  }
+};
+template <class F, int K>
+constexpr auto captures_of(with_argument<F, K> const& f) {
+  return captures_of(f.f);
+}
+/// The Jacobians of f by its arguments A, each by what `make` makes of a function of that argument and all.
+template <class F, class Make, int... A>
+struct jacobians {
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr int count = sizeof...(X);
+    static_assert(argnums_are_valid<count, A...>(),
+                  "varve: jacfwd, jacrev: argnums must be distinct and name existing arguments");
+    if constexpr (!argnums_are_valid<count, A...>()) return none;
+    else if constexpr (sizeof...(A) == 1) return (by<wrap_argnum(A, count)>(x...), ...);
+    else return std::tuple(by<wrap_argnum(A, count)>(x...)...);
+  }
+
+private:
+  template <int K, class... X>
+  constexpr auto by(X const&... x) const {
+    return Make{}(with_argument<F, K>{f})(nth<K>(x...), x...);
+  }
+};
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
@@ -83,6 +123,13 @@ struct jacfwd_function {
 template <random_policy R = random_policy::error, class F>
 constexpr auto jacfwd(F f, randomness_t<R> = {}) {
   return jacfwd_function<F, R>{f};
+}
+/// `jacfwd<1>(f)(x...)` by another argument than the first, `jacfwd<0, 2>(f)` by several: a tuple.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacfwd(F f) {
+  constexpr auto make = [](auto g) { return jacfwd_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
 }
 
 /// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.
@@ -125,6 +172,14 @@ private:
 template <class F>
 constexpr auto jacrev(F f) {
   return jacrev_function<F>{f};
+}
+
+/// `jacrev<1>(f)(x...)`, `jacrev<0, 2>(f)`: as of `jacfwd`.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacrev(F f) {
+  constexpr auto make = [](auto g) { return jacrev_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
 }
 
 /// `hessian(f)(x, rest...)`: second derivatives of a function of x, `jacfwd(jacrev(f))`, shape [result..., x..., x...].

@@ -81,6 +81,13 @@ constexpr auto mapped_sizes(T const& t) {
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
   }
 }
+/// Has an argument a dimension that can be mapped, as far as its type tells?
+template <auto D, class T>
+inline constexpr bool has_dimension = true;
+template <auto D, value T>
+  requires(!is_none<decltype(D)>)
+inline constexpr bool has_dimension<D, T> =
+    !std::is_same_v<std::remove_cvref_t<decltype(shape_of(std::declval<T const&>()))>, ints<>>;
 /// Are the mapped sizes equal, as far as they are known to the compiler?
 template <class S>
 inline constexpr bool sizes_agree = false;
@@ -210,11 +217,20 @@ struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
   constexpr auto operator()(X const&... x) const {
     constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
     static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
-    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    if constexpr (counted) return check(std::index_sequence_for<X...>{}, x...);
     else return none;
   }
 
 private:
+  template <std::size_t... K, class... X>
+  constexpr auto check(std::index_sequence<K...> all, X const&... x) const {
+    constexpr bool have_dimensions = (detail::has_dimension<detail::dim_at<K, In...>(), X> && ...);
+    static_assert(have_dimensions,
+                  "varve: vmap: a number has no dimension that could be mapped; say none for it, as in "
+                  "vmap(f, in_dims<0, none>)");
+    if constexpr (have_dimensions) return call(all, x...);
+    else return none;
+  }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
     auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);

@@ -48,7 +48,8 @@ struct array {
   T data[count > 0 ? count : 1];
 
   static constexpr index_t size() { return count; }
-  /// Element of a vector; `data[k]` is the k-th of all elements in row-major order.
+  /// Element of a vector, unchecked as that of `std::array`; of tensors and of values seen through transforms it is
+  /// checked. `data[k]` is the k-th of all elements in row-major order.
   constexpr T& operator[](index_t i)
     requires(sizeof...(D) < 2)
   {

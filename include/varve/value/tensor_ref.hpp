@@ -116,6 +116,26 @@ private:
   dims sizes_, strides_;
 };
 
+namespace detail {
+/// How many elements the type of a range says that it has; `dyn` where it does not.
+template <class R>
+inline constexpr index_t extent_of_range = dyn;
+template <class R>
+  requires requires { typename std::array<char, std::tuple_size<R>::value>; }
+inline constexpr index_t extent_of_range<R> = static_cast<index_t>(std::tuple_size<R>::value);
+template <class R>
+  requires requires { typename std::array<char, R::extent + 1>; }
+inline constexpr index_t extent_of_range<R> = static_cast<index_t>(R::extent);
+} // namespace detail
+/// `tensor_ref(v)` of a vector, array or span: of as many elements as its type says, else `dyn`.
+template <class R>
+  requires(!viewable<R> &&
+           requires(R& r) {
+             *r.data();
+             r.size();
+           })
+tensor_ref(R& range)
+    -> tensor_ref<std::remove_pointer_t<decltype(range.data())>, detail::extent_of_range<std::remove_const_t<R>>>;
 template <detail::view_of_rank<0> M>
 tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>>;
 template <detail::view_of_rank<1> M>
