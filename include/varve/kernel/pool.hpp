@@ -20,8 +20,13 @@ struct pool_windows {
   /// The first element of a window that lies inside.
   constexpr index_t first(int a, index_t o) const {
     index_t const at = o * step[a] - margin[a];
-    index_t const inside = at >= 0 ? at : at + (dilation[a] - 1 - at) / dilation[a] * dilation[a];
-    return inside < in[a] ? inside : in[a] - 1;
+    return at >= 0 ? at : at + (dilation[a] - 1 - at) / dilation[a] * dilation[a];
+  }
+  /// Has each window along an axis an element inside?
+  constexpr bool reach_inside(int a) const {
+    for (index_t o = 0; o < out[a]; ++o)
+      if (first(a, o) >= in[a]) return false;
+    return true;
   }
 };
 

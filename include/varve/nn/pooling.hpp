@@ -60,7 +60,6 @@ inline constexpr auto require_pooled = []<int N>(std::integral_constant<int, N>,
 template <int N>
 inline constexpr auto pool_margins =
     [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d, dims const& up) {
-      require_pooled(std::integral_constant<int, N>{}, s);
       pool_facts<N> const f(k, t, p, d, up);
       dims r;
       for (int a = N - 1; a >= 0; --a) r.push_back(f.margin[a]).push_back(f.behind(a, s[s.n - N + a]));
@@ -136,7 +135,7 @@ constexpr auto with_one_lead(X const& x) {
 }
 
 /// Greatest elements and where they lie, of one pass over memory where nothing watches the operators that they are made
-/// of, or only one recorder does, which then sees a `gather`; else undefined.
+/// of, or only one recorder does, which then sees a `gather`; else, and where a window lies outside, undefined.
 template <int N>
 VARVE_NOINLINE std::pair<tensor, tensor> pooled_at_once(tensor const& in, pool_facts<N> const& f) {
   tensor const* below[] = {&in};
@@ -155,6 +154,7 @@ VARVE_NOINLINE std::pair<tensor, tensor> pooled_at_once(tensor const& in, pool_f
     w.margin[k] = f.margin[a].number(), w.dilation[k] = f.dilation[a].number();
     sizes[first + a] = f.count(a, sizes[first + a]);
     w.out[k] = sizes[first + a].number();
+    if (!w.reach_inside(k)) return {};
   }
   tensor values = tensor::empty(sizes, type);
   tensor const places = tensor::empty(sizes, dtype::int64);
