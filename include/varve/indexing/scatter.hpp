@@ -9,7 +9,8 @@
 #include <varve/special/rounding.hpp>
 
 /// @file
-/// What writes by index beyond `scatter_add`. Indices are int64; `index_error` when they are out of range.
+/// What writes by index beyond `scatter_add`. Indices are int64, of `index_add` and `index_reduce` int32, too;
+/// `index_error` when they are out of range.
 namespace varve {
 
 /// How several elements become one: the last stays (`write`), products, extrema.
@@ -250,7 +251,7 @@ inline constexpr struct index_add_t : composite_operator<index_add_t> {
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
     auto const a = detail::as_fact(axis);
-    return scatter_add(x, a, detail::index_of_slices(source, index, a), source);
+    return scatter_add(x, a, detail::index_of_slices(op_name, source, index, a), source);
   }
 } index_add{};
 /// ... written over them (`torch.index_copy`).
@@ -259,7 +260,7 @@ inline constexpr struct index_copy_t : composite_operator<index_copy_t> {
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
     auto const a = detail::as_fact(axis);
-    return scatter(x, a, detail::index_of_slices(source, index, a), source);
+    return scatter(x, a, detail::index_of_slices(op_name, source, index, a, false), source);
   }
 } index_copy{};
 /// ... reduced into them (`torch.index_reduce`).
@@ -269,7 +270,7 @@ inline constexpr struct index_reduce_t : composite_operator<index_reduce_t> {
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source, index_reduction how,
                              bool include_self = true) {
     auto const a = detail::as_fact(axis);
-    return scatter_reduce(x, a, detail::index_of_slices(source, index, a), source, how, include_self);
+    return scatter_reduce(x, a, detail::index_of_slices(op_name, source, index, a), source, how, include_self);
   }
 } index_reduce{};
 
@@ -278,6 +279,7 @@ inline constexpr struct put_t : composite_operator<put_t> {
   static constexpr auto op_name = "put";
   template <value X, value I, value S>
   static constexpr auto body(X const& x, I const& index, S const& source, bool accumulate = false) {
+    detail::require_index(op_name, index);
     auto const row = ravel(x);
     auto const n = index_t(to_dims(shape_of(row))[0]);
     auto const at = ravel(where(lt(index, 0), add(index, n), index));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/composite/diagonals.hpp>
+#include <varve/composite/index_select.hpp>
 #include <varve/composite/norms.hpp>
 #include <varve/composite/xlogy.hpp>
 #include <varve/dispatch/composite.hpp>
@@ -285,6 +286,7 @@ inline constexpr struct nll_loss_t : composite_operator<nll_loss_t> {
   template <value X, value Y, class W = none_t, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, W const& weight = {}, R const& how = {},
                              index_t ignore_index = -100) {
+    detail::require_index(op_name, target);
     auto const axis = on_dims(detail::class_axis, shape_of(input));
     (void)on_dims(detail::without_classes, shape_of(input), axis, shape_of(target));
     auto const counts = ne(target, ignore_index);
