@@ -29,17 +29,30 @@ template <scatter_rule R>
 inline constexpr ints<static_cast<index_t>(R)> by_rule{};
 
 namespace detail {
+/// What a place and a source become. (Extrema without branches: which one is greater, no processor foresees.)
+template <scatter_rule Rule, class R>
+constexpr R put_together(R place, R v) {
+  if constexpr (Rule == scatter_rule::write) return v;
+  else if constexpr (Rule == scatter_rule::multiply) return kernel::mul<R>(place, v);
+  else {
+    R const r = Rule == scatter_rule::greatest ? (place > v ? place : v) : (place < v ? place : v); // v beside NaN
+    return place == place ? r : place;
+  }
+}
 /// Elements of a row put at places of a row of indices, one after the other.
 template <scatter_rule Rule, class R>
 constexpr void put_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
-  for (index_t i = 0; i < n; ++i) {
-    R& place = to.data[i * to.step + at[i] * step];
-    R const& v = from[i];
-    if constexpr (Rule == scatter_rule::write) place = v;
-    else if constexpr (Rule == scatter_rule::multiply) place = kernel::mul<R>(place, v);
-    else if constexpr (Rule == scatter_rule::greatest) place = kernel::maximum<R>(place, v);
-    else place = kernel::minimum<R>(place, v);
-  }
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  auto const put = [](R& place, R const& v) { place = put_together<Rule, R>(place, v); };
+  bool const plain = from.step == 1 && at.step == 1;
+  if (plain && to.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) put(out[k[i]], x[i]);
+  else if (plain && to.step == 1)
+    for (index_t i = 0; i < n; ++i) put(out[i + k[i] * step], x[i]);
+  else
+    for (index_t i = 0; i < n; ++i) put(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
 template <scatter_rule R, class Op>
 constexpr auto has_rule(Op const& op) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/math.hpp>
 #include <varve/kernel/simd.hpp>
 
@@ -16,6 +17,18 @@ using pack = batch<double>;
 inline constexpr auto width = static_cast<index_t>(lanes<double>);
 
 /// These go as far as whole registers do, and give the first element that is left.
+template <class T>
+index_t read(index_t n, T const* from, double* to) {
+  index_t i = 0;
+  for (; i + width <= n; i += width) kernel::store<double>(to + i, kernel::load_converted<double>(from + i));
+  return i;
+}
+template <class T>
+index_t write(index_t n, double const* from, T* to) {
+  index_t i = 0;
+  for (; i + width <= n; i += width) kernel::store_converted<true>(to + i, kernel::load(from + i));
+  return i;
+}
 inline index_t dot(index_t n, double const* x, double const* y, double& sum) {
   index_t i = 0;
   pack a(0.), b(0.), c(0.), d(0.);
@@ -100,6 +113,18 @@ inline index_t less_and_add(index_t n, double f, double const* x, double* row, d
 }
 } // namespace detail
 
+/// Floating elements `step` apart as doubles.
+template <class T>
+constexpr void read(index_t n, T const* from, index_t step, double* to) {
+  index_t i = std::is_constant_evaluated() || step != 1 ? 0 : detail::read(n, from, to);
+  for (; i < n; ++i) to[i] = static_cast<double>(from[i * step]);
+}
+/// ... and doubles as such, rounded.
+template <class T>
+constexpr void write(index_t n, double const* from, T* to, index_t step) {
+  index_t i = std::is_constant_evaluated() || step != 1 ? 0 : detail::write(n, from, to);
+  for (; i < n; ++i) to[i * step] = constant::narrow<T>(from[i]);
+}
 /// The sum of x[i] y[i].
 constexpr double dot(index_t n, double const* x, double const* y) {
   double s = 0;
