@@ -83,7 +83,8 @@ struct smooth_l1_formula {
   template <value X, value B, value S>
   constexpr auto operator()(X const& x, B const& beta, S const& scale) const {
     auto const d = abs(x);
-    return where(lt(d, beta), mul(square(d), scale), sub(d, mul(beta, 0.5)));
+    auto const near = lt(d, beta); // an infinite square would make the gradient NaN
+    return where(near, mul(square(where(near, d, 0)), scale), sub(d, mul(beta, 0.5)));
   }
 };
 /// ... half its square where it is at most `delta`, else delta (|x| - delta / 2).
@@ -94,7 +95,8 @@ struct huber_formula {
   template <value X, value D>
   constexpr auto operator()(X const& x, D const& delta) const {
     auto const d = abs(x);
-    return where(le(d, delta), mul(square(d), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
+    auto const near = le(d, delta);
+    return where(near, mul(square(where(near, d, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
   }
 };
 /// An elementwise formula of one value and numbers: in one pass where it can be.
