@@ -46,9 +46,7 @@ std::vector<reader> readers() {
 std::string refusal(std::function<tensor(dtype)> const& f, dtype t) {
   try {
     f(t);
-  } catch (vv::dtype_error const& e) {
-    return e.what();
-  }
+  } catch (vv::dtype_error const& e) { return e.what(); }
   return "";
 }
 } // namespace
@@ -89,9 +87,7 @@ TEST_CASE("vmap: refuses random functions by the name that was called", "[family
   auto const said = [&](auto const& f) -> std::string {
     try {
       vv::vmap(f)(p);
-    } catch (vv::transform_error const& e) {
-      return e.what();
-    }
+    } catch (vv::transform_error const& e) { return e.what(); }
     return "";
   };
   auto const names = [](std::string const& message, std::string const& name) {

@@ -65,8 +65,8 @@ TEST_CASE("max_pool: in one pass as by operators", "[family][pool]") {
         for (bool const turned : {false, true}) {
           tensor x = wave({2, 3, 7, 7}, type, special);
           if (turned) x = vv::transpose(x, 2, 3);
-          check([&](auto const& v) { return vv::max_pool2d(v, p.size, p.step, p.margin, p.dilation, p.ceil).first; },
-                x, type != dtype::float16);
+          check([&](auto const& v) { return vv::max_pool2d(v, p.size, p.step, p.margin, p.dilation, p.ceil).first; }, x,
+                type != dtype::float16);
           auto const places = [&] {
             return tensor(vv::max_pool2d(x, p.size, p.step, p.margin, p.dilation, p.ceil).second);
           };
@@ -124,9 +124,8 @@ TEST_CASE("copysign: signs of zeros and NaN, whole numbers, and a derivative of 
   tensor const whole = vv::copysign(vv::arange(4), -1);
   CHECK(whole.dtype() == dtype::float32);
   CHECK(whole.to_vector<float>() == std::vector<float>{-0.0f, -1, -2, -3});
-  auto const [of_x, of_y] =
-      vv::grad([](auto const& u, auto const& v) { return vv::sum(vv::copysign(u, v)); }, vv::argnums<0, 1>)(
-          tensor::from_data(x, dims{3}), tensor::from_data(y, dims{3}));
+  auto const [of_x, of_y] = vv::grad([](auto const& u, auto const& v) { return vv::sum(vv::copysign(u, v)); },
+                                     vv::argnums<0, 1>)(tensor::from_data(x, dims{3}), tensor::from_data(y, dims{3}));
   CHECK(of_x.template to_vector<double>() == std::vector<double>{-1, -1, 0});
   CHECK(of_y.template to_vector<double>() == std::vector<double>{0, 0, 0});
 }

@@ -53,8 +53,7 @@ matrix times_columns(matrix a, std::vector<double> const& s) {
 }
 double distance(matrix a, matrix b) {
   double r = 0;
-  for (std::size_t k = 0; k < a.memory.size(); ++k)
-    r = std::max(r, std::abs(a.memory.data()[k] - b.memory.data()[k]));
+  for (std::size_t k = 0; k < a.memory.size(); ++k) r = std::max(r, std::abs(a.memory.data()[k] - b.memory.data()[k]));
   return r;
 }
 struct sizes {

@@ -11,8 +11,8 @@
 #include <string>
 
 /// @file
-/// What reads by index beyond `gather`. Indices are int64, of `index_select` int32, too; `index_error` when they are out
-/// of range.
+/// What reads by index beyond `gather`. Indices are int64, of `index_select` int32, too; `index_error` when they are
+/// out of range.
 namespace varve {
 
 namespace detail {

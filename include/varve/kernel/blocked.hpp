@@ -113,7 +113,8 @@ VARVE_NOINLINE index_t lu(index_t m, index_t n, double* a, index_t* pivots) {
     for (index_t k = 0; k < w; ++k) // a column without a pivot changes nothing
       for (index_t i = k + 1; skipped[k] && i < h; ++i) p[k * h + i] = 0;
     for (index_t i = 1; i < w; ++i)
-      for (index_t k = 0; k < i; ++k) vectors::add_multiple(rest, -p[k * h + i], corner + k * n + w, corner + i * n + w);
+      for (index_t k = 0; k < i; ++k)
+        vectors::add_multiple(rest, -p[k * h + i], corner + k * n + w, corner + i * n + w);
     for (index_t k = 0; k < w; ++k)
       for (index_t i = w; i < h; ++i) p[k * h + i] = -p[k * h + i];
     kernel::matmul<double>(h - w, rest, w, {p + w, 1, h}, {corner + w, n, 1}, {corner + w * n + w, n, 1}, true);

@@ -166,9 +166,7 @@ constexpr void symmetric_eigen(view a, double* values, view v) {
     for (index_t j = 0; j < n; ++j) v(i, j) = z(j, i);
 }
 /// ... eigenvalues alone.
-constexpr void symmetric_eigenvalues(view a, double* values) {
-  spectra::symmetric(a.rows, a.data, values, nullptr);
-}
+constexpr void symmetric_eigenvalues(view a, double* values) { spectra::symmetric(a.rows, a.data, values, nullptr); }
 
 // ---- singular values
 /// Makes column `j` a unit vector at right angles to those before it: of a basis vector that is.

@@ -52,8 +52,7 @@ void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* bes
 /// The greatest element (the first NaN, if there is one) of each window of `lead` images, and its place in the image.
 template <class T>
 void max_pool(index_t lead, pool_windows const& w, T const* x, T* best, std::int64_t* at) {
-  T const least =
-      std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  T const least = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   for (index_t l = 0; l < lead; ++l, x += w.elements())
     for (index_t i = 0; i < w.out[0]; ++i)
       for (index_t j = 0; j < w.out[1]; ++j, best += w.out[2], at += w.out[2]) {

@@ -13,8 +13,7 @@
 /// in constant expressions.
 namespace varve::kernel::spectra {
 
-inline constexpr double eps = std::numeric_limits<double>::epsilon(),
-                        nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double eps = std::numeric_limits<double>::epsilon(), nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double size_of(double x) { return x < 0 ? -x : x; }
 /// Of numbers whose squares do not overflow.
 constexpr double length(double x, double y) { return kernel::sqrt(x * x + y * y); }
