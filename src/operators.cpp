@@ -51,6 +51,7 @@ template struct library_operator<lt_t, 0>;
 template struct library_operator<le_t, 0>;
 template struct library_operator<gt_t, 0>;
 template struct library_operator<ge_t, 0>;
+template struct library_operator<copysign_t, 0>;
 template struct library_operator<where_t, 0>;
 // views, factories, reductions, products, movements of data
 template struct library_operator<as_strided_t, 3>;

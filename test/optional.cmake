@@ -9,7 +9,9 @@ set(names
   nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp
   dispatch/parallel_for.hpp hop/auto_functionalized.hpp hop/call_on_copy.hpp hop/out_dtype.hpp hop/print.hpp
   hop/run_const_graph.hpp hop/switch_case.hpp hop/with_effects.hpp hop/wrap.hpp rule/effect.hpp shape/environment.hpp
-  kernel/angles.hpp kernel/bessel.hpp kernel/error_functions.hpp kernel/fft.hpp kernel/gamma.hpp kernel/integers.hpp
-  kernel/matrices.hpp kernel/neighbour.hpp kernel/recurrences.hpp kernel/sampling.hpp kernel/vector_loop.hpp)
+  kernel/angles.hpp kernel/bessel.hpp kernel/blocked.hpp kernel/error_functions.hpp kernel/fft.hpp kernel/gamma.hpp
+  kernel/integers.hpp
+  kernel/matrices.hpp kernel/pool.hpp kernel/recurrences.hpp kernel/sampling.hpp kernel/spectra.hpp
+  kernel/vector_loop.hpp kernel/vectors.hpp)
 list(JOIN names "|" optional_headers)
 string(REPLACE ".hpp" "[.]hpp$" optional_headers "^(${optional_headers})")

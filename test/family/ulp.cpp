@@ -44,6 +44,12 @@ void check() {
                  },
                  -0.9, 0.9) < (sizeof(T) == 4 ? 1 : 6));
   CHECK(worst<T>([](tensor const& x) { return vv::erfc(x); }, [](long double x) { return std::erfc(x); }, -4, 9) < 4);
+  for (auto const [low, high] :
+       {std::pair{0.01, 40.0}, std::pair{-5.3, 8.7}, std::pair{1e3, 1e30}, std::pair{2.5, 9e3}})
+    CHECK(worst<T>([](tensor const& x) { return vv::lgamma(x); }, [](long double x) { return std::lgamma(x); }, low,
+                   high) < (sizeof(T) == 4 ? 1
+                            : low < 0      ? 1e5
+                                           : 40)); // relative to the result, which has zeros
   // all pairs of special values, in rows that are longer than a register
   double const inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   std::vector<double> const values{0.0, -0.0, 1, -1, 0.5, -3, inf, -inf, nan, 1e-30, 1e30};

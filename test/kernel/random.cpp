@@ -58,3 +58,27 @@ TEST_CASE("uniform and normal: range, moments, constant expressions", "[kernel][
   CHECK(inside);
   for (bool s : seen) CHECK(s);
 }
+
+TEST_CASE("philox: many blocks at once give what one after the other does", "[kernel][random]") {
+  constexpr varve::index_t n = 2000; // neither whole blocks nor whole rows of them
+  constexpr std::uint64_t seed = 42, offset = 0xFFFFFFF0ull;
+  std::vector<float> uniform(n - 1), normal(n - 1);
+  std::vector<std::int64_t> whole(n - 1);
+  CHECK(k::fill_uniform<float>(n - 1, uniform.data(), seed, offset) == 500);
+  CHECK(k::fill_normal<float>(n - 1, normal.data(), seed, offset) == 500);
+  CHECK(k::fill_integers(n - 1, whole.data(), -5, INT64_C(1) << 62, seed, offset) == 1000);
+  int different = 0;
+  for (varve::index_t i = 0; i + 1 < n; ++i) {
+    auto const at = static_cast<std::uint64_t>(i);
+    auto const place = static_cast<std::size_t>(i);
+    k::philox_block const four = k::philox(seed, offset + at / 4), two = k::philox(seed, offset + at / 2);
+    CHECK(uniform[place] == k::uniform<float>(four, static_cast<int>(i % 4)));
+    different += normal[place] != k::normal<float>(four, static_cast<int>(i % 4));
+    std::uint64_t const bits = std::uint64_t{two.v[i % 2 * 2]} << 32 | two.v[i % 2 * 2 + 1];
+    CHECK(whole[place] == -5 + static_cast<std::int64_t>(bits % ((std::uint64_t{1} << 62) + 5)));
+  }
+  CHECK(different == 0);
+  CHECK(k::detail::remainders(~std::uint64_t{0})(~std::uint64_t{0}) == 0);
+  CHECK(k::detail::remainders(1)(~std::uint64_t{0}) == 0);
+  CHECK(k::detail::remainders((std::uint64_t{1} << 63) + 1)(~std::uint64_t{0}) == (std::uint64_t{1} << 63) - 2);
+}

@@ -161,8 +161,7 @@ constexpr void require_integers(I const& i) {
   if constexpr (has_typed_shape<I>)
     static_assert(category(static_cast<dtype>(decltype(type_fact(i))::to_dims()[0])) == 1,
                   "varve: at: the indices of static values are integers; instead of a mask use where(mask, x, y)");
-  else if (category(dtype_of(i)) != 1)
-    refuse::dtype_is_not_supported("at (an index of integers expected):", name(dtype_of(i)));
+  else require_index("at", i, true);
 }
 /// The elements at integer values along axes, which the values' common shape replaces.
 template <class X, class A, class I, class... R>

@@ -8,8 +8,11 @@
 #include <varve/op/gather.hpp>
 #include <varve/op/where.hpp>
 
+#include <string>
+
 /// @file
-/// What reads by index beyond `gather`. Indices are int64 or int32; `index_error` when they are out of range.
+/// What reads by index beyond `gather`. Indices are int64, of `index_select` int32, too; `index_error` when they are
+/// out of range.
 namespace varve {
 
 namespace detail {
@@ -26,9 +29,21 @@ inline constexpr auto whole_index = [](dims const& s, dims const& i, dims const&
   if (r.n) r[wrap_axis(a[0], s.n)] = numel(i);
   return r;
 };
+template <class = void>
+[[noreturn]] VARVE_NOINLINE void refuse_index(char const* op, bool narrow, dtype t) {
+  std::string const what = std::string(op) + (narrow ? " (an index of int64 or int32)" : " (an index of int64)");
+  refuse::dtype_is_not_supported(what.c_str(), name(t));
+}
+/// Refuses an index of another dtype than int64, or int32 where that may be.
+template <value I>
+constexpr void require_index(char const* op, I const& index, bool narrow = false) {
+  dtype const t = dtype_of(index);
+  if (t != dtype::int64 && !(narrow && t == dtype::int32)) refuse_index(op, narrow, t);
+}
 /// An index vector as it must be for `gather` to read whole slices: the shape of the value, with its own length.
 template <value X, value I, class A>
-constexpr auto index_of_slices(X const& x, I const& index, A const& axis) {
+constexpr auto index_of_slices(char const* op, X const& x, I const& index, A const& axis, bool narrow = true) {
+  require_index(op, index, narrow);
   return expand(reshape(to(index, ints<static_cast<index_t>(dtype::int64)>{}),
                         on_dims(thin_index, shape_of(x), shape_of(index), axis)),
                 on_dims(whole_index, shape_of(x), shape_of(index), axis));
@@ -42,7 +57,7 @@ inline constexpr struct index_select_t : composite_operator<index_select_t> {
   template <value X, class A, value I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto const a = detail::as_fact(axis);
-    return gather(x, a, detail::index_of_slices(x, index, a));
+    return gather(x, a, detail::index_of_slices(op_name, x, index, a));
   }
 } index_select{};
 
@@ -52,6 +67,7 @@ inline constexpr struct take_t : composite_operator<take_t> {
   static constexpr auto op_name = "take";
   template <value X, value I>
   static constexpr auto body(X const& x, I const& index) {
+    detail::require_index(op_name, index);
     auto const row = ravel(x);
     auto const n = index_t(to_dims(shape_of(row))[0]);
     auto const at = ravel(where(lt(index, 0), add(index, n), index));
@@ -65,6 +81,7 @@ inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> 
   static constexpr auto op_name = "take_along_dim";
   template <value X, value I, class A>
   static constexpr auto body(X const& x, I const& index, A const& axis) {
+    detail::require_index(op_name, index);
     auto const with = [](dims const& s, dims const& i, dims const& a) {
       if (s.n != i.n) refuse::shapes_do_not_match(op_name, s, i);
       int const k = wrap_axis(a[0], s.n);

@@ -21,6 +21,9 @@ struct randomness {
   static constexpr randomness_t<random_policy::different> different{};
 };
 
+/// The function that a program called, where it draws by another random operator: for messages. Null elsewhere.
+inline constinit thread_local char const* random_caller = nullptr;
+
 struct layer;
 struct boxed_hop;
 

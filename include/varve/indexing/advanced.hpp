@@ -28,7 +28,7 @@ std::vector<T> whole_indices(T const& x, std::vector<T> const& indices) {
       T const places = nonzero(i);
       for (int k = 0; k < i.dim(); ++k) r.push_back(select(places, axis<1>, dims{k}));
     } else {
-      if (is_floating(i.dtype())) refuse::dtype_is_not_supported("index:", name(i.dtype()));
+      detail::require_index("index", i, true);
       r.push_back(to(i, dtype::int64));
     }
   }

@@ -9,7 +9,8 @@
 #include <varve/special/rounding.hpp>
 
 /// @file
-/// What writes by index beyond `scatter_add`. Indices are int64; `index_error` when they are out of range.
+/// What writes by index beyond `scatter_add`. Indices are int64, of `index_add` and `index_reduce` int32, too;
+/// `index_error` when they are out of range.
 namespace varve {
 
 /// How several elements become one: the last stays (`write`), products, extrema.
@@ -28,17 +29,30 @@ template <scatter_rule R>
 inline constexpr ints<static_cast<index_t>(R)> by_rule{};
 
 namespace detail {
+/// What a place and a source become. (Extrema without branches: which one is greater, no processor foresees.)
+template <scatter_rule Rule, class R>
+constexpr R put_together(R place, R v) {
+  if constexpr (Rule == scatter_rule::write) return v;
+  else if constexpr (Rule == scatter_rule::multiply) return kernel::mul<R>(place, v);
+  else {
+    R const r = Rule == scatter_rule::greatest ? (place > v ? place : v) : (place < v ? place : v); // v beside NaN
+    return place == place ? r : place;
+  }
+}
 /// Elements of a row put at places of a row of indices, one after the other.
 template <scatter_rule Rule, class R>
 constexpr void put_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
-  for (index_t i = 0; i < n; ++i) {
-    R& place = to.data[i * to.step + at[i] * step];
-    R const& v = from[i];
-    if constexpr (Rule == scatter_rule::write) place = v;
-    else if constexpr (Rule == scatter_rule::multiply) place = kernel::mul<R>(place, v);
-    else if constexpr (Rule == scatter_rule::greatest) place = kernel::maximum<R>(place, v);
-    else place = kernel::minimum<R>(place, v);
-  }
+  R* const out = to.data;
+  R const* const x = from.data;
+  std::int64_t const* const k = at.data;
+  auto const put = [](R& place, R const& v) { place = put_together<Rule, R>(place, v); };
+  bool const plain = from.step == 1 && at.step == 1;
+  if (plain && to.step == 0 && step == 1)
+    for (index_t i = 0; i < n; ++i) put(out[k[i]], x[i]);
+  else if (plain && to.step == 1)
+    for (index_t i = 0; i < n; ++i) put(out[i + k[i] * step], x[i]);
+  else
+    for (index_t i = 0; i < n; ++i) put(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
 template <scatter_rule R, class Op>
 constexpr auto has_rule(Op const& op) {
@@ -250,7 +264,7 @@ inline constexpr struct index_add_t : composite_operator<index_add_t> {
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
     auto const a = detail::as_fact(axis);
-    return scatter_add(x, a, detail::index_of_slices(source, index, a), source);
+    return scatter_add(x, a, detail::index_of_slices(op_name, source, index, a), source);
   }
 } index_add{};
 /// ... written over them (`torch.index_copy`).
@@ -259,7 +273,7 @@ inline constexpr struct index_copy_t : composite_operator<index_copy_t> {
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
     auto const a = detail::as_fact(axis);
-    return scatter(x, a, detail::index_of_slices(source, index, a), source);
+    return scatter(x, a, detail::index_of_slices(op_name, source, index, a, false), source);
   }
 } index_copy{};
 /// ... reduced into them (`torch.index_reduce`).
@@ -269,7 +283,7 @@ inline constexpr struct index_reduce_t : composite_operator<index_reduce_t> {
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source, index_reduction how,
                              bool include_self = true) {
     auto const a = detail::as_fact(axis);
-    return scatter_reduce(x, a, detail::index_of_slices(source, index, a), source, how, include_self);
+    return scatter_reduce(x, a, detail::index_of_slices(op_name, source, index, a), source, how, include_self);
   }
 } index_reduce{};
 
@@ -278,6 +292,7 @@ inline constexpr struct put_t : composite_operator<put_t> {
   static constexpr auto op_name = "put";
   template <value X, value I, value S>
   static constexpr auto body(X const& x, I const& index, S const& source, bool accumulate = false) {
+    detail::require_index(op_name, index);
     auto const row = ravel(x);
     auto const n = index_t(to_dims(shape_of(row))[0]);
     auto const at = ravel(where(lt(index, 0), add(index, n), index));

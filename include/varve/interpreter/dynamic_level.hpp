@@ -234,7 +234,7 @@ VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims 
   if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
     refuse::with<transform_error>(
-        (std::string("varve: vmap: ") + op.name() +
+        (std::string("varve: vmap: ") + (random_caller ? random_caller : op.name()) +
          " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
          "randomness::different")
             .c_str());

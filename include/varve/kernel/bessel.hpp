@@ -48,6 +48,17 @@ constexpr double scaled_i(int n, double x) {
   for (int k = 1; k < 126 && term > sum * 1e-17; ++k) sum += term *= z * inverses.of[k] * inverses.of[k + n];
   return sign * sum * kernel::exp(-a);
 }
+/// 1 / (k! (k + n)!): the series of (2 / x)^n I_n(x) in x^2 / 4, as long as floats up to 12 see it.
+struct series_of_i {
+  static constexpr float far = 12;
+  double of[26]{};
+  constexpr explicit series_of_i(int n) {
+    double term = 1;
+    for (int k = 0; k < 26; ++k) of[k] = term, term /= (k + 1.0) * (k + 1 + n);
+  }
+};
+template <int N>
+inline constexpr series_of_i i_series{N};
 constexpr double i(int n, double x) {
   double const a = size_of(x);
   if (a == infinity) return n && x < 0 ? -infinity : infinity;
@@ -56,6 +67,23 @@ constexpr double i(int n, double x) {
     return scaled_i(n, x) * half * half;
   }
   return scaled_i(n, x) * kernel::exp(a);
+}
+/// ... of scalars and batches.
+template <int N, class V>
+VARVE_INLINE constexpr V i_of(V const& x) {
+  if constexpr (has_halves<V>) {
+    V const a = kernel::abs(x), far(series_of_i::far);
+    if (!kernel::any<float>(kernel::to_mask<float>(V(1.0f) - kernel::from_mask<float>(a < far)))) [[likely]]
+      return kernel::by_halves(
+          [](batch<double> const& v) {
+            batch<double> const half = v * batch<double>(0.5),
+                                s = kernel::polynomial<double>(i_series<N>.of, half * half);
+            if constexpr (N == 0) return s;
+            else return batch<double>(half * s);
+          },
+          x);
+  }
+  return kernel::in_double([](double b) { return bessel::i(N, b); }, x);
 }
 
 // ---- modified, of the second kind

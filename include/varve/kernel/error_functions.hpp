@@ -70,6 +70,30 @@ constexpr double erfc(double x) {
   double const high = static_cast<double>(static_cast<float>(x)), low = x - high;
   return kernel::exp(-high * high) * kernel::exp(-low * (x + high)) * scaled_above(x);
 }
+/// ... of doubles that were floats, within 1e-11: e^(-x^2), whose exponent is exact, times what `scaled_by_quotient`
+/// says below 3, and beyond that a continued fraction.
+VARVE_INLINE batch<double> erfc_of_floats(batch<double> const& x) {
+  using V = batch<double>;
+  using c = error_function::table<double>;
+  V const a = library::abs(x), one(1.), limit(3.);
+  V scaled = one - a * (V(c::slope) - a * (kernel::polynomial<double>(c::p, a) / kernel::polynomial<double>(c::q, a)));
+  auto const far = a > limit;
+  if (kernel::any<double>(far)) {
+    V rest = a;
+    for (int k = 12; k > 0; --k) rest = a + V(k / 2.0) / rest;
+    scaled = kernel::select<double>(far, V(1 / root_pi) / rest, scaled);
+  }
+  V const y = kernel::exp<double>(kernel::negate<double>(a * a)) * scaled;
+  return kernel::select<double>(x < V(0.), V(2.) - y, y);
+}
+/// erfc of scalars and batches.
+template <class V>
+VARVE_INLINE constexpr V erfc_of(V const& x) {
+  if constexpr (has_halves<V>) {
+    V const most(20.0f), clamped = kernel::minimum(kernel::maximum(x, V(-20.0f)), most); // 0 and 2, and NaN stays
+    return kernel::by_halves([](batch<double> const& v) { return distribution::erfc_of_floats(v); }, clamped);
+  } else return kernel::in_double([](double a) { return distribution::erfc(a); }, x);
+}
 /// The logarithm of the normal distribution function, without underflow.
 constexpr double log_ndtr(double x, bool single = false) {
   if (x != x) return x;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/list.hpp>
+#include <varve/kernel/blocked.hpp>
 #include <varve/kernel/math.hpp>
+#include <varve/kernel/spectra.hpp>
 
 #include <limits>
 
 /// @file
-/// Factorizations of matrices of doubles that lie row by row in a buffer, usable in constant expressions. The plain
-/// algorithms, O(n^3), for matrices of small and medium size.
+/// Factorizations of matrices of doubles that lie row by row in a buffer, usable in constant expressions, O(n^3). Small
+/// matrices, and those of constant expressions, by the plain algorithms; larger ones by blocks (`blocked.hpp`).
 namespace varve::kernel::matrices {
 
 /// A matrix in a buffer.
@@ -30,11 +32,17 @@ constexpr void swap_rows(view a, index_t i, index_t j) {
   for (index_t k = 0; k < a.columns; ++k) std::swap(a(i, k), a(j, k));
 }
 
+/// Is a matrix of such sizes factored by blocks?
+constexpr bool by_blocks(index_t m, index_t n) {
+  return !std::is_constant_evaluated() && m >= blocked::least && n >= blocked::least;
+}
+
 // ---- Cholesky
 /// The lower factor of a symmetric matrix, of which the lower triangle is read; what is above becomes 0. Gives the
 /// order of the first minor that is not positive, or 0.
 constexpr index_t cholesky(view a) {
   index_t const n = a.rows;
+  if (by_blocks(n, n)) return blocked::cholesky(n, a.data);
   for (index_t j = 0; j < n; ++j) {
     double d = a(j, j);
     for (index_t k = 0; k < j; ++k) d -= a(j, k) * a(j, k);
@@ -55,6 +63,9 @@ constexpr index_t cholesky(view a) {
 /// Solves T x = b for the columns of b, in place; of T one triangle is read, and of a unit one no diagonal.
 constexpr void solve_triangle(view t, view b, bool upper, bool unit) {
   index_t const n = t.rows;
+  bool zeros = false; // they are divided by where nothing else is to be seen
+  for (index_t i = 0; !unit && i < n; ++i) zeros = zeros || t(i, i) == 0;
+  if (!zeros && by_blocks(n, n)) return blocked::solve_triangle(n, t.data, b.columns, b.data, upper, unit);
   for (index_t r = 0; r < n; ++r) {
     index_t const i = upper ? n - 1 - r : r;
     for (index_t k = upper ? i + 1 : 0, stop = upper ? n : i; k < stop; ++k)
@@ -70,6 +81,7 @@ constexpr void solve_triangle(view t, view b, bool upper, bool unit) {
 /// which gets the row that each was exchanged with. Gives the number of the first pivot that is 0, from 1 on, or 0.
 constexpr index_t lu(view a, index_t* pivots) {
   index_t const m = a.rows, n = a.columns, k = m < n ? m : n;
+  if (by_blocks(m, n)) return blocked::lu(m, n, a.data, pivots);
   index_t info = 0;
   for (index_t j = 0; j < k; ++j) {
     index_t best = j;
@@ -105,6 +117,7 @@ constexpr index_t solve(view a, view b) {
 /// Householder's reflectors below the diagonal, R on and above it, in place; `tau` gets their scales (LAPACK's form).
 constexpr void householder(view a, double* tau) {
   index_t const m = a.rows, n = a.columns, k = m < n ? m : n;
+  if (by_blocks(m, n)) return blocked::householder(m, n, a.data, tau);
   for (index_t j = 0; j < k; ++j) {
     double scale = 0;
     for (index_t i = j + 1; i < m; ++i) scale = size_of(a(i, j)) > scale ? size_of(a(i, j)) : scale;
@@ -129,6 +142,7 @@ constexpr void householder(view a, double* tau) {
 /// The first columns of the product of reflectors, as many as q has.
 constexpr void product_of_reflectors(view a, double const* tau, index_t count, view q) {
   index_t const m = a.rows;
+  if (by_blocks(m, count)) return blocked::product_of_reflectors(m, a.data, a.columns, tau, count, q.columns, q.data);
   for (index_t i = 0; i < m; ++i)
     for (index_t c = 0; c < q.columns; ++c) q(i, c) = i == c;
   for (index_t j = count - 1; j >= 0; --j)
@@ -142,50 +156,17 @@ constexpr void product_of_reflectors(view a, double const* tau, index_t count, v
 }
 
 // ---- symmetric eigenvalues
-/// Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as the columns of v: Jacobi's rotations.
+/// Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as the columns of v; nothing is left of
+/// the matrix.
 constexpr void symmetric_eigen(view a, double* values, view v) {
   index_t const n = a.rows;
+  matrix z(n, n);
+  spectra::symmetric(n, a.data, values, z.memory.data());
   for (index_t i = 0; i < n; ++i)
-    for (index_t j = 0; j < n; ++j) v(i, j) = i == j;
-  double greatest = 0;
-  for (index_t i = 0; i < n * n; ++i) greatest = size_of(a.data[i]) > greatest ? size_of(a.data[i]) : greatest;
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    bool rotated = false;
-    for (index_t p = 0; p < n; ++p)
-      for (index_t q = p + 1; q < n; ++q) {
-        double const off = a(p, q);
-        if (!(size_of(off) > 1e-17 * greatest)) continue;
-        rotated = true;
-        double const theta = (a(q, q) - a(p, p)) / (2 * off);
-        double const t = (theta < 0 ? -1 : 1) / (size_of(theta) + kernel::sqrt(theta * theta + 1));
-        double const c = 1 / kernel::sqrt(t * t + 1), s = t * c;
-        for (index_t k = 0; k < n; ++k) {
-          double const x = a(k, p), y = a(k, q);
-          a(k, p) = c * x - s * y, a(k, q) = s * x + c * y;
-        }
-        for (index_t k = 0; k < n; ++k) {
-          double const x = a(p, k), y = a(q, k);
-          a(p, k) = c * x - s * y, a(q, k) = s * x + c * y;
-        }
-        a(p, q) = a(q, p) = 0;
-        for (index_t k = 0; k < n; ++k) {
-          double const x = v(k, p), y = v(k, q);
-          v(k, p) = c * x - s * y, v(k, q) = s * x + c * y;
-        }
-      }
-    if (!rotated) break;
-  }
-  for (index_t j = 0; j < n; ++j) {
-    index_t least = j;
-    for (index_t k = j + 1; k < n; ++k)
-      if (a(k, k) < a(least, least)) least = k;
-    if (least != j) {
-      std::swap(a(j, j), a(least, least));
-      for (index_t k = 0; k < n; ++k) std::swap(v(k, j), v(k, least));
-    }
-    values[j] = a(j, j);
-  }
+    for (index_t j = 0; j < n; ++j) v(i, j) = z(j, i);
 }
+/// ... eigenvalues alone.
+constexpr void symmetric_eigenvalues(view a, double* values) { spectra::symmetric(a.rows, a.data, values, nullptr); }
 
 // ---- singular values
 /// Makes column `j` a unit vector at right angles to those before it: of a basis vector that is.
@@ -207,56 +188,60 @@ constexpr void complete_column(view u, index_t j) {
   }
 }
 /// a = u diag(s) v^T for a of at least as many rows as columns: a becomes u, s descends. Jacobi's rotations of columns,
-/// after which they are at right angles to each other.
+/// after which they are at right angles to each other. (Columns are rows here, which are adjacent in memory.)
 constexpr void singular(view a, double* s, view v) {
   index_t const m = a.rows, n = a.columns;
-  for (index_t i = 0; i < n; ++i)
-    for (index_t j = 0; j < n; ++j) v(i, j) = i == j;
-  auto const rotate = [](view x, index_t p, index_t q, double c, double d) {
-    for (index_t k = 0; k < x.rows; ++k) {
-      double const y = x(k, p), z = x(k, q);
-      x(k, p) = c * y - d * z, x(k, q) = d * y + c * z;
-    }
-  };
+  matrix x(n, m), y(n, n);
+  auto const column = [&](index_t j) { return x.memory.data() + j * m; };
   double largest = 0; // a scale, so that no square overflows
   for (index_t i = 0; i < m * n; ++i) largest = size_of(a.data[i]) > largest ? size_of(a.data[i]) : largest;
-  if (largest > 0 && largest < std::numeric_limits<double>::infinity())
-    for (index_t i = 0; i < m * n; ++i) a.data[i] /= largest;
+  double const scale = largest > 0 && largest < std::numeric_limits<double>::infinity() ? largest : 1;
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) x(j, i) = a(i, j) / scale;
+  for (index_t j = 0; j < n; ++j) y(j, j) = 1;
   for (int sweep = 0; sweep < 60; ++sweep) {
     bool rotated = false;
     for (index_t p = 0; p < n; ++p)
       for (index_t q = p + 1; q < n; ++q) {
-        double x = 0, y = 0, z = 0;
-        for (index_t k = 0; k < m; ++k) x += a(k, p) * a(k, p), y += a(k, q) * a(k, q), z += a(k, p) * a(k, q);
-        if (!(size_of(z) > 1e-15 * kernel::sqrt(x * y)) || size_of(z) < 1e-300) continue;
+        double const c = vectors::dot(m, column(p), column(p)), d = vectors::dot(m, column(q), column(q)),
+                     z = vectors::dot(m, column(p), column(q));
+        if (!(size_of(z) > 1e-15 * kernel::sqrt(c * d)) || size_of(z) < 1e-300) continue;
         rotated = true;
-        double const theta = (y - x) / (2 * z);
+        double const theta = (d - c) / (2 * z);
         double const t = (theta < 0 ? -1 : 1) / (size_of(theta) + kernel::sqrt(theta * theta + 1));
-        double const c = 1 / kernel::sqrt(t * t + 1);
-        rotate(a, p, q, c, t * c), rotate(v, p, q, c, t * c);
+        double const cosine = 1 / kernel::sqrt(t * t + 1);
+        vectors::rotate(m, cosine, t * cosine, column(p), column(q));
+        vectors::rotate(n, cosine, t * cosine, &y(p, 0), &y(q, 0));
       }
     if (!rotated) break;
   }
-  for (index_t j = 0; j < n; ++j) {
-    double x = 0;
-    for (index_t k = 0; k < m; ++k) x += a(k, j) * a(k, j);
-    s[j] = kernel::sqrt(x);
-  }
+  for (index_t j = 0; j < n; ++j) s[j] = kernel::sqrt(vectors::dot(m, column(j), column(j)));
   for (index_t j = 0; j < n; ++j) {
     index_t most = j;
     for (index_t k = j + 1; k < n; ++k)
       if (s[k] > s[most]) most = k;
     if (most == j) continue;
     std::swap(s[j], s[most]);
-    for (index_t k = 0; k < m; ++k) std::swap(a(k, j), a(k, most));
-    for (index_t k = 0; k < n; ++k) std::swap(v(k, j), v(k, most));
+    swap_rows(x, j, most), swap_rows(y, j, most);
   }
+  for (index_t j = 0; j < n; ++j)
+    for (index_t i = 0; i < m; ++i) a(i, j) = x(j, i);
+  for (index_t j = 0; j < n; ++j)
+    for (index_t i = 0; i < n; ++i) v(i, j) = y(j, i);
   for (index_t j = 0; j < n; ++j) {
     if (s[j] > s[0] * 1e-300 && s[j] > 0)
       for (index_t k = 0; k < m; ++k) a(k, j) /= s[j];
     else complete_column(a, j);
-    s[j] *= largest;
+    s[j] *= scale;
   }
+}
+/// Singular values of any matrix, in descending order; nothing is left of it.
+constexpr void singular_values(view a, double* s) {
+  if (a.rows >= a.columns) return spectra::singular(a.rows, a.columns, a.data, s);
+  matrix turned(a.columns, a.rows);
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.columns; ++j) turned(j, i) = a(i, j);
+  spectra::singular(a.columns, a.rows, turned.memory.data(), s);
 }
 /// ... of any shape: u is [m, k], v is [n, k] with k the smaller of both sizes.
 constexpr void singular_of(view a, view u, double* s, view v) {
@@ -314,6 +299,9 @@ constexpr void cofactors(view a, view to) {
 
 // ---- exponential
 constexpr void multiply(view a, view b, view to) {
+  if (!std::is_constant_evaluated())
+    return kernel::matmul<double>(a.rows, b.columns, a.columns, {a.data, a.columns, 1}, {b.data, b.columns, 1},
+                                  {to.data, to.columns, 1});
   for (index_t i = 0; i < to.rows * to.columns; ++i) to.data[i] = 0;
   for (index_t i = 0; i < a.rows; ++i)
     for (index_t k = 0; k < a.columns; ++k)

@@ -7,7 +7,7 @@
 #include <limits>
 
 /// @file
-/// What the bits of floating numbers say: their neighbours and exponents.
+/// What the bits of floating numbers say: their neighbours, signs and exponents.
 namespace varve::kernel {
 
 /// The number next to x on the way to y.
@@ -23,6 +23,17 @@ constexpr T neighbour(T x, T y) {
 template <floating_lane T>
 VARVE_INLINE batch<T> neighbour(batch<T> const& x, batch<T> const& y) {
   return kernel::lanewise([](T a, T b) { return kernel::neighbour(a, b); }, x, y);
+}
+/// The absolute value of x with the sign of y, those of zeros and NaN included.
+template <floating T>
+constexpr T copysign(T x, T y) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr bits sign = bits(1) << (sizeof(T) * 8 - 1);
+  return std::bit_cast<T>(static_cast<bits>((std::bit_cast<bits>(x) & ~sign) | (std::bit_cast<bits>(y) & sign)));
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> copysign(batch<T> const& x, batch<T> const& y) {
+  return library::copysign(x, y);
 }
 /// The e of x = m 2^e with 0.5 <= |m| < 1; 0 of 0 and of what is not finite.
 template <floating T>

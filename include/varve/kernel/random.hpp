@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/math.hpp>
 
 #include <cstdint>
@@ -50,44 +51,160 @@ template <floating T>
 constexpr T normal(philox_block const& b, int i) {
   T const u = T(1) - kernel::uniform<T>(b, i & ~1); // in (0, 1]: its logarithm is finite
   T const angle = T(6.283185307179586476925L) * kernel::uniform<T>(b, i | 1);
-  T const radius = kernel::sqrt(T(-2) * kernel::log(u));
-  return radius * (i & 1 ? kernel::sin(angle) : kernel::cos(angle));
+  // of floats in double, so that all ways to compute them agree
+  auto const wide = static_cast<double>(angle);
+  T const radius = kernel::sqrt(T(-2) * static_cast<T>(kernel::log(static_cast<double>(u))));
+  return radius * static_cast<T>(i & 1 ? kernel::sin(wide) : kernel::cos(wide));
 }
+
+namespace detail {
+/// Blocks that are made together at run time, and the numbers that they give.
+inline constexpr int blocks_at_once = 64;
+/// The words of blocks `offset`, `offset + 1`, ... of a stream: word k of each together. (Plain loops, which compilers
+/// make vector instructions.)
+VARVE_VECTORIZED inline void philox_blocks(std::uint64_t seed, std::uint64_t offset,
+                                           std::uint32_t (&w)[4][blocks_at_once]) {
+  auto k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int i = 0; i < blocks_at_once; ++i) {
+    std::uint64_t const at = offset + static_cast<std::uint64_t>(i);
+    w[0][i] = static_cast<std::uint32_t>(at), w[1][i] = static_cast<std::uint32_t>(at >> 32);
+    w[2][i] = 0, w[3][i] = 0;
+  }
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int i = 0; i < blocks_at_once; ++i) {
+      std::uint64_t const p = std::uint64_t{0xD2511F53u} * w[0][i], q = std::uint64_t{0xCD9E8D57u} * w[2][i];
+      w[0][i] = static_cast<std::uint32_t>(q >> 32) ^ w[1][i] ^ k0;
+      w[2][i] = static_cast<std::uint32_t>(p >> 32) ^ w[3][i] ^ k1;
+      w[1][i] = static_cast<std::uint32_t>(q), w[3][i] = static_cast<std::uint32_t>(p);
+    }
+}
+/// 1 - u and 2 pi v of the pairs u, v of uniform numbers that two words of each block are.
+VARVE_VECTORIZED inline void uniform_pairs(std::uint32_t const* u, std::uint32_t const* v, float* size, float* angle) {
+  for (int i = 0; i < blocks_at_once; ++i) {
+    size[i] = 1.0f - static_cast<float>(static_cast<std::int32_t>(u[i] >> 8)) * 0x1p-24f;
+    angle[i] = 6.283185307179586476925f * (static_cast<float>(static_cast<std::int32_t>(v[i] >> 8)) * 0x1p-24f);
+  }
+}
+/// Logarithm, sine and cosine in double, rounded: the floats that all machines agree on, but for one in many millions.
+inline void normal_pairs(float const* size, float const* angle, float* even, float* odd) {
+  using V = batch<double>;
+  constexpr auto L = static_cast<int>(lanes<double>);
+  float log[blocks_at_once];
+  for (int i = 0; i < blocks_at_once; i += L) {
+    kernel::store_converted<true>(log + i, kernel::log<double>(kernel::load_converted<double>(size + i)));
+    V const a = kernel::load_converted<double>(angle + i);
+    kernel::store_converted<true>(even + i, kernel::cos<double>(a));
+    kernel::store_converted<true>(odd + i, kernel::sin<double>(a));
+  }
+  constexpr auto M = static_cast<int>(lanes<float>);
+  for (int i = 0; i < blocks_at_once; i += M) {
+    batch<float> const radius = kernel::sqrt<float>(batch<float>(-2.0f) * kernel::load(log + i));
+    kernel::store<float>(even + i, radius * kernel::load(even + i));
+    kernel::store<float>(odd + i, radius * kernel::load(odd + i));
+  }
+}
+/// The normal numbers of `blocks_at_once` blocks.
+template <class = void>
+VARVE_NOINLINE void fill_normal_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint32_t w[4][blocks_at_once];
+  float size[blocks_at_once], angle[blocks_at_once], x[4][blocks_at_once];
+  detail::philox_blocks(seed, offset, w);
+  for (int k = 0; k < 4; k += 2) {
+    detail::uniform_pairs(w[k], w[k + 1], size, angle);
+    detail::normal_pairs(size, angle, x[k], x[k + 1]);
+  }
+  for (int i = 0; i < blocks_at_once; ++i)
+    for (int k = 0; k < 4; ++k) out[4 * i + k] = x[k][i];
+}
+/// ... and the uniform ones.
+VARVE_VECTORIZED inline void fill_uniform_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint32_t w[4][blocks_at_once];
+  detail::philox_blocks(seed, offset, w);
+  for (int i = 0; i < blocks_at_once; ++i)
+    for (int k = 0; k < 4; ++k) out[4 * i + k] = static_cast<float>(static_cast<std::int32_t>(w[k][i] >> 8)) * 0x1p-24f;
+}
+/// How many of `n` floats are made by many blocks at once.
+constexpr index_t by_many_blocks(index_t n) {
+  constexpr index_t numbers = 4 * blocks_at_once;
+  return std::is_constant_evaluated() || lanes<double> == 1 ? 0 : n / numbers * numbers;
+}
+} // namespace detail
 
 /// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
 /// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
+  index_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
+      detail::fill_uniform_blocks(out + i, seed, offset + used);
+      used += detail::blocks_at_once;
+    }
+  for (; i < n; ++used) {
     philox_block const b = kernel::philox(seed, offset + used);
     for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
   }
   return used;
 }
-/// The same with normal numbers.
+/// The same with normal numbers. Each float is what rounding its logarithm, sine and cosine gives, computed in double.
 template <floating T>
 constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
+  index_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
+      detail::fill_normal_blocks<>(out + i, seed, offset + used);
+      used += detail::blocks_at_once;
+    }
+  for (; i < n; ++used) {
     philox_block const b = kernel::philox(seed, offset + used);
     for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
   }
   return used;
 }
+namespace detail {
+/// Remainders by one number, without divisions.
+class remainders {
+public:
+  constexpr explicit remainders(std::uint64_t by) : by_(by), inverse_(~std::uint64_t{0} / by) {}
+  constexpr std::uint64_t operator()(std::uint64_t x) const {
+    __extension__ using wide = unsigned __int128;
+    auto const quotient = static_cast<std::uint64_t>(wide{x} * inverse_ >> 64); // up to 2 too small
+    std::uint64_t r = x - quotient * by_;
+    r = r >= by_ ? r - by_ : r;
+    return r >= by_ ? r - by_ : r;
+  }
+
+private:
+  std::uint64_t by_, inverse_;
+};
+} // namespace detail
 /// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
 /// The element type must hold them.
 template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
   std::uint64_t used = 0;
-  auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  for (index_t i = 0; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < 2 && i < n; ++j) {
-      std::uint64_t const bits = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
-      out[i++] = static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
+  detail::remainders const remainder(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
+  auto const of_words = [&](std::uint32_t above, std::uint32_t below) {
+    std::uint64_t const r = remainder(std::uint64_t{above} << 32 | below);
+    return static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + r));
+  };
+  index_t i = 0;
+  if (!std::is_constant_evaluated())
+    for (constexpr index_t many = 2 * detail::blocks_at_once; i + many <= n; i += many) {
+      std::uint32_t w[4][detail::blocks_at_once];
+      detail::philox_blocks(seed, offset + used, w);
+      used += detail::blocks_at_once;
+      for (int k = 0; k < detail::blocks_at_once; ++k) {
+        out[i + 2 * k] = of_words(w[0][k], w[1][k]);
+        out[i + 2 * k + 1] = of_words(w[2][k], w[3][k]);
+      }
     }
+  for (; i < n; ++used) {
+    philox_block const b = kernel::philox(seed, offset + used);
+    for (int j = 0; j < 2 && i < n; ++j) out[i++] = of_words(b.v[2 * j], b.v[2 * j + 1]);
   }
   return used;
 }

@@ -76,14 +76,14 @@ constexpr void read_matrix(strided<T const> const& x, T const* p, kernel::matric
   int const r = x.sizes.n;
   index_t const row = x.strides[r - 2], column = x.strides[r - 1];
   for (index_t i = 0; i < to.rows; ++i)
-    for (index_t j = 0; j < to.columns; ++j) to(i, j) = static_cast<double>(p[i * row + j * column]);
+    kernel::vectors::read(to.columns, p + i * row, column, to.data + i * to.columns);
 }
 template <class T>
 constexpr void write_matrix(strided<T> const& x, T* p, kernel::matrices::view from) {
   int const r = x.sizes.n;
   index_t const row = x.strides[r - 2], column = x.strides[r - 1];
   for (index_t i = 0; i < from.rows; ++i)
-    for (index_t j = 0; j < from.columns; ++j) p[i * row + j * column] = kernel::constant::narrow<T>(from(i, j));
+    kernel::vectors::write(from.columns, from.data + i * from.columns, p + i * row, column);
 }
 template <class T>
 constexpr index_t matrix_rows(strided<T> const& x) {

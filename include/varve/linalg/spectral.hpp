@@ -65,13 +65,13 @@ struct rules<eigvalsh_t> : detail::of_symmetric<eigvalsh_t> {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a) {
     index_t const n = detail::matrix_rows(a), step = out.strides[out.sizes.n - 1];
-    kernel::matrices::matrix m(n, n), v(n, n);
+    kernel::matrices::matrix m(n, n);
     list<double> values(static_cast<std::size_t>(n), 0.0);
     detail::for_each_of_batch(
         detail::batch_of<1>(out),
         [&](R* y, T const* p) {
           detail::read_symmetric(a, p, at[0][0] != 0, m);
-          kernel::matrices::symmetric_eigen(m, values.data(), v);
+          kernel::matrices::symmetric_eigenvalues(m, values.data());
           for (index_t i = 0; i < n; ++i) y[i * step] = kernel::constant::narrow<R>(values[i]);
         },
         out, a);
@@ -166,13 +166,13 @@ struct rules<svdvals_t> : detail::of_matrices<svdvals_t, 1> {
   static constexpr void compute(attributes const&, strided<R> out, strided<T const> a) {
     index_t const m = detail::matrix_rows(a), n = detail::matrix_columns(a), k = m < n ? m : n;
     index_t const step = out.strides[out.sizes.n - 1];
-    kernel::matrices::matrix x(m, n), u(m, k), v(n, k);
+    kernel::matrices::matrix x(m, n);
     list<double> s(static_cast<std::size_t>(k), 0.0);
     detail::for_each_of_batch(
         detail::batch_of<1>(out),
         [&](R* y, T const* p) {
           detail::read_matrix(a, p, x);
-          kernel::matrices::singular_of(x, u, s.data(), v);
+          kernel::matrices::singular_values(x, s.data());
           for (index_t i = 0; i < k; ++i) y[i * step] = kernel::constant::narrow<R>(s[i]);
         },
         out, a);

@@ -14,7 +14,7 @@ template <class T>
 T kept_by_chance(char const* op, T const& x, dims const& sizes, double p, generator_ref g) {
   if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid(op, "the probability to drop is in [0, 1]");
   require_floating(op, x.dtype());
-  return drawn_from(g, [&]() -> T { return to(T(ge(T(rand(sizes, dtype::float64)), p)), x.dtype()); });
+  return drawn_from(g, [&]() -> T { return to(T(ge(T(rand(sizes, dtype::float64)), p)), x.dtype()); }, op);
 }
 /// The shape of [batch, channels, ...] that has one element per channel.
 inline dims one_per_channel(char const* op, dims s) {
@@ -67,7 +67,8 @@ template <std::same_as<tensor> T>
 T gumbel_softmax(T const& logits, double temperature = 1, index_t axis = -1, generator_ref g = {}) {
   detail::require_floating("gumbel_softmax", logits.dtype());
   if (!(temperature > 0)) refuse::argument_is_invalid("gumbel_softmax", "the temperature must be positive");
-  T const u = detail::drawn_from(g, [&]() -> T { return maximum(T(rand(logits.sizes(), logits.dtype())), 0x1p-25); });
+  T const u = detail::drawn_from(
+      g, [&]() -> T { return maximum(T(rand(logits.sizes(), logits.dtype())), 0x1p-25); }, "gumbel_softmax");
   T const gumbel = neg(T(log(T(neg(T(log(u)))))));
   return softmax(T(mul(T(add(logits, gumbel)), 1 / temperature)), dims{axis});
 }

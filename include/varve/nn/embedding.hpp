@@ -38,6 +38,7 @@ template <class T>
 T embedding(T const& index, T const& weight, std::optional<index_t> padding = {}, std::optional<double> most = {},
             double p = 2) {
   if (weight.dim() != 2) refuse::argument_is_invalid("embedding", "the weight is a matrix");
+  detail::require_index("embedding", index, true);
   T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
   dims shape = index.sizes();
   shape.push_back(weight.sizes()[1]);
@@ -58,6 +59,7 @@ T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how 
   detail::needs_real("embedding_bag", weight, row_weights);
   if (weight.dim() != 2 || index.dim() < 1 || index.dim() > 2 || (index.dim() == 1) != offsets.defined())
     refuse::argument_is_invalid("embedding_bag", "the weight is a matrix; the index one, or a vector with offsets");
+  detail::require_index("embedding_bag", index, true);
   if (offsets.defined() && (offsets.dim() != 1 || (with_end && offsets.sizes()[0] == 0)))
     refuse::argument_is_invalid("embedding_bag", "the offsets are a vector");
   if (row_weights.defined() && (how != bag_rule::sum || !(row_weights.sizes() == index.sizes())))

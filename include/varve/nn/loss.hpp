@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/composite/diagonals.hpp>
+#include <varve/composite/index_select.hpp>
 #include <varve/composite/norms.hpp>
 #include <varve/composite/xlogy.hpp>
 #include <varve/dispatch/composite.hpp>
@@ -15,6 +16,7 @@
 #include <varve/op/reciprocal.hpp>
 #include <varve/op/softmax.hpp>
 #include <varve/op/sqrt.hpp>
+#include <varve/rule/one_pass.hpp>
 
 /// @file
 /// Losses of `torch.nn.functional`: elementwise distances of an input from a target, and their `reduction`: the mean of
@@ -72,15 +74,49 @@ inline constexpr struct l1_loss_t : composite_operator<l1_loss_t> {
   }
 } l1_loss{};
 
+namespace detail {
+/// Of a difference x: half its square over `beta` (`scale` is 0.5 / beta) where it is below, else |x| - beta / 2.
+struct smooth_l1_formula {
+  static constexpr auto op_name = "smooth_l1_loss";
+  static constexpr int arity = 3;
+  static bool is_built_in() { return are_built_in<abs_t, sign_t, lt_t, mul_t, sub_t, where_t>(); }
+  template <value X, value B, value S>
+  constexpr auto operator()(X const& x, B const& beta, S const& scale) const {
+    auto const d = abs(x);
+    auto const near = lt(d, beta); // an infinite square would make the gradient NaN
+    return where(near, mul(square(where(near, d, 0)), scale), sub(d, mul(beta, 0.5)));
+  }
+};
+/// ... half its square where it is at most `delta`, else delta (|x| - delta / 2).
+struct huber_formula {
+  static constexpr auto op_name = "huber_loss";
+  static constexpr int arity = 2;
+  static bool is_built_in() { return are_built_in<abs_t, sign_t, le_t, mul_t, sub_t, where_t>(); }
+  template <value X, value D>
+  constexpr auto operator()(X const& x, D const& delta) const {
+    auto const d = abs(x);
+    auto const near = le(d, delta);
+    return where(near, mul(square(where(near, d, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
+  }
+};
+/// An elementwise formula of one value and numbers: in one pass where it can be.
+template <class F, value X, class... C>
+constexpr auto in_one_pass(X const& x, C const&... c) {
+  if constexpr (is_one_tensor<X>)
+    if (X y = whole_function<F>::call(x, c...); y.defined()) return y;
+  return F{}(x, c...);
+}
+} // namespace detail
+
 /// Half the square of a difference over `beta` where it is below, else its absolute value less `beta / 2`.
 inline constexpr struct smooth_l1_loss_t : composite_operator<smooth_l1_loss_t> {
   static constexpr auto op_name = "smooth_l1_loss";
   template <value X, value Y, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, R const& how = {}, double beta = 1) {
     if (beta < 0) refuse::argument_is_invalid(op_name, "beta must not be negative");
-    auto const d = abs(sub(input, target));
-    if (beta == 0) return detail::reduced_loss(d, how);
-    return detail::reduced_loss(where(lt(d, beta), mul(square(d), 0.5 / beta), sub(d, 0.5 * beta)), how);
+    auto const d = sub(input, target);
+    if (beta == 0) return detail::reduced_loss(abs(d), how);
+    return detail::reduced_loss(detail::in_one_pass<detail::smooth_l1_formula>(d, beta, 0.5 / beta), how);
   }
 } smooth_l1_loss{};
 
@@ -90,8 +126,7 @@ inline constexpr struct huber_loss_t : composite_operator<huber_loss_t> {
   template <value X, value Y, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, R const& how = {}, double delta = 1) {
     if (!(delta > 0)) refuse::argument_is_invalid(op_name, "delta must be positive");
-    auto const d = abs(sub(input, target));
-    return detail::reduced_loss(where(le(d, delta), mul(square(d), 0.5), mul(sub(d, 0.5 * delta), delta)), how);
+    return detail::reduced_loss(detail::in_one_pass<detail::huber_formula>(sub(input, target), delta), how);
   }
 } huber_loss{};
 
@@ -253,6 +288,7 @@ inline constexpr struct nll_loss_t : composite_operator<nll_loss_t> {
   template <value X, value Y, class W = none_t, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, W const& weight = {}, R const& how = {},
                              index_t ignore_index = -100) {
+    detail::require_index(op_name, target);
     auto const axis = on_dims(detail::class_axis, shape_of(input));
     (void)on_dims(detail::without_classes, shape_of(input), axis, shape_of(target));
     auto const counts = ne(target, ignore_index);

@@ -4,6 +4,8 @@
 #include <varve/composite/statistics.hpp>
 #include <varve/composite/windows.hpp>
 #include <varve/dispatch/composite.hpp>
+#include <varve/dispatch/whole_call.hpp>
+#include <varve/kernel/pool.hpp>
 #include <varve/op/matmul.hpp>
 
 /// @file
@@ -58,7 +60,6 @@ inline constexpr auto require_pooled = []<int N>(std::integral_constant<int, N>,
 template <int N>
 inline constexpr auto pool_margins =
     [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d, dims const& up) {
-      require_pooled(std::integral_constant<int, N>{}, s);
       pool_facts<N> const f(k, t, p, d, up);
       dims r;
       for (int a = N - 1; a >= 0; --a) r.push_back(f.margin[a]).push_back(f.behind(a, s[s.n - N + a]));
@@ -133,12 +134,53 @@ constexpr auto with_one_lead(X const& x) {
   return reshape(x, on_dims(lead_as_one<N>, shape_of(x)));
 }
 
+/// Greatest elements and where they lie, of one pass over memory where nothing watches the operators that they are made
+/// of, or only one recorder does, which then sees a `gather`; else, and where a window lies outside, undefined.
+template <int N>
+VARVE_NOINLINE std::pair<tensor, tensor> pooled_at_once(tensor const& in, pool_facts<N> const& f) {
+  tensor const* below[] = {&in};
+  bool const unwatched = are_unwatched(&in, 1);
+  if (!in.defined() || !are_built_in<as_strided_t, argmax_t, gather_t>()) return {};
+  if (!unwatched && !opened_for_one_recorder(below, 1)) return {};
+  dtype const type = in.dtype();
+  if (is_compact(type) || type == dtype::bool_) return {};
+  tensor const x = below[0]->is_contiguous() ? *below[0] : contiguous_copy(*below[0]);
+  kernel::pool_windows w;
+  dims sizes = in.sizes(), rows = in.sizes();
+  int const first = sizes.n - N;
+  for (int a = 0; a < N; ++a) {
+    int const k = 3 - N + a;
+    w.in[k] = sizes[first + a].number(), w.size[k] = f.size[a].number(), w.step[k] = f.step[a].number();
+    w.margin[k] = f.margin[a].number(), w.dilation[k] = f.dilation[a].number();
+    sizes[first + a] = f.count(a, sizes[first + a]);
+    w.out[k] = sizes[first + a].number();
+    if (!w.reach_inside(k)) return {};
+  }
+  tensor values = tensor::empty(sizes, type);
+  tensor const places = tensor::empty(sizes, dtype::int64);
+  on_dtype(type, "max_pool", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::max_pool(numel(sizes.sub(0, first)).number(), w, static_cast<T const*>(x.raw()),
+                       static_cast<T*>(values.raw()), static_cast<std::int64_t*>(places.raw()));
+  });
+  if (unwatched) return {values, places};
+  dims flat = rows.sub(0, first), at = flat;
+  flat.push_back(w.elements()), at.push_back(w.count());
+  return {reshape(gather(reshape(in, flat), axis<-1>, reshape(places, at)), sizes), places};
+}
+
 /// Greatest elements and where they lie among the spatial ones.
 template <int N>
 struct max_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class D = ints<1>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {},
                             D const& dilation = {}, C const& ceil = {}) const {
+    if constexpr (std::is_same_v<X, tensor>) {
+      require_pooled(std::integral_constant<int, N>{}, in.sizes());
+      pool_facts<N> const f(to_dims(as_fact(size)), to_dims(as_fact(step)), to_dims(as_fact(margin)),
+                            to_dims(as_fact(dilation)), to_dims(as_fact(ceil)));
+      if (auto r = pooled_at_once<N>(in, f); r.first.defined()) return r;
+    }
     auto const x = with_one_lead<N>(in);
     auto const k = as_fact(size);
     auto const t = as_fact(step);

@@ -198,7 +198,8 @@ template <class T>
 tensor bernoulli(T const& p, generator_ref g = {}) {
   detail::require_floating("bernoulli", p.dtype());
   return detail::drawn_from(
-      g, [&]() -> tensor { return bind<bernoulli_of_bits_t>()(detach(p), detail::random_bits(p.sizes())); });
+      g, [&]() -> tensor { return bind<bernoulli_of_bits_t>()(detach(p), detail::random_bits(p.sizes())); },
+      "bernoulli");
 }
 /// ... of one probability, in the shape of x and its dtype (`torch.bernoulli(x, p)`).
 template <class T>
@@ -206,7 +207,8 @@ template <class T>
 tensor bernoulli(T const& x, double p, generator_ref g = {}) {
   detail::needs_real("bernoulli", x);
   if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid("bernoulli", "a probability is in [0, 1]");
-  return detail::drawn_from(g, [&]() -> tensor { return to(T(lt(T(rand(x.sizes(), dtype::float64)), p)), x.dtype()); });
+  return detail::drawn_from(
+      g, [&]() -> tensor { return to(T(lt(T(rand(x.sizes(), dtype::float64)), p)), x.dtype()); }, "bernoulli");
 }
 /// Numbers of the normal distribution (`torch.normal`): mean and standard deviation are tensors, or one is a number.
 /// `value_error` of a negative deviation.
@@ -216,9 +218,10 @@ tensor normal(T const& mean, T const& deviation, generator_ref g = {}) {
   detail::require_floating("normal", deviation.dtype());
   dims const sizes = broadcast(mean.sizes(), deviation.sizes());
   T const wide = expand(detach(deviation), sizes);
-  return detail::drawn_from(g, [&]() -> tensor {
-    return add(T(detach(mean)), T(bind<normal_of_bits_t>()(wide, detail::random_bits(sizes))));
-  });
+  return detail::drawn_from(
+      g,
+      [&]() -> tensor { return add(T(detach(mean)), T(bind<normal_of_bits_t>()(wide, detail::random_bits(sizes)))); },
+      "normal");
 }
 template <class T>
   requires std::is_same_v<T, tensor>
@@ -229,7 +232,7 @@ tensor normal(double mean, T const& deviation, generator_ref g = {}) {
 template <class T = tensor>
 T normal(double mean, double deviation, dims const& sizes, generator_ref g = {}, dtype type = get_default_dtype()) {
   if (!(deviation >= 0)) refuse::argument_is_invalid("normal", "a standard deviation must not be negative");
-  return detail::drawn_from(g, [&]() -> T { return add(T(mul(T(randn(sizes, type)), deviation)), mean); });
+  return detail::drawn_from(g, [&]() -> T { return add(T(mul(T(randn(sizes, type)), deviation)), mean); }, "normal");
 }
 template <class T>
   requires std::is_same_v<T, tensor>
@@ -242,7 +245,8 @@ template <class T>
 tensor poisson(T const& rate, generator_ref g = {}) {
   detail::require_floating("poisson", rate.dtype());
   return detail::drawn_from(
-      g, [&]() -> tensor { return bind<poisson_of_bits_t>()(detach(rate), detail::random_bits(rate.sizes())); });
+      g, [&]() -> tensor { return bind<poisson_of_bits_t>()(detach(rate), detail::random_bits(rate.sizes())); },
+      "poisson");
 }
 /// `count` places of the last dimension of a vector or matrix of weights, drawn by them (`torch.multinomial`), int64.
 /// `value_error` of weights that are negative or not finite, of a sum of 0, and without replacement of more draws than
@@ -255,9 +259,12 @@ tensor multinomial(T const& weights, index_t count, bool replacement = false, ge
   dims sizes = weights.sizes();
   if (replacement) sizes[sizes.n - 1] = count;
   if (count < 1) refuse::argument_is_invalid("multinomial", "there must be a draw");
-  return detail::drawn_from(g, [&]() -> tensor {
-    return bind<multinomial_of_bits_t>(dims{count, replacement})(detach(weights), detail::random_bits(sizes));
-  });
+  return detail::drawn_from(
+      g,
+      [&]() -> tensor {
+        return bind<multinomial_of_bits_t>(dims{count, replacement})(detach(weights), detail::random_bits(sizes));
+      },
+      "multinomial");
 }
 
 } // namespace varve

@@ -36,9 +36,23 @@ bool is_drawn_again(G& state) {
     if (!l->again) l->all.push_back(state);
   return again;
 }
-/// `f()`, whose random operators draw from `g`.
+/// What a message names instead of the random operator by which a function draws.
+class random_caller_guard {
+public:
+  explicit random_caller_guard(char const* name) : before_(random_caller) {
+    if (!before_) random_caller = name;
+  }
+  random_caller_guard(random_caller_guard const&) = delete;
+  random_caller_guard& operator=(random_caller_guard const&) = delete;
+  ~random_caller_guard() { random_caller = before_; }
+
+private:
+  char const* before_;
+};
+/// `f()`, whose random operators draw from `g`; messages name `caller`, if there is one.
 template <class F>
-auto drawn_from(generator_ref g, F const& f) {
+auto drawn_from(generator_ref g, F const& f, char const* caller = nullptr) {
+  random_caller_guard const named(caller);
   if (!g.other() || g.other() == &default_generator) return f();
   struct lend {
     generator &of, thread, from;

@@ -76,17 +76,13 @@ constexpr auto quotient_at(F const& f, X const& x, double limit) {
 template <>
 struct rules<i0_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::bessel::i(0, a); }, x);
-  }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::bessel::i_of<0>(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return i1(x); }
 };
 template <>
 struct rules<i1_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::bessel::i(1, a); }, x);
-  }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::bessel::i_of<1>(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const& x) {
     return sub(i0(x), detail::quotient_at(y, x, 0.5));
   }

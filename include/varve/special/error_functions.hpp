@@ -31,9 +31,7 @@ inline constexpr struct log_ndtr_t : promoting_operator<log_ndtr_t> {
 template <>
 struct rules<erfc_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static VARVE_INLINE constexpr auto kernel(auto x) {
-    return kernel::in_double([](double a) { return kernel::distribution::erfc(a); }, x);
-  }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::distribution::erfc_of(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {
     return mul(exp(neg(mul(x, x))), -0x1.20dd750429b6dp0);
   }

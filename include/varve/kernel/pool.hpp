@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dims.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+/// @file
+/// Greatest elements of the windows of images in memory, and where they lie.
+namespace varve::kernel {
+
+/// Windows over up to three dimensions (those that are missing come first, and have one element).
+struct pool_windows {
+  index_t in[3]{1, 1, 1}, out[3]{1, 1, 1}, size[3]{1, 1, 1}, step[3]{1, 1, 1}, margin[3]{0, 0, 0}, dilation[3]{1, 1, 1};
+  constexpr index_t elements() const { return in[0] * in[1] * in[2]; }
+  constexpr index_t count() const { return out[0] * out[1] * out[2]; }
+  /// Element k of window o along an axis; it may lie outside.
+  constexpr index_t place(int a, index_t o, index_t k) const { return o * step[a] - margin[a] + k * dilation[a]; }
+  /// The first element of a window that lies inside.
+  constexpr index_t first(int a, index_t o) const {
+    index_t const at = o * step[a] - margin[a];
+    return at >= 0 ? at : at + (dilation[a] - 1 - at) / dilation[a] * dilation[a];
+  }
+  /// Has each window along an axis an element inside?
+  constexpr bool reach_inside(int a) const {
+    for (index_t o = 0; o < out[a]; ++o)
+      if (first(a, o) >= in[a]) return false;
+    return true;
+  }
+};
+
+namespace detail {
+/// Takes element k of the last axis of each window of a row: `x` is the row of the image that begins at place `from`.
+template <class T>
+void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* best, std::int64_t* at) {
+  index_t const step = w.step[2], shift = k * w.dilation[2] - w.margin[2];
+  index_t first = shift >= 0 ? 0 : (step - 1 - shift) / step;
+  index_t const room = w.in[2] - shift, end = room <= 0 ? 0 : (room + step - 1) / step;
+  index_t const stop = end < w.out[2] ? end : w.out[2];
+  for (; first < stop; ++first) {
+    index_t const place = first * step + shift;
+    T const v = x[place], b = best[first];
+    bool take = v > b;
+    if constexpr (std::is_floating_point_v<T>) take = take | ((v != v) & (b == b));
+    best[first] = take ? v : b;
+    at[first] = take ? from + place : at[first];
+  }
+}
+} // namespace detail
+
+/// The greatest element (the first NaN, if there is one) of each window of `lead` images, and its place in the image.
+template <class T>
+void max_pool(index_t lead, pool_windows const& w, T const* x, T* best, std::int64_t* at) {
+  T const least = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  for (index_t l = 0; l < lead; ++l, x += w.elements())
+    for (index_t i = 0; i < w.out[0]; ++i)
+      for (index_t j = 0; j < w.out[1]; ++j, best += w.out[2], at += w.out[2]) {
+        index_t const corner = (w.first(0, i) * w.in[1] + w.first(1, j)) * w.in[2];
+        for (index_t o = 0; o < w.out[2]; ++o) best[o] = least, at[o] = corner + w.first(2, o);
+        for (index_t p = 0; p < w.size[0]; ++p)
+          for (index_t q = 0; q < w.size[1]; ++q) {
+            index_t const a = w.place(0, i, p), b = w.place(1, j, q);
+            if (a < 0 || a >= w.in[0] || b < 0 || b >= w.in[1]) continue;
+            index_t const from = (a * w.in[1] + b) * w.in[2];
+            for (index_t k = 0; k < w.size[2]; ++k) detail::pool_row(w, k, x + from, from, best, at);
+          }
+      }
+}
+
+} // namespace varve::kernel
