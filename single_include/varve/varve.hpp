@@ -996,8 +996,9 @@ constexpr void require_sizes(char const* op, dims const& sizes) {
 // ---- varve/core/dtype.hpp
 namespace varve {
 
-/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; complex
-/// ones have a place but no kernels yet. Their numbers stand in files of programs.
+/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; tensors
+/// of complex ones are moved by all, and computed with where `varve/complex.hpp` is included. Their numbers stand in
+/// files of programs.
 enum class dtype : std::uint8_t {
   bool_,
   uint8,
@@ -1031,6 +1032,17 @@ constexpr int category(dtype t) {
   return t == dtype::bool_ ? 0 : t <= dtype::int64 || t >= dtype::int8 ? 1 : t <= dtype::float64 ? 2 : 3;
 }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
+constexpr bool is_complex(dtype t) { return t == dtype::complex64 || t == dtype::complex128; }
+/// Have values of it derivatives? Floating and complex ones.
+constexpr bool has_derivatives(dtype t) { return category(t) >= 2; }
+/// The dtype of the parts of complex numbers; others are their own.
+constexpr dtype part_type(dtype t) {
+  return t == dtype::complex64 ? dtype::float32 : t == dtype::complex128 ? dtype::float64 : t;
+}
+/// The dtype of complex numbers with such parts: complex128 for float64, else complex64.
+constexpr dtype complex_type(dtype t) {
+  return t == dtype::float64 || t == dtype::complex128 ? dtype::complex128 : dtype::complex64;
+}
 
 /// Is it stored in fewer bytes than it is computed in?
 constexpr bool is_compact(dtype t) {
@@ -1072,12 +1084,10 @@ constexpr dtype dtype_of_type() {
 }
 
 namespace detail {
-/// Refuses an attribute that is no dtype with kernels.
+/// Refuses an attribute that is no dtype.
 constexpr void require_dtype(char const* op, dims const& type) {
   bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::int16);
   if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
-  auto const t = static_cast<dtype>(type[0]);
-  if (category(t) == 3) refuse::dtype_is_not_supported(op, name(t));
 }
 template <dtype D>
 struct dtype_element;
@@ -1159,6 +1169,7 @@ constexpr dtype result_type(M const&... m) {
     dtype t = x.type;
     if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
     if (x.number && category(t) == 1) t = dtype::int64;     // and bool to int64
+    if (x.number && is_complex(t)) t = dtype::complex64;
     best[c] = any[c] ? promote_types(best[c], t) : t;
     any[c] = true;
   };
@@ -1168,7 +1179,7 @@ constexpr dtype result_type(M const&... m) {
   for (int c = 2; c >= 0; --c) {
     if (!any[c]) continue;
     if (!have) r = best[c];
-    else if (category(best[c]) > category(r)) r = best[c];
+    else if (category(best[c]) > category(r)) r = is_complex(best[c]) && is_floating(r) ? complex_type(r) : best[c];
     have = true;
   }
   if (!any[2] && !any[1]) { // numbers only: C++'s own rule, so that static scalars keep their precision
@@ -1182,7 +1193,6 @@ constexpr dtype result_type(M const&... m) {
 
 // ---- varve/core/compact.hpp
 #include <bit>
-
 /// @file
 /// Elements of the dtypes that are stored in fewer bytes than they are computed in: int8 and int16 (computed as int32),
 /// float16 and bfloat16 (as float32). Results are rounded once per operator, to nearest, ties to even; integers wrap.
@@ -1233,10 +1243,18 @@ struct bfloat16 {
 };
 
 namespace detail {
-/// dtype of the elements of memory: those of static values and the compact ones.
+/// A type of complex numbers, such as `std::complex<float>`: its real part, then its imaginary part.
+template <class T>
+concept complex_number = requires(T const& z) {
+  typename T::value_type;
+  { z.real() } -> std::convertible_to<typename T::value_type>;
+  z.imag();
+} && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type);
+/// dtype of the elements of memory: those of static values, the compact and the complex ones.
 template <class T>
 constexpr dtype stored_dtype() {
-  if constexpr (std::is_same_v<T, float16>) return dtype::float16;
+  if constexpr (complex_number<T>) return complex_type(dtype_of_type<typename T::value_type>());
+  else if constexpr (std::is_same_v<T, float16>) return dtype::float16;
   else if constexpr (std::is_same_v<T, bfloat16>) return dtype::bfloat16;
   else if constexpr (std::is_same_v<T, std::int8_t>) return dtype::int8;
   else if constexpr (std::is_same_v<T, std::int16_t>) return dtype::int16;
@@ -1250,6 +1268,29 @@ constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
   if (t == dtype::int8) return f.template operator()<std::int8_t>();
   if (t == dtype::int16) return f.template operator()<std::int16_t>();
   return on_dtype(t, op, f);
+}
+/// Calls `f(read)`, where `read(memory, k)` is element k of a memory of dtype `t` as a `T`: complex elements where `T`
+/// is a type of complex numbers; else they are `dtype_error`.
+template <class T, class F>
+constexpr decltype(auto) on_elements_as(dtype t, char const* op, F&& f) {
+  if constexpr (complex_number<T>) {
+    using part = typename T::value_type;
+    auto const of = [&]<class E>(E const*) {
+      return f([](void const* p, index_t k) {
+        E const* const at = static_cast<E const*>(p) + 2 * k;
+        return T(static_cast<part>(at[0]), static_cast<part>(at[1]));
+      });
+    };
+    if (t == dtype::complex64) return of(static_cast<float const*>(nullptr));
+    if (t == dtype::complex128) return of(static_cast<double const*>(nullptr));
+    return on_stored_dtype(t, op, [&]<class E>() {
+      return f([](void const* p, index_t k) { return T(static_cast<part>(static_cast<E const*>(p)[k])); });
+    });
+  } else {
+    return on_stored_dtype(t, op, [&]<class E>() {
+      return f([](void const* p, index_t k) { return static_cast<T>(static_cast<E const*>(p)[k]); });
+    });
+  }
 }
 } // namespace detail
 
@@ -1379,8 +1420,8 @@ struct unassignable<V> {
   using type = V;
 };
 template <class At, class X, class... I>
-using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(std::declval<X const&>(),
-                                                                             std::declval<I const&>()...))>::type;
+using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(
+    std::declval<X const&>(), std::declval<I const&>()...))>::type;
 template <class T, index_t... D>
 struct row_of_array {
   using type = T;
@@ -1408,7 +1449,8 @@ struct array {
   T data[count > 0 ? count : 1];
 
   static constexpr index_t size() { return count; }
-  /// Element of a vector; `data[k]` is the k-th of all elements in row-major order.
+  /// Element of a vector, unchecked as that of `std::array`; of tensors and of values seen through transforms it is
+  /// checked. `data[k]` is the k-th of all elements in row-major order.
   constexpr T& operator[](index_t i)
     requires(sizeof...(D) < 2)
   {
@@ -1910,7 +1952,8 @@ enum class op_kind : unsigned char {
   factory,
   random,
   mutation,
-  hop
+  hop,
+  effect
 };
 
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
@@ -2131,6 +2174,7 @@ enum class dispatch_key : std::uint8_t {
   autograd_meta,
   autocast,
   transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
+  complex_value, ///< operands of complex dtypes: calls of operators become calls of those for complex numbers
   pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
   function_mode, ///< modes that see public calls, composites included (MD-22)
   // Functionalities without a backend: in sets only.
@@ -2163,6 +2207,7 @@ constexpr char const* name(dispatch_key k) {
                                    "autograd_meta",
                                    "autocast",
                                    "transform",
+                                   "complex_value",
                                    "pre_dispatch",
                                    "function_mode",
                                    "dense",
@@ -2184,23 +2229,23 @@ constexpr bool is_autograd(dispatch_key k) {
 
 /// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
 struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 16 is no key: a
   /// tensor that has a history, or shares one, stops at autograd.
-  std::uint16_t bits = 0;
+  std::uint32_t bits = 0;
 
   constexpr dispatch_key_set() = default;
   /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
   constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
   template <class... K>
     requires(sizeof...(K) > 1)
-  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
+  constexpr dispatch_key_set(K... k) : bits((bits_of(k) | ...)) {}
   static constexpr dispatch_key_set of_bits(unsigned b) {
     dispatch_key_set s;
-    s.bits = static_cast<std::uint16_t>(b);
+    s.bits = b;
     return s;
   }
   static constexpr dispatch_key_set full() { return of_bits(all_bits); }
-  static constexpr std::uint16_t history_bit = 0x8000;
+  static constexpr std::uint32_t history_bit = 0x10000;
   constexpr bool may_have_history() const { return bits & history_bit; }
 
   constexpr bool empty() const { return bits == 0; }
@@ -2253,20 +2298,18 @@ struct dispatch_key_set {
 
 private:
   static constexpr int dense_bit = 4, autograd_bit = 10;
-  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
-  static constexpr std::uint16_t bits_of(dispatch_key k) {
+  static constexpr unsigned backend_bits = 0xF, all_bits = 0xFFFF, functionality_bits = all_bits & ~backend_bits;
+  static constexpr std::uint32_t bits_of(dispatch_key k) {
     unsigned const v = static_cast<unsigned>(k);
-    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
+    auto const bit = [](unsigned n) { return 1u << n; };
     if (k == dispatch_key::undefined) return 0;
-    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
+    if (is_backend(k)) return bit(dense_bit) | bit(v - 1);
     if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k))
-      return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (is_autograd(k)) return bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu));
     if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
     if (k == dispatch_key::dense) return bit(dense_bit);
     if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
-    return static_cast<std::uint16_t>(backend_bits |
-                                      (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+    return backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit));
   }
 };
 
@@ -2364,8 +2407,9 @@ inline constexpr kernel_inventory built_in_fallbacks = [] {
                          dispatch_key::autograd_other, dispatch_key::autograd_private_use, dispatch_key::autograd_meta,
                          dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back,
-                         dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode})
+  for (dispatch_key k :
+       {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform,
+        dispatch_key::complex_value, dispatch_key::pre_dispatch, dispatch_key::function_mode})
     f.add(k);
   return f;
 }();
@@ -2380,6 +2424,49 @@ constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set 
 }
 
 } // namespace varve
+
+// ---- varve/dispatch/silence.hpp
+/// @file
+/// When operators with effects (`op_kind::effect`) do nothing: while a function is traced, since who runs the graph
+/// acts, and, of those that only tell, while a function runs again for its gradient, since they told the first time.
+namespace varve::detail {
+
+/// How many traces of this thread are running an operator with an effect for its shape.
+inline constinit thread_local int unacted = 0;
+/// How many functions of this thread run again what has run before.
+inline constinit thread_local int reruns = 0;
+
+/// Counts one of these for its life; the compiler, which has no threads, does not.
+template <int& (*Counter)()>
+class silence {
+public:
+  constexpr explicit silence(bool on = true) : on_(on) {
+    if (!std::is_constant_evaluated()) Counter() += on_;
+  }
+  silence(silence const&) = delete;
+  silence& operator=(silence const&) = delete;
+  constexpr ~silence() {
+    if (!std::is_constant_evaluated()) Counter() -= on_;
+  }
+
+private:
+  bool on_;
+};
+inline int& count_of_unacted() { return unacted; }
+inline int& count_of_reruns() { return reruns; }
+using unacted_scope = silence<&count_of_unacted>;
+using rerun_scope = silence<&count_of_reruns>;
+
+/// Does an effect with these rules only tell: does nothing depend on what it gives?
+template <class R>
+inline constexpr bool only_tells = requires { requires R::only_tells; };
+/// Does an effect with these rules do nothing now?
+template <class R>
+bool is_silent() {
+  return unacted > 0 || (only_tells<R> && reruns > 0);
+}
+
+} // namespace varve::detail
 
 // ---- varve/kernel/constant_math.hpp
 /// @file
@@ -3204,7 +3291,7 @@ VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
 /// copy.
 namespace varve::kernel {
 
-/// An element that is only moved, whatever its type: of 1, 2, 4 or 8 bytes.
+/// An element that is only moved, whatever its type: of 1, 2, 4, 8 or 16 bytes.
 template <int Bytes>
 struct item {
   unsigned char bytes[Bytes];
@@ -3214,6 +3301,7 @@ template <class F>
 decltype(auto) on_item(int bytes, F&& f) {
   if (bytes == 4) return f.template operator()<item<4>>();
   if (bytes == 8) return f.template operator()<item<8>>();
+  if (bytes == 16) return f.template operator()<item<16>>();
   return f.template operator()<item<1>>();
 }
 
@@ -3274,7 +3362,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
       std::memset(to, static_cast<unsigned char>(*from), static_cast<std::size_t>(n));
       return;
     }
-  if constexpr (Bytes >= 4)
+  if constexpr (Bytes == 4 || Bytes == 8)
     if (to_stride == Bytes && from_stride == 0) { // one element repeated
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
       T x;
@@ -3284,7 +3372,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
     }
-  if constexpr (Bytes >= 4 && lanes<std::int32_t> > 1)
+  if constexpr ((Bytes == 4 || Bytes == 8) && lanes<std::int32_t> > 1)
     if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
       for (constexpr index_t L = lanes<T>; i + L < n; i += L)
@@ -3294,7 +3382,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
   from += i * from_stride;
   for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
-/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
+/// Copies `n` items of 1, 2, 4, 8 or 16 bytes between strides in bytes.
 VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n,
                                   int itemsize) {
   auto* const t = static_cast<char*>(to);
@@ -3302,6 +3390,7 @@ VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from,
   if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
   else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
   else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 16) detail::gather_items<16>(t, to_stride, s, from_stride, n);
   else detail::gather_items<1>(t, to_stride, s, from_stride, n);
 }
 
@@ -3410,7 +3499,7 @@ VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {
-  if constexpr (Bytes >= 4 && lanes<std::int64_t> > 1) {
+  if constexpr ((Bytes == 4 || Bytes == 8) && lanes<std::int64_t> > 1) {
     constexpr index_t L = lanes<std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>>;
     if (rows >= L && cols >= L && to_col == Bytes && from_row == Bytes) {
       for (index_t r = 0; r < rows; r += L) {
@@ -3482,10 +3571,11 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
   w.size[across] = 1; // the walk stays on the other dimensions
   do {
-    auto const tiles = in.itemsize == 4   ? detail::copy_tiles<4>
-                       : in.itemsize == 8 ? detail::copy_tiles<8>
-                       : in.itemsize == 2 ? detail::copy_tiles<2>
-                                          : detail::copy_tiles<1>;
+    auto const tiles = in.itemsize == 4    ? detail::copy_tiles<4>
+                       : in.itemsize == 8  ? detail::copy_tiles<8>
+                       : in.itemsize == 2  ? detail::copy_tiles<2>
+                       : in.itemsize == 16 ? detail::copy_tiles<16>
+                                           : detail::copy_tiles<1>;
     tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
   } while (w.next());
 }
@@ -4402,6 +4492,8 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
     using result = static_result<Op, X...>;
     constexpr attributes at = Op{}.boxed();
     typename result::type r;
+    if constexpr (R::kind == op_kind::effect)
+      if (!std::is_constant_evaluated() && detail::is_silent<R>()) return typename result::type{};
     if constexpr (detail::has_layout<R>) {
       auto const& v = nth<0>(x...);
       constexpr layout l =
@@ -5521,7 +5613,7 @@ struct tensor_block;
 /// alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function };
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function, other_dtype };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
@@ -6010,6 +6102,9 @@ public:
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares
   /// the history that in-place operators on its base get later.
   tensor with_layout(layout const& l, bool is_view = true) const;
+  /// A tensor on the same storage with another layout, in elements of another dtype, of which the memory is made: a
+  /// view through which nothing may be written that is recorded.
+  tensor reinterpreted(layout const& l, varve::dtype type) const;
   /// The same memory and version counter without history: not a view (DT-4).
   tensor alias() const;
   layout where() const;
@@ -6280,6 +6375,10 @@ inline void drop_object(subclass_object* o) noexcept {
 namespace varve {
 
 namespace detail {
+/// The keys that a tensor has because of its dtype.
+constexpr dispatch_key_set keys_of(dtype t) {
+  return is_complex(t) ? dispatch_key_set(dispatch_key::complex_value) : dispatch_key_set();
+}
 /// What a tensor seen through a transform holds instead of memory.
 struct wrapping {
   tensor value;
@@ -6299,7 +6398,7 @@ struct wrapping {
 };
 struct alignas(64) tensor_block {
   reference_count refs;
-  dispatch_key_set keys = default_keys;
+  dispatch_key_set keys;
   varve::dtype type;
   payload kind = payload::memory;
   bool number = false;
@@ -6321,8 +6420,9 @@ struct alignas(64) tensor_block {
     wrapping seen;
     subclass_object* object;
   };
-  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
-  tensor_block(dims const& s, dims const& steps, varve::dtype t) : type(t), sizes(s), strides(steps) {}
+  tensor_block(dims const& s, varve::dtype t) : keys(default_keys | keys_of(t)), type(t), sizes(s) {}
+  tensor_block(dims const& s, dims const& steps, varve::dtype t)
+      : keys(default_keys | keys_of(t)), type(t), sizes(s), strides(steps) {}
   /// Its memory is the bytes inside of it.
   void embed(std::size_t n) {
     store = &own;
@@ -6511,14 +6611,14 @@ std::vector<T> tensor::to_vector() const {
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));
-  detail::on_stored_dtype(dtype(), "to_vector", [&]<class E>() {
+  detail::on_elements_as<T>(dtype(), "to_vector", [&](auto const& read) {
     if (numel() == 0) return;
-    E const* const first = static_cast<E const*>(raw());
+    void const* const first = raw();
     dims const steps = strides();
     for_each_index(s, [&](dims const& i) {
       index_t o = 0;
       for (int k = 0; k < i.n; ++k) o += i[k].bits * steps[k].bits;
-      r.push_back(static_cast<T>(first[o]));
+      r.push_back(read(first, o));
     });
   });
   return r;
@@ -6543,8 +6643,7 @@ T tensor::item() const {
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
     return block_->object->constant(*this).item<T>();
-  return detail::on_stored_dtype(block_->type, "item",
-                                 [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+  return detail::on_elements_as<T>(block_->type, "item", [&](auto const& read) { return read(raw(), 0); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
@@ -6558,7 +6657,7 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
   b->number = value.is_number();
   b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
-  b->keys = dispatch_key::transform;
+  b->keys = dispatch_key_set(dispatch_key::transform) | detail::keys_of(value.dtype());
   b->history = static_cast<edge&&>(history);
   new (&b->seen) detail::wrapping(static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level);
   return tensor(b);
@@ -6571,7 +6670,7 @@ inline subclass_object* tensor::object() const noexcept {
 }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
-  r.block_->keys = keys;
+  r.block_->keys = keys | detail::keys_of(r.block_->type);
   return r;
 }
 } // namespace varve
@@ -6777,6 +6876,7 @@ inline void tensor::take_memory_of(tensor const& y) const {
   b->strides = from->strides;
   b->offset = from->offset;
   b->contiguous = from->contiguous;
+  b->keys = (b->keys - dispatch_key_set(dispatch_key::complex_value)) | detail::keys_of(from->type);
   b->type = from->type;
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);
@@ -6991,6 +7091,14 @@ VARVE_LIBRARY tensor tensor::with_layout(layout const& l, bool is_view) const {
     return with_any_layout(l, is_view);
   return as_view(shared(l.sizes, l.strides, l.offset, contiguous), is_view);
 }
+VARVE_LIBRARY tensor tensor::reinterpreted(layout const& l, varve::dtype type) const {
+  tensor const r = as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), true);
+  auto* const b = r.block_;
+  b->type = type;
+  b->keys = (b->keys - dispatch_key_set(dispatch_key::complex_value)) | detail::keys_of(type);
+  if (b->base.defined()) b->origin = detail::view_origin::other_dtype;
+  return r;
+}
 /// Memory has numbers for sizes, strides and offset: what symbols among them are taken for.
 VARVE_COLD VARVE_LIBRARY tensor tensor::with_any_layout(layout const& l, bool is_view) const {
   if (!has_data()) return as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), is_view);
@@ -7013,7 +7121,7 @@ VARVE_LIBRARY tensor tensor::as_meta() const {
   if (b->kind == detail::payload::subclass) detail::drop_object(b->object);
   b->object = nullptr;
   b->kind = detail::payload::nothing;
-  b->keys = detail::meta_keys;
+  b->keys = detail::meta_keys | detail::keys_of(b->type);
   return r;
 }
 VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides,
@@ -7024,7 +7132,7 @@ VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& size
   b->strides = l.strides;
   b->offset = offset;
   b->contiguous = l.contiguous();
-  b->keys = keys;
+  b->keys = keys | detail::keys_of(type);
   b->store = &b->own;
   b->own.embedded = true;
   b->kind = detail::payload::subclass;
@@ -7175,6 +7283,8 @@ struct op_table {
   /// The attributes of a call that was written by hand, checked and completed as the public function does (negative
   /// axes, sizes of -1, what may be left out): kernels trust them. Null of operators of a `library`.
   attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
+  /// Does it take complex operands as they are: a view, or another that only moves elements?
+  bool takes_complex = false;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
@@ -7237,6 +7347,9 @@ struct randomness {
   static constexpr randomness_t<random_policy::same> same{};
   static constexpr randomness_t<random_policy::different> different{};
 };
+
+/// The function that a program called, where it draws by another random operator: for messages. Null elsewhere.
+inline constinit thread_local char const* random_caller = nullptr;
 
 struct layer;
 struct boxed_hop;
@@ -7481,6 +7594,7 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
@@ -7500,6 +7614,9 @@ struct autograd_hooks {
   tensor (*copy)(tensor const& t);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
+/// What operators on complex tensors are, which stands above (`varve/complex.hpp`): undefined where it knows none. Null
+/// until the program includes that.
+inline constinit std::atomic<tensor (*)(boxed_op const& op, boxed_args const& x)> complex_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
@@ -7519,6 +7636,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
+  place(t, dispatch_key::complex_value, {&call_complex});
   place(t, dispatch_key::pre_dispatch, {&call_stack<dispatch_key::pre_dispatch>});
   place(t, dispatch_key::function_mode, {&call_stack<dispatch_key::function_mode>});
   return t;
@@ -7669,6 +7787,14 @@ struct op_handle {
   bool shares_region = false;
   /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
   bool writes_copy = false;
+  /// Of an effect: nothing depends on what it gives, so that it stays away where a function runs again for a gradient.
+  bool only_tells = false;
+  /// Of operators whose attributes are a text: writes at most `most` characters of it, and a 0.
+  void (*text)(attributes const& at, char* to, int most) = nullptr;
+  /// Of an effect: may it act for all lanes of a `vmap` where only some ask for it?
+  bool in_all_lanes = false;
+  /// Is a call with these attributes the same in another process? Null: always.
+  bool (*outlives_process)(attributes const& at) = nullptr;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
@@ -7711,6 +7837,10 @@ constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
   h.own = declared::by_varve<Tag>();
+  if constexpr (R::kind == op_kind::effect) h.only_tells = only_tells<R>;
+  if constexpr (requires { R::in_all_lanes; }) h.in_all_lanes = R::in_all_lanes;
+  if constexpr (requires(attributes const& at) { R::outlives_process(at); }) h.outlives_process = &R::outlives_process;
+  if constexpr (requires(attributes const& at, char* to) { R::text(at, to, 0); }) h.text = &R::text;
   if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;
@@ -7896,10 +8026,54 @@ inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
   return {t.raw(), strides, itemsize(t.dtype())};
 }
 
+/// One of the two parts of complex numbers, or real numbers, as an operand of a kernel.
+struct part_operand {
+  dims strides;
+  kernel::operand of;
+  part_operand(tensor const& t, bool imaginary)
+      : strides(t.strides()),
+        of(static_cast<unsigned char*>(t.raw()) + (imaginary ? itemsize(part_type(t.dtype())) : 0), nullptr,
+           itemsize(part_type(t.dtype()))) {
+    if (is_complex(t.dtype()))
+      for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
+    of.strides = strides.numbers();
+  }
+  part_operand(part_operand const&) = delete;
+};
+/// The parts of complex numbers in memory as a last dimension of size 2: a view.
+VARVE_NOINLINE inline tensor parts_in_memory(tensor const& z) {
+  dims sizes = z.sizes(), strides = z.strides();
+  for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
+  sizes.push_back(2), strides.push_back(1);
+  return z.reinterpreted({sizes, strides, z.where().offset * 2, true}, part_type(z.dtype()));
+}
+/// ... to and from complex dtypes: the imaginary part of a real number is 0, that of what becomes real is lost.
+template <class = void>
+VARVE_NOINLINE tensor converted_complex(tensor const& t, dtype type) {
+  tensor r = tensor::empty(t.sizes(), type);
+  bool const to_complex = is_complex(type), from_complex = is_complex(t.dtype());
+  if (type == dtype::bool_) { // of either part
+    tensor const other = tensor::empty(t.sizes(), type);
+    kernel::convert<>(t.sizes(), part_operand(r, false).of, type, part_operand(t, false).of, part_type(t.dtype()));
+    kernel::convert<>(t.sizes(), part_operand(other, false).of, type, part_operand(t, true).of, part_type(t.dtype()));
+    for (index_t k = 0, n = r.numel(); k < n; ++k) static_cast<bool*>(r.raw())[k] |= static_cast<bool*>(other.raw())[k];
+    return r;
+  }
+  if (to_complex && !from_complex) std::memset(r.raw(), 0, static_cast<std::size_t>(r.numel() * itemsize(type)));
+  for (int k = 0; k < 1 + (to_complex && from_complex); ++k)
+    kernel::convert<>(t.sizes(), part_operand(r, k == 1).of, part_type(type), part_operand(t, k == 1).of,
+                      part_type(t.dtype()));
+  if (t.is_number()) r.mark_number();
+  return r;
+}
 /// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the
 /// conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
+  if (is_complex(type) != is_complex(t.dtype()) || (is_complex(type) && type != t.dtype())) {
+    if (is_compact(type)) return converted(converted_complex<>(t, computed_in(type)), type);
+    return converted_complex<>(is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t, type);
+  }
   // Compact dtypes convert from and to that in which they are computed.
   if (is_compact(t.dtype()) && type != t.dtype() && type != computed_in(t.dtype()))
     return converted(converted(t, computed_in(t.dtype())), type);
@@ -8203,7 +8377,7 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
 /// Does an operator compute with the elements of its operands, so that compact ones are converted?
 template <class R>
 inline constexpr bool computes_elements =
-    !(has_layout<R> && !requires { &R::make; }) && R::arity > 0 &&
+    !(has_layout<R> && !requires { &R::make; }) && !requires { R::takes_compact; } && R::arity > 0 &&
     R::kind != op_kind::pointwise&& R::kind != op_kind::convert&& R::kind != op_kind::factory&& R::kind !=
         op_kind::mutation&& R::kind != op_kind::random;
 template <class Tag, int Facts>
@@ -8220,12 +8394,26 @@ VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, 
 }
 } // namespace detail
 
+namespace detail {
+/// What an effect gives where it does nothing: zeros.
+template <class R, class... X>
+VARVE_NOINLINE tensor unacted_result(attributes const& at, X const&... x) {
+  meta const in[] = {meta_of(x)..., meta{}};
+  meta const m = R::shape(at.as_numbers(), in, sizeof...(X));
+  tensor const y = tensor::empty(m.sizes, m.type);
+  if (y.numel() > 0) std::memset(y.raw(), 0, static_cast<std::size_t>(y.numel()) * itemsize(m.type));
+  return y;
+}
+} // namespace detail
+
 /// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
 /// sharing storage, all others by `compute`.
 template <class Op, class... X>
 tensor evaluate_tensor(Op const& op, X const&... x) {
   using tag = typename Op::tag;
   using R = rules<tag>;
+  if constexpr (R::kind == op_kind::effect)
+    if (detail::is_silent<R>()) return detail::unacted_result<R>(op.boxed(), x...);
   if constexpr (detail::computes_elements<R>)
     if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
       tensor const* const in[] = {&x...};
@@ -8422,6 +8610,12 @@ constexpr saved_values saved_of() {
 
 template <class Tag, int Facts>
 constexpr op_table const* functional_of();
+/// May an operator see complex operands? Those of a user refuse what they have no kernel for, as those of varve would.
+template <class Tag>
+constexpr bool takes_complex() {
+  using R = rules<Tag>;
+  return has_layout<R> || moves_elements<R> || requires { requires R::takes_complex; } || !declared::by_varve<Tag>();
+}
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -8470,7 +8664,8 @@ inline constexpr op_table table{Tag::op_name,
                                 rules<Tag>::kind,
                                 detail::pointwise_of<Tag>(),
                                 detail::functional_of<Tag, Facts>(),
-                                &detail::erased<Tag, Facts>::checked};
+                                &detail::erased<Tag, Facts>::checked,
+                                detail::takes_complex<Tag>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
@@ -9044,7 +9239,7 @@ dispatch_key_set keys_of_call(boxed_args const& x);
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
 
 /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+inline constexpr unsigned watched = ~default_keys.bits;
 
 /// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
 /// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
@@ -9060,6 +9255,8 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
 /// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
 /// operators? Then a composition of them may be one pass over memory.
 bool are_unwatched(tensor const* x, std::size_t n);
+/// `dtype_error`, naming the operator.
+[[noreturn]] void refuse_complex(char const* op, dtype t);
 /// Is nothing registered for the operators?
 template <class... Tag>
 bool are_built_in() {
@@ -9082,6 +9279,9 @@ tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args co
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
+/// A call with a complex operand: by what `varve/complex.hpp` has for the operator; what only moves elements, and what
+/// is of a user, goes on. All else is refused by name: no kernel of real numbers is to see the parts of complex ones.
+tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 /// The subclasses among the operands, the more derived first, then from left to right (MD-10).
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 } // namespace detail
@@ -9229,7 +9429,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args co
   if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
     unsigned keys = 0;
     for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
-    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
+    if (!(keys & watched)) [[likely]]
       return op.table->eval(*op.at, x);
   }
   return redispatch(op, keys_of_call(x), x);
@@ -9258,6 +9458,21 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispa
 VARVE_NOINLINE VARVE_LIBRARY tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->meta(*op.at, x);
 }
+VARVE_COLD VARVE_LIBRARY void refuse_complex(char const* op, dtype t) {
+  bool const any = complex_kernels.load(std::memory_order_relaxed);
+  refuse::dtype_is_not_supported((std::string(op) + (any ? "" : " (without #include <varve/complex.hpp>)")).c_str(),
+                                 name(t));
+}
+VARVE_COLD VARVE_LIBRARY tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (op.table->takes_complex || !op.table->eval) return redispatch(op, keys.below(dispatch_key::complex_value), x);
+  if (auto const kernels = complex_kernels.load(std::memory_order_acquire)) {
+    tensor y = kernels(op, x);
+    if (y.defined()) return y;
+  }
+  for (auto const& t : x)
+    if (t.defined() && is_complex(t.dtype())) refuse_complex(op.name(), t.dtype());
+  refuse_complex(op.name(), dtype::complex64);
+}
 VARVE_LIBRARY tensor ask_modes(boxed_op const& op, boxed_args const& x) {
   layer_stack* const stack = this_thread_state.next_mode();
   if (!stack) return {};
@@ -9285,8 +9500,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatc
   thread_state& s = this_thread_state;
   if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
@@ -9323,8 +9538,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_subclass(void*, boxed_op const& op, dis
   if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
   for (int k = 0; k < n; ++k) {
     thread_state const& s = this_thread_state;
-    constexpr dispatch_key_set above =
-        dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
+                                       dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);
     key_guard const off(s.included, s.excluded | above);
     tensor y = order[k]->dispatch(op, x);
     if (y.defined()) return y;
@@ -9524,7 +9739,7 @@ struct operator_node : grad_node {
       // What hooks give back has the history that the value had.
       tensor t = s.packed->unpack();
       if (!eager) return this_thread_sees_again.layer ? seen_again(s, t) : t;
-      if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
+      if (!this_thread_state.grad_mode || !has_derivatives(t.dtype()) || t.is_wrapped()) return t;
       edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
       t = t.alias();
       if (e) t.set_history(static_cast<edge&&>(e));
@@ -9726,6 +9941,11 @@ public:
   template <class F>
   bool holds() const {
     return body_ && body_->call == &holder<F>::run;
+  }
+  /// The function, if it is of a type.
+  template <class F>
+  F const* target() const {
+    return holds<F>() ? &static_cast<holder<F> const*>(body_)->f : nullptr;
   }
   /// Are both copies of one?
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
@@ -10704,7 +10924,7 @@ namespace detail {
           .c_str());
 }
 /// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
-/// (`hop/recorded_hop.hpp`).
+/// (`transform/recorded_hop.hpp`).
 inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
 /// ... also where their functions alone may have captured what requires a gradient: on this thread, which takes a
 /// function and its gradient apart.
@@ -10758,7 +10978,8 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
-  if (!r && !mode.kind->process_hop)
+  bool const passes = !r && !mode.kind->process_hop;
+  if (passes && last)
     refuse("mode", mode.kind->name,
            "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   std::vector<boxed_function> inside;
@@ -10770,6 +10991,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       return f(a);
     });
   boxed_hop const within = op.with(std::move(inside));
+  if (passes) return call(within, x); // it sees what the functions do, and nothing of what is done to run them (CE-2)
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
@@ -10797,8 +11019,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
                                : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->kind->process_hop))
-      return call_mode(op, *stack, x);
+    if (stack && stack->top) return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
@@ -11162,7 +11383,7 @@ inline constexpr struct pow_t : promoting_operator<pow_t> {
   template <value X, std::signed_integral N>
     requires(!number<X>)
   constexpr auto operator()(X const& x, N y) const {
-    if (y < 0 && !is_floating(dtype_of(x)))
+    if (y < 0 && !has_derivatives(dtype_of(x)))
       refuse::argument_is_invalid(op_name,
                                   "integers to a negative power are fractions; make x floating, or write 1.0 / "
                                   "pow(x, n)");
@@ -11754,9 +11975,9 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
-/// Is a value of a floating dtype, as a flag for `choose`?
+/// Is a value of a floating, or complex, dtype, as a flag for `choose`?
 inline constexpr auto is_of_floating_dtype = [](dims const& type) {
-  return dims{is_floating(static_cast<dtype>(type[0]))};
+  return dims{has_derivatives(static_cast<dtype>(type[0]))};
 };
 template <value V>
 constexpr auto is_floating_fact(V const& v) {
@@ -11808,10 +12029,59 @@ constexpr auto halves_in_float(F const& f, A const&... a) {
   }
   return f(a...);
 }
+/// Is a composite right for complex numbers too? Others refuse them, though all that they are made of may be there.
+template <class Tag>
+inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
+/// What `varve/complex.hpp` has for a composite of one operand, of a complex one; undefined for real operands.
+VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
+  for (int k = 0; k < n; ++k) {
+    if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
+    op_table const t{op, "", n, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
+    tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
+    if (!y.defined()) refuse_complex(op, x[k]->dtype());
+    return y;
+  }
+  return {};
+}
+/// Refuses complex tensors, for functions that are no composites with a tag.
+template <class... X>
+constexpr void needs_real(char const* op, X const&... x) {
+  auto const one = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>)
+      if (v.defined() && is_complex(v.dtype())) refuse_complex(op, v.dtype());
+  };
+  (one(x), ...);
+}
+/// Refuses to put complex numbers among real ones, where others are converted.
+template <class X, class Y>
+constexpr void needs_room(char const* op, X const& x, Y const& y) {
+  if constexpr (is_dynamic_operand<X> && is_dynamic_operand<Y>)
+    if (is_complex(y.dtype()) && !is_complex(x.dtype()))
+      refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
+}
+/// A composite for real numbers, of tensors.
+template <class Tag, class... A>
+auto composed_of_real(A const&... a) {
+  tensor const* x[sizeof...(A)]{};
+  int n = 0;
+  auto const take = [&](auto const& v) {
+    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
+  };
+  (take(a), ...);
+  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
+  tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+  if constexpr (of_one)
+    if (y.defined()) [[unlikely]]
+      return y;
+  return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+}
 /// What a composite computes.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
+  constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
   if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
 /// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
@@ -11950,6 +12220,7 @@ template <>
 struct rules<to_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::convert;
+  static constexpr bool takes_complex = true;
   static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const*) {
     detail::require_dtype("to", at[0]);
@@ -12739,10 +13010,10 @@ constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
-  static constexpr bool keeps_dtype_of_out = true;
+  static constexpr bool keeps_dtype_of_out = true, takes_complex = true;
   template <value X, class... A>
   static constexpr auto body(X const& x, A const&... at) {
-    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
+    if (!has_derivatives(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
     return div(s, detail::count_reduced(x, to_dims(shape_of(x)), to_dims(shape_of(s))));
   }
@@ -12828,7 +13099,7 @@ namespace detail {
 template <class Y>
 constexpr bool static_and_not_floating() {
   if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>)
-    return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
+    return !has_derivatives(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
   else return false;
 }
 template <class Op>
@@ -13077,7 +13348,7 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   T t;
-  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
+  if (!op.table->differentiable || !has_derivatives(y.dtype())) return t;
   for (int i = 0; i < d.primal.size(); ++i) {
     if (!d.tangent[i].defined()) continue;
     T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
@@ -13135,7 +13406,7 @@ struct dynamic_level {
   /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
-    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
+    if (mine(y) || !has_derivatives(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
@@ -13204,7 +13475,7 @@ struct dynamic_level {
   /// level below.
   template <class Y, class X, class P>
   VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
-    if (!op.table->differentiable || !is_floating(y.dtype())) return;
+    if (!op.table->differentiable || !has_derivatives(y.dtype())) return;
     edge const* edges[saved_values::most];
     edge const* any = nullptr;
     for (int i = 0; i < of.size(); ++i) {
@@ -13227,9 +13498,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (!op.table->differentiable || !is_floating(y.dtype())) {
+      if (!op.table->differentiable || !has_derivatives(y.dtype())) {
         // Detached of what was made at this level: its own, though nothing that it shows is told of it.
-        if (is_floating(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
+        if (has_derivatives(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
           y = tracked_value(y, {});
         return;
       }
@@ -13274,7 +13545,7 @@ VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims 
   if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
   if (batch_level::of(*o.of).random == random_policy::error)
     refuse::with<transform_error>(
-        (std::string("varve: vmap: ") + op.name() +
+        (std::string("varve: vmap: ") + (random_caller ? random_caller : op.name()) +
          " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or "
          "randomness::different")
             .c_str());
@@ -13712,7 +13983,8 @@ namespace varve::detail {
 
 /// Is there a NaN among the elements? Values seen through transforms are not looked into.
 inline bool has_nan(tensor const& t) {
-  if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
+  if (t.is_wrapped() || !t.has_data() || !has_derivatives(t.dtype())) return false;
+  if (is_complex(t.dtype())) return has_nan(parts_in_memory(t));
   tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
   return on_stored_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
     if constexpr (!std::is_integral_v<E>)
@@ -14847,6 +15119,7 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
   static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
+    detail::needs_real(op_name, x, low, high);
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     if constexpr (std::is_same_v<X, tensor> && (is_none<Lo> || number<Lo>) && (is_none<Hi> || number<Hi>))
       if (detail::is_plain_bound(low) && detail::is_plain_bound(high) && detail::limits_at_once(x))
@@ -15436,6 +15709,7 @@ struct mutation {
 
 template <>
 struct rules<copy__t> {
+  static constexpr bool takes_complex = true;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr auto schema = "(Tensor(a!) self, Tensor src) -> Tensor(a!)";
   static constexpr int arity = 2;
@@ -15948,7 +16222,8 @@ private:
         !are_built_in<dependent<slice_backward_t, T>, dependent<add_t, T>, dependent<add__t, T>>())
       return false;
     if (!this_thread_state.quiet() || this_thread_state.check_nan || !sum.is_unique() || !is_plain(sum) ||
-        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype() || is_compact(sum.dtype()))
+        !is_plain(part) || !sum.is_contiguous() || sum.dtype() != part.dtype() || is_compact(sum.dtype()) ||
+        is_complex(sum.dtype()))
       return false;
     T const here = sum.with_layout(
         rules<dependent<slice_t, T>>::layout_of(static_cast<operator_node&>(n).attributes_of(), sum.where()), false);
@@ -16601,7 +16876,8 @@ struct eager_level {
   }
   template <class Op>
   static bool records(Op const& op, tensor const& y) {
-    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable && is_floating(y.dtype());
+    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable &&
+           has_derivatives(y.dtype());
   }
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
@@ -16675,6 +16951,9 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
     refuse::with<autograd_error>(
         "varve: what a function of a higher-order operator returned may lie in the memory of its "
         "operand, which was written into since; let it return a copy, clone(x)");
+  if (t.origin() == view_origin::other_dtype)
+    refuse::with<autograd_error>("varve: what a view of another dtype shows was written into since with values that "
+                                 "require grad; take the view, view_as_real or view_as_complex, anew");
   if (t.history() && t.history().to()->type->is_leaf)
     refuse::with<autograd_error>(
         "varve: a leaf that requires grad is a view of a tensor that was written into with values that "
@@ -16711,6 +16990,9 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
                      "the functional operator");
   case view_origin::custom:
     refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+  case view_origin::other_dtype:
+    refuse_write(op, "a view of another dtype, of view_as_real or view_as_complex, is written into; write into the "
+                     "value itself, complex(re, im)");
   case view_origin::leaf:
     refuse_write(op,
                  "a view of a leaf that requires grad, which is a view itself, is used in an in-place operator; write "
@@ -16751,7 +17033,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
   any = any || self.is_in_recorded_memory();
-  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
+  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && has_derivatives(self.dtype());
   if (!on) return redispatch(op, below, x);
   check_write(op.name(), self);
   edge edges[saved_values::most];
@@ -17013,13 +17295,19 @@ struct rules<as_strided_scatter_t> {
   static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     if (at[1].n != 1) refuse::argument_is_invalid("as_strided_scatter", "the offset is one number");
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    require_one_dtype(in);
     return detail::check_region(in[1].sizes, at[0], at[1], in[0].sizes), at;
   }
   static constexpr op_kind kind = op_kind::join;
   static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  static constexpr void require_one_dtype(meta const* in) {
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    require_one_dtype(in);
+    return {in[0].type, in[0].sizes};
+  }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
     detail::assign(out, x);
@@ -17530,7 +17818,7 @@ inline void tensor::set_data(tensor const& y) const {
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
     refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !is_floating(y.dtype()))
+  if (requires_grad() && !has_derivatives(y.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
@@ -17571,7 +17859,7 @@ void detail::require_grad(tensor const& t, bool on) {
     return;
   }
   if (on == t.history().operator bool()) return;
-  if (on && !is_floating(t.dtype()))
+  if (on && !has_derivatives(t.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(t.dtype())).c_str());
   if (on && t.is_inference() && !this_thread_inference)
@@ -17609,7 +17897,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
   auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
   if (!mine(x[0])) {
     bool const maps = l.kind->role == layer_role::vmap;
-    if (!maps && !is_floating(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
+    if (!maps && !has_derivatives(x[0].dtype()) && is_own(l, x[0])) return; // has no derivative
     refuse_write_at_level(
         op, l.kind->name,
         maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
@@ -17641,6 +17929,10 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
 /// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
 /// one way through the program only (`dynamic_level::tied`).
 VARVE_COLD inline void require_known(tensor const& v) {
+  if (v.origin() == view_origin::other_dtype)
+    refuse::with<transform_error>(
+        "varve: what view_as_real or view_as_complex gave was read after a write into what it "
+        "is of, in a transform, where it is a copy; take the view anew");
   bool const custom = v.origin() == view_origin::custom && v.stands_in();
   if (!custom && v.origin() != view_origin::function) return;
   refuse::with<transform_error>(
@@ -18404,10 +18696,10 @@ void give_to(Lv& level, T const& t) {
       },
       t);
 }
-inline void require_floating(tensor const& t, char const* transform) {
-  if (is_floating(t.dtype())) return;
+inline void require_floating(tensor const& t, char const* transform, bool or_complex) {
+  if (is_floating(t.dtype()) || (or_complex && is_complex(t.dtype()))) return;
   std::string what(transform);
-  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  what += " of a value that is not floating"; // g++ 12 warns of the operator +
   refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
 }
 } // namespace detail
@@ -18452,7 +18744,7 @@ public:
         [&](auto const& v) {
           if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
             tensor const x = detail::as_tensor(detail::plain(v));
-            detail::require_floating(x, "grad");
+            detail::require_floating(x, "grad", true);
             return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
           } else {
             return v;
@@ -18491,7 +18783,7 @@ public:
     static_assert(value<Y>, "varve: grad: the function must return one scalar value");
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
-      detail::require_floating(y, "grad of a function");
+      detail::require_floating(y, "grad of a function", false);
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<dependent<tensor, Y>> pass(false);
       pass.seed(y.history(), detail::constant_ones(y.inner()));
@@ -18545,7 +18837,7 @@ public:
         [&](auto const& v, auto const& d) {
           auto const x = boxed(v);
           auto const dx = boxed(d);
-          detail::require_floating(x, "jvp");
+          detail::require_floating(x, "jvp", true);
           if (!(x.sizes() == dx.sizes()))
             refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
           return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
@@ -18677,6 +18969,8 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " +
                               (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one")
                                  .c_str());
+      if (is_complex(y.dtype()))
+        refuse_autograd(who, "a gradient is made up only for a real scalar, not for a complex one; give one");
       g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes()))
@@ -20761,6 +21055,7 @@ struct rules<scalar_tensor_t> {
 };
 template <>
 struct rules<full_t> : rule::linear {
+  static constexpr bool takes_complex = true;
   static constexpr attributes checked(attributes const& at, meta const* in) { return detail::factory::checked(at, in); }
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -20774,6 +21069,12 @@ struct rules<full_t> : rule::linear {
   static T make(attributes const& at, T const& v) {
     if (detail::is_made_compact(at)) return detail::made_compact<rules>(at, v);
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    if (is_complex(v.dtype()) && !is_complex(r.dtype()))
+      refuse::dtype_does_not_fit("full", name(v.dtype()), name(r.dtype()));
+    if (is_complex(r.dtype())) {
+      kernel::fill(r.raw(), detail::converted(v, r.dtype()).raw(), r.numel(), itemsize(r.dtype()));
+      return r;
+    }
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
       kernel::fill(r.raw(), &e, r.numel(), sizeof e);
@@ -20792,6 +21093,7 @@ struct rules<full_t> : rule::linear {
 
 template <>
 struct rules<new_full_t> : detail::factory {
+  static constexpr bool takes_complex = true;
   static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr int arity = 2;
   template <std::same_as<tensor> T>
@@ -20938,15 +21240,33 @@ struct size_reader {
   int symbols;
   bool failed = false; // a pair was no expression of the symbols
 
+  /// What the only pairs that are read come to: of tables with more than sums and products, which at samples may look
+  /// like these. No entry: of two that cannot be told apart.
+  struct known_pair {
+    index_t first, second;
+    extent is;
+  };
+  list<known_pair> known{};
+  bool only_known = false;
+
   constexpr explicit size_reader(int symbols_, index_t const* names = nullptr) : symbols(symbols_) {
     for (int s = 0; s < symbols; ++s) table.symbol(s, names ? names[s] : 0);
   }
   /// The number itself when both are equal, otherwise one that `is_run_time`.
   constexpr index_t read(extent first, extent second) {
     if (known_equal(first, second) && !is_run_time(first)) return first.number();
-    index_t const found = expression(first.number(), second.number(), 0);
+    index_t const found =
+        only_known ? known_as(first.number(), second.number()) : expression(first.number(), second.number(), 0);
     failed = failed || found == none;
     return found;
+  }
+  constexpr void know(index_t first, index_t second, extent is) {
+    for (known_pair& k : known)
+      if (k.first == first && k.second == second) {
+        if (!known_equal(k.is, is)) k.is = none;
+        return;
+      }
+    known.push_back({first, second, is});
   }
   constexpr void read(dims& first, dims const& second) {
     failed = failed || first.n != second.n;
@@ -20955,6 +21275,11 @@ struct size_reader {
 
 private:
   static constexpr index_t none = -1;
+  constexpr index_t known_as(index_t a, index_t b) const {
+    for (known_pair const& k : known)
+      if (k.first == a && k.second == b) return k.is.is_entry() ? run_time_size(entry_of(k.is)) : none;
+    return none;
+  }
   /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and
   /// beside two symbols.
   static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21,
@@ -21177,6 +21502,10 @@ template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
   static constexpr proxy call(Op const& op, X const&... x) {
+    static_assert(rules<typename Op::tag>::kind != op_kind::effect,
+                  "varve: an operator that does something outside of the program has no place in a graph that the "
+                  "compiler makes (trace, fuse); trace at run time (make_fx, compile), or call it outside");
+    if constexpr (rules<typename Op::tag>::kind == op_kind::effect) return proxy{}; // after the message
     graph_builder* near = nullptr;
     if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
     proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
@@ -21977,7 +22306,7 @@ struct graph_reader {
       expect(same_bits(a.constants[k], b.constants[k]), sized_problem::value);
     if (problem != sized_problem::none) return problem;
     list<size_guard> guards;
-    guard_reader{sizes, guards}.graphs(a, b);
+    if (!sizes.only_known) guard_reader{sizes, guards}.graphs(a, b);
     for (std::size_t k = 0; k < a.nodes.size(); ++k) read(a.nodes[k], b.nodes[k]);
     expect(!sizes.failed, sized_problem::size);
     a.expressions = sizes.table, a.guards = guards;
@@ -22039,6 +22368,13 @@ constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
     refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
   return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
 }
+/// Are its sizes made of symbols by more than sums and products?
+constexpr bool has_quotients(graph_view const& g) {
+  for (std::size_t k = 0; k < g.sizes.expressions; ++k)
+    if (size_op const op = g.expressions[k].op; op != size_op::symbol && op != size_op::sum && op != size_op::product)
+      return true;
+  return false;
+}
 /// A graph with samples in the place of its symbols.
 constexpr graph at_sample(graph const& g, int point) {
   size_numbers const sizes = sampled_sizes(g, point);
@@ -22057,7 +22393,8 @@ constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
                                       "on sizes, or a spec of numbers");
   if (p == sized_problem::size)
     refuse::argument_is_invalid(what, "a size is neither a number nor made of symbols by products, constants and sums "
-                                      "of two; give one of the symbols a number in the specs");
+                                      "of two, nor, where sizes are divided, one that the graph had before; give one "
+                                      "of the symbols a number in the specs");
 }
 /// The graph that a pass which computes with sizes makes of one with symbolic sizes.
 template <class Pass>
@@ -22067,8 +22404,16 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
   graph const b = pass(second, 1);
   loop::symbol_names const names = names_of(g);
   loop::size_reader sizes(names.count, names.names);
-  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
   size_view const old(g.expressions.data());
+  if (has_quotients(g)) { // and so on: (n*m) // (n - 1) is m + 1 at samples
+    sizes.only_known = true;
+    size_numbers const x = sampled_sizes(g, 0), y = sampled_sizes(g, 1);
+    for (std::size_t k = 0; k < g.expressions.size(); ++k) {
+      extent const e = extent::entry(static_cast<index_t>(k));
+      sizes.know(x.of(e), y.of(e), sizes.table.imported(old, e));
+    }
+  }
+  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
   auto const now = [&](extent e) { return a.expressions.imported(old, e); };
   for (size_guard const& asked : g.guards)
     loop::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
@@ -22152,55 +22497,81 @@ namespace varve {
 
 namespace detail {
 /// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
-/// of data until now. Checked as soon as they are known; shared with functions that outlive the call.
+/// of data until now. Checked as soon as they are known; shared with functions that outlive the call. Where a graph is
+/// run in a trace of symbolic sizes they are expressions of these.
 template <class T = tensor>
-class sizes_of_call : public size_numbers {
+class sizes_of_call {
 public:
   static std::shared_ptr<sizes_of_call const> of_arguments(graph const& g, boxed_args const& in);
   /// The same, and a symbol that was read.
-  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, index_t number) const {
+  std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, extent number) const {
     sizes_of_call r = *this;
-    auto const s = static_cast<std::size_t>(g.expressions[symbol].a.number());
-    r.symbols_[s] = number, r.told_[s] = true;
-    r.settle(g, static_cast<int>(s));
+    int const s = static_cast<int>(g.expressions[symbol].a.number());
+    r.tell(s, number);
+    r.settle(g, s);
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
+  extent of(extent e) const { return e.is_entry() ? values_[static_cast<std::size_t>(e.entry())] : e; }
+  dims of(dims d) const {
+    for (int k = 0; k < d.n; ++k) d[k] = of(d[k]);
+    return d;
+  }
+  attributes of(attributes at) const {
+    for (int k = 0; k < at.count; ++k) at.fact[k] = of(at.fact[k]);
+    return at;
+  }
   /// What sizes must be, of an argument that has the sizes `found`: those that speak of a number that will be read may
   /// be any.
-  dims expected(graph const& g, dims const& sizes, dims const& found) const {
+  dims expected(dims const& sizes, dims const& found) const {
     dims r = of(sizes);
     for (int d = 0; d < r.n && r.n == found.n; ++d)
-      if (!is_told(g, sizes[d])) r[d] = found[d];
+      if (!is_known(sizes[d])) r[d] = found[d];
     return r;
   }
 
 private:
-  static constexpr index_t unknown = 99991; // no expression of it is a division by 0
-  std::vector<index_t> symbols_;
-  std::vector<dependent<bool, T>> told_;
+  struct symbol {
+    extent number = 0;
+    bool told = false;
+  };
+  std::vector<symbol> symbols_;
+  std::vector<extent> values_; // of the expressions
+  std::vector<dependent<bool, T>> known_;
 
-  bool is_told(graph const& g, extent e) const {
-    if (!e.is_entry()) return true;
-    size_expression const& x = g.expressions[e];
-    if (x.op == size_op::symbol) return told_[static_cast<std::size_t>(x.a.number())];
-    return is_told(g, x.a) && is_told(g, x.b);
-  }
+  void tell(int s, extent number) { symbols_[static_cast<std::size_t>(s)] = {number, true}; }
+  bool is_known(extent e) const { return !e.is_entry() || known_[static_cast<std::size_t>(e.entry())]; }
   static bool mentions(graph const& g, extent e, int symbol) {
     if (!e.is_entry()) return false;
     size_expression const& x = g.expressions[e];
     if (x.op == size_op::symbol) return x.a.number() == symbol;
     return mentions(g, x.a, symbol) || mentions(g, x.b, symbol);
   }
-  /// All numbers, and the guards that are known by now: all, or those that speak of a symbol.
+  /// All expressions, and the guards that are known by now: all, or those that speak of a symbol.
   void settle(graph const& g, int symbol = -1) {
-    static_cast<size_numbers&>(*this) =
-        size_numbers(g.expressions.data(), g.expressions.data() + g.expressions.size(), symbols_.data());
+    values_.clear(), known_.clear();
+    for (std::size_t k = 0; k < g.expressions.size(); ++k) {
+      size_expression const& x = g.expressions.data()[k];
+      bool const leaf = x.op == size_op::symbol;
+      auto const& s = leaf ? symbols_[static_cast<std::size_t>(x.a.number())] : symbols_[0];
+      bool const known = leaf ? s.told : is_known(x.a) && is_known(x.b);
+      known_.push_back(known);
+      values_.push_back(!known ? extent(0) : leaf ? s.number : combined(x.op, of(x.a), of(x.b)));
+    }
     for (size_guard const& asked : g.guards) {
       bool const news = symbol < 0 || mentions(g, asked.left, symbol) || mentions(g, asked.right, symbol);
-      if (news && is_told(g, asked.left) && is_told(g, asked.right) && is_told(g, asked.unless) && !holds(asked))
-        loop::refuse_sizes("graph", g.expressions.view(), asked, of(asked.right));
+      if (news && is_known(asked.left) && is_known(asked.right) && is_known(asked.unless)) require(g, asked);
     }
+  }
+  static extent combined(size_op op, extent a, extent b) {
+    if (a.is_number() && b.is_number()) return size_view::combine(op, a.number(), b.number());
+    return combined_sizes(op, a, b);
+  }
+  void require(graph const& g, size_guard const& asked) const {
+    extent const a = of(asked.left), b = of(asked.right);
+    if (of(asked.unless) == 0) return;
+    if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the trace around
+    if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
 template <class T>
@@ -22208,16 +22579,15 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
   if (!is_symbolic(g)) return nullptr;
   size_expression const *const all = g.expressions.data(), *const last = all + g.expressions.size();
   sizes_of_call r;
-  r.symbols_.assign(g.expressions.size(), index_t{unknown});
-  r.told_.assign(r.symbols_.size(), false);
+  r.symbols_.resize(g.expressions.size());
   for (int k = 0; k < g.regions[0].inputs && k < in.size(); ++k) {
     node const& n = g.nodes[k];
     dims const found = in[static_cast<int>(n.value)].sizes();
     for (int d = 0; d < n.out.sizes.n && d < found.n; ++d) {
       extent const e = n.out.sizes[d];
       if (!e.is_entry() || g.expressions[e].op != size_op::symbol) continue;
-      auto const s = static_cast<std::size_t>(g.expressions[e].a.number());
-      if (!r.told_[s]) r.symbols_[s] = found[d], r.told_[s] = true;
+      int const s = static_cast<int>(g.expressions[e].a.number());
+      if (!r.symbols_[static_cast<std::size_t>(s)].told) r.tell(s, found[d]);
     }
   }
   std::vector<dependent<bool, T>> read(r.symbols_.size());
@@ -22225,7 +22595,8 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
     if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
-    if (auto const s = static_cast<std::size_t>(e->a.number()); e->op == size_op::symbol && !r.told_[s] && !read[s])
+    if (auto const s = static_cast<std::size_t>(e->a.number());
+        e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
       refuse::with<value_error>(("varve: graph: no argument has the symbolic size " +
                                  g.expressions.view().text(extent::entry(e - all)) +
                                  " by itself, which would tell what it is")
@@ -22300,7 +22671,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
   attributes numbers;
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    if (sizes) numbers = sizes->of(nd.at);
+    bool const reads = sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry();
+    if (sizes) numbers = reads ? attributes(dims{}) : sizes->of(nd.at); // which number it is, is not known yet
     attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
     int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
@@ -22310,7 +22682,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                                                      : nd.mode == recording::on);
     if (nd.op->kind == op_kind::placeholder) {
       tensor const& v = in[static_cast<int>(nd.value)];
-      if (dims const want = sizes ? sizes->expected(g, nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
+      if (dims const want = sizes ? sizes->expected(nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
@@ -22329,8 +22701,11 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         }});
       at(n) = (*hop)(std::move(functions), x, attributes_now);
     } else if (nd.op == &sym_numel_handle) {
-      at(n).push_back(on_dtype(nd.out.type, "graph",
-                               [&]<class E>() { return T::from_number(static_cast<E>(attributes_now[0][0])); }));
+      extent const count = attributes_now[0][0];
+      at(n).push_back(
+          !count.is_number() && nd.out.type == dtype::int64
+              ? scalar_tensor<T>(count)
+              : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
     } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -22340,8 +22715,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
                                     " is not known for tensors; call it on a tensor anywhere in the program")
                                        .c_str());
       tensor const y = boxed_op{table, &attributes_now}(x);
-      if (sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry())
-        sizes = sizes->with(g, nd.at[0][0], number_in(y));
+      if (reads) sizes = sizes->with(g, nd.at[0][0], number_in(y));
       if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }
@@ -22454,7 +22828,7 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
     edges.push_back(owns(t) ? fresh(t).history() : edge());
     any = any || edges.back();
   }
-  if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;
+  if (!any || !layer_->grad_mode || !has_derivatives(y.dtype())) return y;
   int const count = static_cast<int>(edges.size());
   auto pull = [pullback = std::move(pullback), count](boxed_args const& g, bool const*) -> boxed_args {
     if (!g[0].defined()) return {};
@@ -22589,6 +22963,29 @@ constexpr bool draws(graph const& g, int r, bool any) {
     if (draws(g, g.nodes[n], any)) return true;
   return false;
 }
+/// Does a node do something outside of the program: an effect, or a call of functions that have some?
+constexpr bool acts(graph const& g, node const& n) {
+  if (n.op->kind == op_kind::effect) return true;
+  for (int k = 0; k < n.regions_count; ++k) {
+    region const& f = g.regions[n.regions_first + k];
+    for (int i = f.node_first; i < f.node_first + f.node_count; ++i)
+      if (acts(g, g.nodes[i])) return true;
+  }
+  return false;
+}
+/// How many nodes of the program itself act.
+constexpr int count_effects(graph const& g) {
+  int n = 0;
+  region const& f = g.regions[0];
+  for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
+  return n;
+}
+/// An operator with an effect that is in a graph, called or not; null where none is.
+constexpr op_handle const* effect_in(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.op->kind == op_kind::effect) return n.op;
+  return nullptr;
+}
 /// The value in whose memory a node lies, as far as views and writes say.
 constexpr int memory_of(graph const& g, int n) {
   while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
@@ -22603,12 +23000,13 @@ constexpr bool has_scaffolds(graph const& g) {
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations, draws and numbers that are read count as such, and so does
-/// what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
+/// Which nodes a result depends on; placeholders, mutations, draws, effects and numbers that are read count as such,
+/// and so does what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
+  bool const effects = detail::effect_in(g) != nullptr;
   list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // of memory
   auto const reads = [&](int n) {
     live[n] = 1;
@@ -22622,6 +23020,7 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
     bool writes = nd.op->kind == op_kind::mutation;
     if (writes && nd.scaffold)
       if (int const memory = detail::memory_of(g, static_cast<int>(n)); nodes[memory].scaffold) writes = read[memory];
+    if (effects && !nd.scaffold && detail::acts(g, nd)) live[n] = 1;
     if (draws || tells || nd.op->kind == op_kind::placeholder || writes) live[n] = 1;
     for (int k = 0; live[n] && k < nd.count; ++k) reads(edges[nd.first + k]);
   }
@@ -22652,8 +23051,8 @@ constexpr graph without_scaffolds(graph const& g) {
       [] {});
 }
 
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws and the
-/// regions stay.
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws, effects
+/// and the regions stay.
 constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);
   rewriter w(g);
@@ -22880,44 +23279,160 @@ template <floating T>
 constexpr T normal(philox_block const& b, int i) {
   T const u = T(1) - kernel::uniform<T>(b, i & ~1); // in (0, 1]: its logarithm is finite
   T const angle = T(6.283185307179586476925L) * kernel::uniform<T>(b, i | 1);
-  T const radius = kernel::sqrt(T(-2) * kernel::log(u));
-  return radius * (i & 1 ? kernel::sin(angle) : kernel::cos(angle));
+  // of floats in double, so that all ways to compute them agree
+  auto const wide = static_cast<double>(angle);
+  T const radius = kernel::sqrt(T(-2) * static_cast<T>(kernel::log(static_cast<double>(u))));
+  return radius * static_cast<T>(i & 1 ? kernel::sin(wide) : kernel::cos(wide));
 }
+
+namespace detail {
+/// Blocks that are made together at run time, and the numbers that they give.
+inline constexpr int blocks_at_once = 64;
+/// The words of blocks `offset`, `offset + 1`, ... of a stream: word k of each together. (Plain loops, which compilers
+/// make vector instructions.)
+VARVE_VECTORIZED inline void philox_blocks(std::uint64_t seed, std::uint64_t offset,
+                                           std::uint32_t (&w)[4][blocks_at_once]) {
+  auto k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int i = 0; i < blocks_at_once; ++i) {
+    std::uint64_t const at = offset + static_cast<std::uint64_t>(i);
+    w[0][i] = static_cast<std::uint32_t>(at), w[1][i] = static_cast<std::uint32_t>(at >> 32);
+    w[2][i] = 0, w[3][i] = 0;
+  }
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int i = 0; i < blocks_at_once; ++i) {
+      std::uint64_t const p = std::uint64_t{0xD2511F53u} * w[0][i], q = std::uint64_t{0xCD9E8D57u} * w[2][i];
+      w[0][i] = static_cast<std::uint32_t>(q >> 32) ^ w[1][i] ^ k0;
+      w[2][i] = static_cast<std::uint32_t>(p >> 32) ^ w[3][i] ^ k1;
+      w[1][i] = static_cast<std::uint32_t>(q), w[3][i] = static_cast<std::uint32_t>(p);
+    }
+}
+/// 1 - u and 2 pi v of the pairs u, v of uniform numbers that two words of each block are.
+VARVE_VECTORIZED inline void uniform_pairs(std::uint32_t const* u, std::uint32_t const* v, float* size, float* angle) {
+  for (int i = 0; i < blocks_at_once; ++i) {
+    size[i] = 1.0f - static_cast<float>(static_cast<std::int32_t>(u[i] >> 8)) * 0x1p-24f;
+    angle[i] = 6.283185307179586476925f * (static_cast<float>(static_cast<std::int32_t>(v[i] >> 8)) * 0x1p-24f);
+  }
+}
+/// Logarithm, sine and cosine in double, rounded: the floats that all machines agree on, but for one in many millions.
+inline void normal_pairs(float const* size, float const* angle, float* even, float* odd) {
+  using V = batch<double>;
+  constexpr auto L = static_cast<int>(lanes<double>);
+  float log[blocks_at_once];
+  for (int i = 0; i < blocks_at_once; i += L) {
+    kernel::store_converted<true>(log + i, kernel::log<double>(kernel::load_converted<double>(size + i)));
+    V const a = kernel::load_converted<double>(angle + i);
+    kernel::store_converted<true>(even + i, kernel::cos<double>(a));
+    kernel::store_converted<true>(odd + i, kernel::sin<double>(a));
+  }
+  constexpr auto M = static_cast<int>(lanes<float>);
+  for (int i = 0; i < blocks_at_once; i += M) {
+    batch<float> const radius = kernel::sqrt<float>(batch<float>(-2.0f) * kernel::load(log + i));
+    kernel::store<float>(even + i, radius * kernel::load(even + i));
+    kernel::store<float>(odd + i, radius * kernel::load(odd + i));
+  }
+}
+/// The normal numbers of `blocks_at_once` blocks.
+template <class = void>
+VARVE_NOINLINE void fill_normal_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint32_t w[4][blocks_at_once];
+  float size[blocks_at_once], angle[blocks_at_once], x[4][blocks_at_once];
+  detail::philox_blocks(seed, offset, w);
+  for (int k = 0; k < 4; k += 2) {
+    detail::uniform_pairs(w[k], w[k + 1], size, angle);
+    detail::normal_pairs(size, angle, x[k], x[k + 1]);
+  }
+  for (int i = 0; i < blocks_at_once; ++i)
+    for (int k = 0; k < 4; ++k) out[4 * i + k] = x[k][i];
+}
+/// ... and the uniform ones.
+VARVE_VECTORIZED inline void fill_uniform_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
+  std::uint32_t w[4][blocks_at_once];
+  detail::philox_blocks(seed, offset, w);
+  for (int i = 0; i < blocks_at_once; ++i)
+    for (int k = 0; k < 4; ++k) out[4 * i + k] = static_cast<float>(static_cast<std::int32_t>(w[k][i] >> 8)) * 0x1p-24f;
+}
+/// How many of `n` floats are made by many blocks at once.
+constexpr index_t by_many_blocks(index_t n) {
+  constexpr index_t numbers = 4 * blocks_at_once;
+  return std::is_constant_evaluated() || lanes<double> == 1 ? 0 : n / numbers * numbers;
+}
+} // namespace detail
 
 /// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
 /// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
+  index_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
+      detail::fill_uniform_blocks(out + i, seed, offset + used);
+      used += detail::blocks_at_once;
+    }
+  for (; i < n; ++used) {
     philox_block const b = kernel::philox(seed, offset + used);
     for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
   }
   return used;
 }
-/// The same with normal numbers.
+/// The same with normal numbers. Each float is what rounding its logarithm, sine and cosine gives, computed in double.
 template <floating T>
 constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t used = 0;
-  for (index_t i = 0; i < n; ++used) {
+  index_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
+      detail::fill_normal_blocks<>(out + i, seed, offset + used);
+      used += detail::blocks_at_once;
+    }
+  for (; i < n; ++used) {
     philox_block const b = kernel::philox(seed, offset + used);
     for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
   }
   return used;
 }
+namespace detail {
+/// Remainders by one number, without divisions.
+class remainders {
+public:
+  constexpr explicit remainders(std::uint64_t by) : by_(by), inverse_(~std::uint64_t{0} / by) {}
+  constexpr std::uint64_t operator()(std::uint64_t x) const {
+    __extension__ using wide = unsigned __int128;
+    auto const quotient = static_cast<std::uint64_t>(wide{x} * inverse_ >> 64); // up to 2 too small
+    std::uint64_t r = x - quotient * by_;
+    r = r >= by_ ? r - by_ : r;
+    return r >= by_ ? r - by_ : r;
+  }
+
+private:
+  std::uint64_t by_, inverse_;
+};
+} // namespace detail
 /// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
 /// The element type must hold them.
 template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
   std::uint64_t used = 0;
-  auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  for (index_t i = 0; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < 2 && i < n; ++j) {
-      std::uint64_t const bits = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
-      out[i++] = static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
+  detail::remainders const remainder(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
+  auto const of_words = [&](std::uint32_t above, std::uint32_t below) {
+    std::uint64_t const r = remainder(std::uint64_t{above} << 32 | below);
+    return static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + r));
+  };
+  index_t i = 0;
+  if (!std::is_constant_evaluated())
+    for (constexpr index_t many = 2 * detail::blocks_at_once; i + many <= n; i += many) {
+      std::uint32_t w[4][detail::blocks_at_once];
+      detail::philox_blocks(seed, offset + used, w);
+      used += detail::blocks_at_once;
+      for (int k = 0; k < detail::blocks_at_once; ++k) {
+        out[i + 2 * k] = of_words(w[0][k], w[1][k]);
+        out[i + 2 * k + 1] = of_words(w[2][k], w[3][k]);
+      }
     }
+  for (; i < n; ++used) {
+    philox_block const b = kernel::philox(seed, offset + used);
+    for (int j = 0; j < 2 && i < n; ++j) out[i++] = of_words(b.v[2 * j], b.v[2 * j + 1]);
   }
   return used;
 }
@@ -23237,6 +23752,8 @@ struct trace_layer : layer {
   tensor (*twin)(tensor const&) = nullptr;
   /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
   tensor (*literal)(tensor const&) = nullptr;
+  /// Told of an operator that no graph can call, whose results are then zeros in it. Null: it is refused.
+  void (*missing_node)(char const* op) = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -23253,6 +23770,7 @@ struct trace_layer : layer {
     copy = around.copy;
     twin = around.twin;
     literal = around.literal;
+    missing_node = around.missing_node;
   }
   trace_layer() : trace_layer(own_kind) {}
   explicit trace_layer(layer_kind const& host_, graph_builder* around = nullptr)
@@ -23486,6 +24004,8 @@ private:
     return v;
   }
   int literal_node(tensor const& t);
+  tensor record_nothing(boxed_op const& op, boxed_args const& x);
+  bool sees_other_modes() const;
   /// A symbol is the number in one value only.
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
@@ -23559,8 +24079,14 @@ VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
   return standing_for(t, below([&] { return copy(t); }));
 }
+/// Modes that were on around an operator with functions, and are on again in these, are no others.
+VARVE_LIBRARY bool trace_layer::sees_other_modes() const {
+  layer const* l = this_thread_state.modes.top;
+  while (l && l != modes_ && static_cast<std::int32_t>(l->epoch - epoch) < 0) l = l->below;
+  return l != modes_;
+}
 VARVE_LIBRARY void trace_layer::require_kept() const {
-  if (!is_mode() && this_thread_state.modes.top != modes_)
+  if (!is_mode() && sees_other_modes())
     refuse::argument_is_invalid("trace", "a mode was switched on in a function that is traced: the graph would not "
                                          "know of it; switch it on around the call of what was traced");
   if (this_thread_state.saved_hooks != hooks_)
@@ -23822,9 +24348,19 @@ VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) c
   }
   return below([&] { return op(x); });
 }
+VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, boxed_args const& x) {
+  if (!missing_node) detail::no_rule(op.name(), "trace");
+  missing_node(op.name());
+  boxed_args inner;
+  for (auto const& t : x) inner.push_back(t.defined() ? run_on(t) : t);
+  tensor const y = run(op, inner);
+  int const zero = builder.constant(y.dtype(), 0);
+  attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
+  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
+}
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
-  if (!op.table->handle) detail::no_rule(op.name(), "trace");
+  if (!op.table->handle) return record_nothing(op, x);
   if (!records(x, is_random(op))) {
     tensor const y = run(op, x);
     settle();
@@ -23836,7 +24372,10 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     ids.push_back(node_of(t));
     inner.push_back(run_on(t));
   }
+  bool const acts = op.table->kind == op_kind::effect;
+  detail::unacted_scope const silent(acts); // who runs the graph acts
   tensor const y = run(op, inner);
+  if (acts && detail::reruns > 0 && op.table->handle()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
   if (is_mode() && op.table->kind == op_kind::mutation)
     for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
@@ -23852,6 +24391,114 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
 }
 } // namespace varve
 #endif
+
+// ---- varve/transform/recorded_hop.hpp
+/// @file
+/// Calls with functions in the recorded graph of eager autograd, where a mode below it takes such calls whole: the
+/// functional mode, and traces.
+namespace varve::detail {
+
+/// The gradient of such a call: that of a level of `grad`, which has recorded it.
+template <class T>
+struct recorded_hop_pull {
+  std::shared_ptr<dynamic_reverse_scope<>> scope;
+  boxed_args operands, results; // values of the level
+  std::vector<char> passed;     // results that were recorded below, by what the functions capture
+  char const* name;
+  std::vector<edge> of{}; // the operands
+
+  boxed_args operator()(boxed_args const& g, bool const*) const {
+    boxed_args floating, cotangents, r;
+    for (int k = 0; k < results.size(); ++k)
+      if (results[k].defined() && g[k].defined()) floating.push_back(results[k]), cotangents.push_back(g[k]);
+    scope->backward(floating, cotangents);
+    for (auto const& t : operands) r.push_back(t.defined() ? scope->gradient(static_cast<T const&>(t)) : T());
+    for (int k = 0; k < r.size() && is_grad_enabled(); ++k)
+      if (r[k].defined()) r[k] = once(static_cast<T const&>(r[k]));
+    for (int k = 0; k < results.size(); ++k)
+      if (passed[static_cast<std::size_t>(k)]) r.push_back(g[k]);
+    return r;
+  }
+  void release() { operands = results = boxed_args(), of.clear(); }
+  static constexpr bool released = true;
+
+private:
+  /// The level took the operands for constants below it: a gradient says so to who differentiates it by them.
+  T once(T const& g) const {
+    T const r = g.alias();
+    std::vector<edge> edges(1, g.requires_grad() ? edge(eager_history(g)) : edge());
+    edges.insert(edges.end(), of.begin(), of.end());
+    auto const count = edges.size();
+    r.set_history(edge_to(record_function(
+        [n = name, count](boxed_args const& t, bool const* wanted) -> boxed_args {
+          for (std::size_t k = 1; k < count; ++k)
+            if (wanted[k])
+              refuse::with<autograd_error>(
+                  (std::string("varve: ") + n +
+                   ": under a mode the gradient of eager autograd cannot be differentiated again by "
+                   "the operands; take the first one by grad or vjp there")
+                      .c_str());
+          return boxed_args(t[0]);
+        },
+        std::move(edges), 1, name)));
+    return r;
+  }
+};
+
+/// The value by a handle that has no history; a trace knows it as what it is.
+template <class T>
+T without_history(T const& t) {
+  T const r = t.alias();
+  if (watches_renames) watches_renames->shared(*watches_renames, t, r);
+  return r;
+}
+/// Calls it on values of a level, to which its gradient is left, with no history of theirs but the level's. What the
+/// functions capture is recorded by the call that the level makes of it: its node is behind this one.
+template <class T>
+boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
+  auto const scope = std::make_shared<dynamic_reverse_scope<>>();
+  boxed_args in, tracked;
+  std::vector<edge> edges;
+  for (auto const& t : x) {
+    bool const needs = t.defined() && t.requires_grad();
+    edges.push_back(needs ? edge(eager_history(t)) : edge());
+    in.push_back(needs ? scope->track(without_history(static_cast<T const&>(t))) : T(t));
+    tracked.push_back(needs ? in[in.size() - 1] : T());
+  }
+  boxed_args const y = scope->run([&] { return op(in); });
+  boxed_args values; // one by one: trees of boxed values are known above this layer
+  for (auto const& t : y) values.push_back(scope->primal(static_cast<T const&>(t)));
+  recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
+                            op.name(), edges};
+  for (int k = 0; k < y.size(); ++k)
+    if (values[k].defined() && values[k].requires_grad()) {
+      pull.passed[static_cast<std::size_t>(k)] = 1;
+      edges.push_back(edge(eager_history(values[k])));
+    }
+  bool by_operands = false;
+  for (auto const& t : tracked) by_operands = by_operands || t.defined();
+  std::vector<char> const passed = pull.passed;
+  edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), op.name()));
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) {
+    bool const recorded = values[k].defined() && has_derivatives(values[k].dtype()) &&
+                          (by_operands || passed[static_cast<std::size_t>(k)]);
+    T v = recorded ? T(values[k].alias()) : T(values[k]);
+    for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied`
+      if (x[i].defined() && !x[i].is_wrapped() && v.shares_storage(x[i]))
+        v.set_base(x[i].base().defined() ? x[i].base() : x[i], view_origin::function);
+    if (recorded) v.set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
+    r.push_back(v);
+  }
+  return r;
+}
+/// From now on calls are recorded so.
+template <class T = tensor>
+void record_hops() {
+  records_hops.store(&record_hop<T>, std::memory_order_release);
+}
+
+} // namespace varve::detail
 
 // ---- varve/trace/make_fx.hpp
 /// @file
@@ -23958,6 +24605,7 @@ struct make_fx_function {
     trace_layer l(On::host());
     l.captures = &captured;
     l.apart = On::apart;
+    if constexpr (requires { On::missing_node; }) l.missing_node = &On::missing_node;
     return trace(values, l, [](auto const&...) {}, x...);
   }
 
@@ -23967,6 +24615,7 @@ private:
     l.copy = &On::template value<dependent<tensor, R>>;
     l.twin = &On::template twin<dependent<tensor, R>>;
     l.template detaches<dependent<tensor, R>>();
+    detail::record_hops<dependent<tensor, R>>(); // where it is a mode, below eager autograd
     l.literal = On::literal;
     auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
@@ -24076,19 +24725,22 @@ struct boxed_pull_fn {
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
-    P const in =
-        tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
-    P const y = scope.run([&] { return f(in); });
+    P const in = tree_map([&](tensor const& t) { return has_derivatives(t.dtype()) ? scope.track(t) : t; },
+                          part(x, 0, operands));
+    P const y = scope.run([&] {
+      rerun_scope const told;
+      return f(in);
+    });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
-      if (!is_floating(y[k].dtype())) continue;
+      if (!has_derivatives(y[k].dtype())) continue;
       floating.push_back(y[k]);
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
     return tree_map(
         [&](auto const& t, auto const& v) {
-          return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+          return has_derivatives(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
         },
         in, part(x, 0, operands));
   }
@@ -24139,12 +24791,19 @@ struct operand_writes {
 };
 inline operand_writes writes_into_operands(graph const& g) {
   operand_writes r;
+  std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that are given a copy
+  for (node const& nd : g) {
+    if (!nd.op->writes_copy) continue;
+    region const& f = g.regions[static_cast<std::size_t>(nd.regions_first)];
+    for (int n = f.node_first; n < f.node_first + f.inputs; ++n)
+      given_copy[static_cast<std::size_t>(n)] = g.nodes[static_cast<std::size_t>(n)].value == 0;
+  }
   for (node const& nd : g) {
     if (nd.op->kind != op_kind::mutation) continue;
     node const* n = &nd;
     do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
     while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
-    if (n->op->kind != op_kind::placeholder) continue;
+    if (n->op->kind != op_kind::placeholder || given_copy[static_cast<std::size_t>(n - g.nodes.data())]) continue;
     (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
   }
   return r;
@@ -24266,7 +24925,7 @@ struct recording_level : dynamic_level {
     return tree_map(
         [&](tensor const& v) {
           edge const e(n.to(), k++);
-          return is_floating(v.dtype()) ? tracked_value(v, e) : v;
+          return has_derivatives(v.dtype()) ? tracked_value(v, e) : v;
         },
         y);
   }
@@ -24310,6 +24969,9 @@ struct some_lanes_of : I {
     } else if constexpr (is_hop<Op>) {
       return rules<typename Op::tag>::vmap(*this, op, x...);
     } else {
+      static_assert(rules<typename Op::tag>::kind != op_kind::effect || handle<typename Op::tag>.in_all_lanes,
+                    "varve: vmap: a function that only some lanes run, as a branch of cond, cannot do something "
+                    "outside of the program: it would do so for the others too; call it outside, on the result");
       return in_these_lanes(I::process(op, x...));
     }
   }
@@ -24436,7 +25098,8 @@ struct lanes_layer : layer {
     before.push_back(t);
     in.push_back(here);
     set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
-    seen_as.push_back(is_floating(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t)) : t);
+    seen_as.push_back(has_derivatives(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t))
+                                                                                         : t);
     return seen_as[seen_as.size() - 1];
   }
   [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
@@ -24444,6 +25107,13 @@ struct lanes_layer : layer {
         (std::string("varve: vmap: ") + op +
          ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
          "before it: the others would be written too; return the new value instead")
+            .c_str());
+  }
+  [[noreturn]] VARVE_COLD static void refuse_effect(char const* op) {
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot do something outside of "
+         "the program: it would do so for the others too; call it outside, on the result")
             .c_str());
   }
   void require_own(char const* op, T const& t) const {
@@ -24455,6 +25125,7 @@ struct lanes_layer : layer {
 
   static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
     auto& self = static_cast<lanes_layer&>(l);
+    if (op.table->kind == op_kind::effect && !op.table->handle()->in_all_lanes) refuse_effect(op.name());
     bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
     if (writes) self.require_own(op.name(), x[0]);
     boxed_args in;
@@ -24552,7 +25223,7 @@ constexpr void require_floating_result(Y const& y) {
     tree_for_each(
         [&](auto const& v) {
           if constexpr (value<std::remove_cvref_t<decltype(v)>>)
-            any = true, type = dtype_of(v), floating = floating || is_floating(type);
+            any = true, type = dtype_of(v), floating = floating || has_derivatives(type);
         },
         y);
     if (any && !floating)
@@ -24666,7 +25337,10 @@ struct pull_fn {
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
       auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = vjp(with_captures, nth<K>(x...)...);
+      auto const run = [&] {
+        rerun_scope const told;
+        return vjp(with_captures, nth<K>(x...)...);
+      }();
       auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
       return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
@@ -24897,13 +25571,18 @@ constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K.
 }
 template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
+template <class X>
+constexpr void refuse_values_apart() {
+  static_assert(never<X>, "varve: stack and cat take their values as one tuple or vector: stack(std::tuple{a, b})");
+}
 } // namespace detail
 
 /// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined
 /// along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>)
+  if constexpr (value<X>) return detail::refuse_values_apart<X>(), values;
+  else if constexpr (detail::tuple_like<X>)
     return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
@@ -24921,7 +25600,9 @@ constexpr auto cat_t::operator()(X const& values) const {
 inline constexpr struct stack_t {
   template <class X, class A = ints<0>>
   constexpr auto operator()(X const& values, A const& axis = {}) const {
-    if constexpr (detail::tuple_like<X>) {
+    if constexpr (value<X>) {
+      return detail::refuse_values_apart<X>(), values;
+    } else if constexpr (detail::tuple_like<X>) {
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
       }(std::make_index_sequence<std::tuple_size<X>::value>{});
@@ -24930,6 +25611,11 @@ inline constexpr struct stack_t {
       for (auto& v : wide) v = unsqueeze(v, axis);
       return cat(wide, axis);
     }
+  }
+  template <value X, class... Y>
+    requires(sizeof...(Y) > 1)
+  constexpr auto operator()(X const& x, Y const&...) const {
+    return detail::refuse_values_apart<X>(), x;
   }
 } stack{};
 
@@ -25069,8 +25755,14 @@ public:
       : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0),
         returned_(g.nodes.size(), 0), overtaken_(g.nodes.size(), 0), hidden_(g.nodes.size(), 0), what_for_(what_for),
         kept_(g.regions.size(), 0) {
+    list<char> called(g.regions.size(), 0);
+    called[0] = 1;
+    for (node const& n : g.nodes)
+      for (int k = 0; k < n.regions_count; ++k) called[at(n.regions_first + k)] = 1;
     for (node const& n : g.nodes)
       if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+    for (std::size_t r = 0; r < g.regions.size(); ++r)
+      if (!called[r]) kept_[r] = writes_operand(g.regions[r]);
   }
 
   constexpr graph run() {
@@ -25101,6 +25793,12 @@ public:
   }
 
 private:
+  /// Is an operand of a function written, itself?
+  constexpr bool writes_operand(region const& f) const {
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
+      if (old(n).op->kind == op_kind::mutation && old(operand(old(n), 0)).op->kind == op_kind::placeholder) return true;
+    return false;
+  }
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
   constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
@@ -25327,7 +26025,7 @@ private:
   list<int> sources_;       // pairs of a call and what its results may lie in
   list<int> hidden_;        // of a base: was it written through `detach`?
   purpose what_for_;
-  list<char> kept_;  // of the regions: does it write into what it is given for that?
+  list<char> kept_;  // of the regions: does it write into what it is given for that, or does nobody call it?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
@@ -26053,6 +26751,8 @@ public:
     shared("vmap",
            [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      if constexpr (requires { Tag::writes_copy; }) // what it writes is no operand
+        if (auto const t = in.open_tracked(x); !t.any) return op(p, t.primal);
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       auto const f = traced(op.f, primal, captures);
@@ -26444,6 +27144,9 @@ struct boxed_context {
   std::vector<meta> operands{};       // dtypes and shapes, as the function saw them
   std::shared_ptr<void const> rest{}; // of a type that the function knows
 };
+/// Tells one type of custom functions from all others.
+template <class F>
+inline constexpr char custom_type_mark = 0;
 /// A custom function with its arguments that are no tensors, erased.
 struct boxed_custom_function {
   virtual ~boxed_custom_function() = default;
@@ -26458,6 +27161,8 @@ struct boxed_custom_function {
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
   /// Does `forward` take the context, so that it works outside of transforms only?
   virtual bool has_combined_forward() const { return false; }
+  /// Its type, for who writes it down (`saved_function`): null of those that cannot be.
+  virtual void const* type() const { return nullptr; }
 };
 /// Refuses such a function where a transform other than a trace is innermost.
 inline void require_no_transform(char const* name) {
@@ -26582,6 +27287,7 @@ struct mapped_custom_function final : boxed_custom_function {
   boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as.backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as.jvp(c, t); }
   boxed_args vmap(vmap_info const&, std::vector<bool> const&, boxed_args const&) const override { return {}; }
+  void const* type() const override { return &custom_type_mark<mapped_custom_function>; }
 };
 
 } // namespace varve::detail
@@ -26616,7 +27322,7 @@ struct custom_pull {
       auto const at = static_cast<std::size_t>(k);
       if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
       else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
-      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
+      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !has_derivatives(s[k].dtype())) continue;
       int const r = result_of[at];
       if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
         if (!packed.empty() && packed[at] && self->next[operand - r]) {
@@ -26767,7 +27473,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
-    r.push_back(!(constant >> k & 1) && is_floating(y[k].dtype())
+    r.push_back(!(constant >> k & 1) && has_derivatives(y[k].dtype())
                     ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k)))
                     : y[k]);
   return r;
@@ -27192,6 +27898,9 @@ public:
       : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
   bool has_combined_forward() const override { return combined; }
+  void const* type() const override { return &custom_type_mark<erased_function>; }
+  /// The arguments of the call, with undefined tensors.
+  std::tuple<X...> const& constants() const { return args_; }
 
   /// The arguments of a call with other tensors, one after the other.
   std::tuple<X...> arguments(boxed_args const& x) const {
@@ -27310,6 +28019,9 @@ public:
               .c_str());
     }
   }
+
+  /// How many values `forward` returns.
+  static constexpr std::size_t result_count() { return results; }
 
 private:
   /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
@@ -27781,6 +28493,7 @@ private:
     };
     auto const again = [&] {
       generator_guard const same(random);
+      rerun_scope const told;
       lent.again = true;
       lent_states_guard const same_lent(lent);
       set_grad_enabled const on(true);
@@ -27934,10 +28647,10 @@ inline layer& level_of(char const* who) {
 template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
-  if (!is_floating(primal.dtype()))
+  if (!has_derivatives(primal.dtype()))
     refuse::with<value_error>(
         (std::string("varve: make_dual: the primal must be floating, not ") + name(primal.dtype())).c_str());
-  if (!is_floating(tangent.dtype()))
+  if (!has_derivatives(tangent.dtype()))
     refuse::with<value_error>(
         (std::string("varve: make_dual: the tangent must be floating, not ") + name(tangent.dtype())).c_str());
   if (!(primal.sizes() == tangent.sizes()))
@@ -28008,6 +28721,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
   auto const call = [&] { return detail::outputs_of(f(inputs)); };
   std::vector<T> const y = call();
   for (std::size_t i = 0; i < y.size(); ++i) {
+    if (is_complex(y[i].dtype())) refuse::dtype_is_not_supported("gradcheck", name(y[i].dtype()));
     if (!is_floating(y[i].dtype())) continue;
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
@@ -28057,6 +28771,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<autograd::target> y, wanted;
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
+      if (is_complex(v.dtype())) refuse::dtype_is_not_supported("gradgradcheck", name(v.dtype()));
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
       T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
@@ -28434,7 +29149,7 @@ bool same_constant(V const& a, V const& b) {
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
-         !(t.requires_grad() && is_grad_enabled());
+         !is_complex(t.dtype()) && !(t.requires_grad() && is_grad_enabled());
 }
 /// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
 struct traced_kind {
@@ -32204,11 +32919,10 @@ private:
   }
   constexpr int call(node const& nd) {
     region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
-    if (f.result_count == 0) return -1;
     if (of_custom_functions_) {
       for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
         now(n) = old(n).op->kind == op_kind::placeholder ? w_.operand(nd, static_cast<int>(old(n).value)) : each(n);
-      return now(result(nd, 0));
+      return f.result_count > 0 ? now(result(nd, 0)) : -1;
     }
     int const state = w_.operand(nd, 0);
     std::size_t seen = 0; // of what was drawn from that state
@@ -32218,7 +32932,7 @@ private:
         now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
       else now(n) = each(n);
     }
-    return now(result(nd, 0));
+    return f.result_count > 0 ? now(result(nd, 0)) : -1;
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
   constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
@@ -32277,8 +32991,8 @@ constexpr graph values_only(graph const& g) {
 namespace varve {
 
 /// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators are left alone; what no result depends on is left out. Of graphs without
-/// in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
+/// Random, mutating and higher-order operators, and effects, are left alone; what no result depends on is left out. Of
+/// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slots = 16;
@@ -32301,7 +33015,8 @@ constexpr graph cse(graph const& g) {
     if (!live[n]) return -1;
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
-    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop)
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
+        kind == op_kind::effect)
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
@@ -34317,6 +35032,9 @@ constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g))
     refuse::argument_is_invalid("fuse",
                                 "the function writes into its argument; write into a clone of it, and return that");
+  if (op_handle const* const effect = varve::detail::effect_in(g))
+    refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
+                                              "compile(f), or interpret(graph, x), runs it in its place");
   return planner(g).run(samples);
 }
 
@@ -35015,8 +35733,11 @@ VARVE_COLD G typed_and_optimized(G const& g) {
       refuse::argument_is_invalid(n.op->name,
                                   "an operator that writes and has no functional form is called, which fused "
                                   "programs cannot; say `using functional = ...` in its rules");
+  if (op_handle const* const effect = varve::detail::effect_in(g))
+    refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
+                                              "compile(f), or interpret(graph, x), runs it in its place");
   for (auto const& n : g.nodes)
-    if (is_compact(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
+    if (is_compact(n.out.type) || is_complex(n.out.type)) refuse::dtype_is_not_supported("fuse", name(n.out.type));
   G const values = values_only(g);
   G const flat = inline_calls(values);
   G const pure = functionalize(flat, purpose::values);
@@ -38196,20 +38917,30 @@ struct built<Make, S> {
                // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
+/// Was it computed? Where not, the compiler has said why, and what builds on it says no more.
+template <class Built>
+inline constexpr bool computed = requires { typename std::bool_constant<(Built::value.workspace >= 0)>; };
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
+
+template <class Make, bool = computed<built<Make, usual>>>
+struct compiled_or_not : built_once_or_twice<Make> {
+  static_assert(!compiled_or_not::value.writes_arguments,
+                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  // qualified, whereupon clang 14 tells the number
+  static_assert(detail::is_short_enough<compiled_or_not::value.traced_operators>,
+                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
+                "as scan or while_loop");
+};
+template <class Make>
+struct compiled_or_not<Make, false> {};
 } // namespace detail
 
 /// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual
 /// size, else twice; what is not used of the size is zeros, which cost nothing.
 template <class Make>
-struct compiled : detail::built_once_or_twice<Make> {
+struct compiled : detail::compiled_or_not<Make> {
   using make = Make;
-  static_assert(!compiled::value.writes_arguments,
-                "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
-  static_assert(detail::is_short_enough<compiled::value.traced_operators>,
-                "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
-                "as scan or while_loop");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {
@@ -38568,6 +39299,26 @@ private:
   dims sizes_, strides_;
 };
 
+namespace detail {
+/// How many elements the type of a range says that it has; `dyn` where it does not.
+template <class R>
+inline constexpr index_t extent_of_range = dyn;
+template <class R>
+  requires requires { typename std::array<char, std::tuple_size<R>::value>; }
+inline constexpr index_t extent_of_range<R> = static_cast<index_t>(std::tuple_size<R>::value);
+template <class R>
+  requires requires { typename std::array<char, R::extent + 1>; }
+inline constexpr index_t extent_of_range<R> = static_cast<index_t>(R::extent);
+} // namespace detail
+/// `tensor_ref(v)` of a vector, array or span: of as many elements as its type says, else `dyn`.
+template <class R>
+  requires(!viewable<R> &&
+           requires(R& r) {
+             *r.data();
+             r.size();
+           })
+tensor_ref(R& range)
+    -> tensor_ref<std::remove_pointer_t<decltype(range.data())>, detail::extent_of_range<std::remove_const_t<R>>>;
 template <detail::view_of_rank<0> M>
 tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>>;
 template <detail::view_of_rank<1> M>
@@ -38721,9 +39472,11 @@ struct writer {
   VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
-      static_assert(P::value.used.results == sizeof...(R),
-                    "varve: fuse: into(...) needs as many values as the function has results");
-      write<P>(std::index_sequence_for<R...>{}, a...);
+      if constexpr (sizeof(P) && requires { P::value; }) {
+        static_assert(P::value.used.results == sizeof...(R),
+                      "varve: fuse: into(...) needs as many values as the function has results");
+        write<P>(std::index_sequence_for<R...>{}, a...);
+      }
     }
   }
 
@@ -38760,7 +39513,9 @@ struct fused {
     if constexpr (loop::execution<How> && std::is_empty_v<F> &&
                   loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
-      return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+      if constexpr (sizeof(P) && requires { P::value; })
+        return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+      else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
       return nth<0>(a...); // so that what is done with the result adds no message
     }
@@ -39165,12 +39920,25 @@ fused_graph fuse(G const& g) {
 namespace varve {
 
 namespace detail {
+/// Results in memory of their own.
+template <class T = tensor>
+boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) {
+    bool shared = false;
+    for (auto const& t : x) shared = shared || y[k].shares_storage(t);
+    for (int j = 0; j < k; ++j) shared = shared || y[k].shares_storage(y[j]);
+    r.push_back(shared ? clone(static_cast<T const&>(y[k])) : y[k]);
+  }
+  return r;
+}
 /// A fused program of a function, with what it wrote as further results.
 template <class F, class... How>
 struct fused_program {
   fused_graph run;
   list<int> written; // arguments and captures that further results are written into
   std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
+  boxed_function by_operators{}; // in place of `run`, where the graph has effects
 
   template <class R, class... X>
   static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
@@ -39181,6 +39949,9 @@ struct fused_program {
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, written);
+    if (count_effects(whole) > 0)
+      return {fused_graph(nullptr), std::move(written), std::move(read.all),
+              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }};
     return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
   }
   static bool is_for(boxed_args const&) { return true; }
@@ -39212,9 +39983,10 @@ public:
   auto operator()(X const&... x) const {
     return call(x...);
   }
-  /// Traces and plans for these arguments, and writes nothing.
+  /// Traces and plans for these arguments, unseen by modes, and writes nothing.
   template <class... X>
   void prepare(X const&... x) const {
+    disable_modes const unseen; // what runs then has them (CE-2)
     (void)made_->found_or_made(f_, x...);
   }
   /// For how many sets of dtypes and sizes a program is kept.
@@ -39242,7 +40014,7 @@ private:
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
         if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
-    boxed_args const y = v->program.run(in);
+    boxed_args const y = v->program.by_operators ? v->program.by_operators(in) : v->program.run(in);
     int k = y.size() - static_cast<int>(written.size());
     for (int at : written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
     if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
@@ -39263,8 +40035,9 @@ private:
 /// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
 /// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
 /// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Gradients: `compile(grad(f))`. Where transforms, modes or autograd watch, the call runs `f`
-/// itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+/// on values of arguments. Functions with effects (`print`) run operator by operator. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
+/// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));
@@ -39876,6 +40649,7 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 /// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
 /// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "matmul";
   static constexpr bool keeps_dtype_of_out = true;
   template <value A, value B>
@@ -39898,6 +40672,7 @@ inline constexpr struct matmul_t : composite_operator<matmul_t> {
 
 /// Sum of products of two vectors of equal length.
 inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "dot";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -39954,6 +40729,7 @@ struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
 
 /// x * x; bool becomes int64, as powers do.
 inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "square";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -39983,6 +40759,7 @@ constexpr auto as_floating(X const& x) {
 
 /// x + value * a * b.
 inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addcmul";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
@@ -40066,6 +40843,7 @@ inline constexpr struct acosh_t : composite_operator<acosh_t> {
 } acosh{};
 /// 2^x.
 inline constexpr struct exp2_t : composite_operator<exp2_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "exp2";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -40074,6 +40852,7 @@ inline constexpr struct exp2_t : composite_operator<exp2_t> {
 } exp2{};
 /// Logarithm to base 2.
 inline constexpr struct log2_t : composite_operator<log2_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "log2";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -40082,6 +40861,7 @@ inline constexpr struct log2_t : composite_operator<log2_t> {
 } log2{};
 /// Logarithm to base 10.
 inline constexpr struct log10_t : composite_operator<log10_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "log10";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -40593,7 +41373,8 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
 
 // ---- varve/composite/index_select.hpp
 /// @file
-/// What reads by index beyond `gather`. Indices are int64 or int32; `index_error` when they are out of range.
+/// What reads by index beyond `gather`. Indices are int64, of `index_select` int32, too; `index_error` when they are
+/// out of range.
 namespace varve {
 
 namespace detail {
@@ -40610,9 +41391,21 @@ inline constexpr auto whole_index = [](dims const& s, dims const& i, dims const&
   if (r.n) r[wrap_axis(a[0], s.n)] = numel(i);
   return r;
 };
+template <class = void>
+[[noreturn]] VARVE_NOINLINE void refuse_index(char const* op, bool narrow, dtype t) {
+  std::string const what = std::string(op) + (narrow ? " (an index of int64 or int32)" : " (an index of int64)");
+  refuse::dtype_is_not_supported(what.c_str(), name(t));
+}
+/// Refuses an index of another dtype than int64, or int32 where that may be.
+template <value I>
+constexpr void require_index(char const* op, I const& index, bool narrow = false) {
+  dtype const t = dtype_of(index);
+  if (t != dtype::int64 && !(narrow && t == dtype::int32)) refuse_index(op, narrow, t);
+}
 /// An index vector as it must be for `gather` to read whole slices: the shape of the value, with its own length.
 template <value X, value I, class A>
-constexpr auto index_of_slices(X const& x, I const& index, A const& axis) {
+constexpr auto index_of_slices(char const* op, X const& x, I const& index, A const& axis, bool narrow = true) {
+  require_index(op, index, narrow);
   return expand(reshape(to(index, ints<static_cast<index_t>(dtype::int64)>{}),
                         on_dims(thin_index, shape_of(x), shape_of(index), axis)),
                 on_dims(whole_index, shape_of(x), shape_of(index), axis));
@@ -40626,7 +41419,7 @@ inline constexpr struct index_select_t : composite_operator<index_select_t> {
   template <value X, class A, value I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto const a = detail::as_fact(axis);
-    return gather(x, a, detail::index_of_slices(x, index, a));
+    return gather(x, a, detail::index_of_slices(op_name, x, index, a));
   }
 } index_select{};
 
@@ -40636,6 +41429,7 @@ inline constexpr struct take_t : composite_operator<take_t> {
   static constexpr auto op_name = "take";
   template <value X, value I>
   static constexpr auto body(X const& x, I const& index) {
+    detail::require_index(op_name, index);
     auto const row = ravel(x);
     auto const n = index_t(to_dims(shape_of(row))[0]);
     auto const at = ravel(where(lt(index, 0), add(index, n), index));
@@ -40649,6 +41443,7 @@ inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> 
   static constexpr auto op_name = "take_along_dim";
   template <value X, value I, class A>
   static constexpr auto body(X const& x, I const& index, A const& axis) {
+    detail::require_index(op_name, index);
     auto const with = [](dims const& s, dims const& i, dims const& a) {
       if (s.n != i.n) refuse::shapes_do_not_match(op_name, s, i);
       int const k = wrap_axis(a[0], s.n);
@@ -41065,8 +41860,7 @@ constexpr void require_integers(I const& i) {
   if constexpr (has_typed_shape<I>)
     static_assert(category(static_cast<dtype>(decltype(type_fact(i))::to_dims()[0])) == 1,
                   "varve: at: the indices of static values are integers; instead of a mask use where(mask, x, y)");
-  else if (category(dtype_of(i)) != 1)
-    refuse::dtype_is_not_supported("at (an index of integers expected):", name(dtype_of(i)));
+  else require_index("at", i, true);
 }
 /// The elements at integer values along axes, which the values' common shape replaces.
 template <class X, class A, class I, class... R>
@@ -41367,6 +42161,7 @@ inline constexpr struct diag_t : composite_operator<diag_t> {
 
 /// The sum of the diagonal of a matrix.
 inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "trace";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -41479,6 +42274,7 @@ constexpr auto beta_plus_alpha(char const* op, X const& x, Y const& product, B c
 
 /// The outer product of two vectors (`torch.outer`).
 inline constexpr struct outer_t : composite_operator<outer_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "outer";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -41495,6 +42291,7 @@ inline constexpr struct outer_t : composite_operator<outer_t> {
 } outer{};
 /// A matrix times a vector.
 inline constexpr struct mv_t : composite_operator<mv_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "mv";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -41508,6 +42305,7 @@ inline constexpr struct mv_t : composite_operator<mv_t> {
 } mv{};
 /// As many products of matrices as there are (`torch.bmm`).
 inline constexpr struct bmm_t : composite_operator<bmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "bmm";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -41521,6 +42319,7 @@ inline constexpr struct bmm_t : composite_operator<bmm_t> {
 } bmm{};
 /// Sums of products along the last axes of both (`torch.inner`).
 inline constexpr struct inner_t : composite_operator<inner_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "inner";
   template <value A, value B>
   static constexpr auto body(A const& a, B const& b) {
@@ -41558,6 +42357,7 @@ inline constexpr struct vecdot_t : composite_operator<vecdot_t> {
 
 /// beta x + alpha (a b) of matrices.
 inline constexpr struct addmm_t : composite_operator<addmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -41571,6 +42371,7 @@ inline constexpr struct addmm_t : composite_operator<addmm_t> {
 } addmm{};
 /// beta x + alpha (a b) of a matrix and a vector.
 inline constexpr struct addmv_t : composite_operator<addmv_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmv";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -41579,6 +42380,7 @@ inline constexpr struct addmv_t : composite_operator<addmv_t> {
 } addmv{};
 /// beta x + alpha times the outer product of two vectors.
 inline constexpr struct addr_t : composite_operator<addr_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addr";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -41587,6 +42389,7 @@ inline constexpr struct addr_t : composite_operator<addr_t> {
 } addr{};
 /// beta x + alpha (a b) for each of several matrices.
 inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "baddbmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -41595,6 +42398,7 @@ inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
 } baddbmm{};
 /// beta x + alpha times the sum of the products of several matrices.
 inline constexpr struct addbmm_t : composite_operator<addbmm_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addbmm";
   template <value X, value A, value B, number Be = int, number Al = int>
   static constexpr auto body(X const& x, A const& a, B const& b, Be const& beta = 1, Al const& alpha = 1) {
@@ -41769,6 +42573,50 @@ inline constexpr struct min_along_t {
 
 } // namespace varve
 
+// ---- varve/kernel/neighbour.hpp
+/// @file
+/// What the bits of floating numbers say: their neighbours, signs and exponents.
+namespace varve::kernel {
+
+/// The number next to x on the way to y.
+template <floating T>
+constexpr T neighbour(T x, T y) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  if (x != x) return x;
+  if (y != y || x == y) return y;
+  auto const b = std::bit_cast<bits>(x);
+  if (x == 0) return std::bit_cast<T>(static_cast<bits>(1 | (y < 0 ? bits(1) << (sizeof(T) * 8 - 1) : bits(0))));
+  return std::bit_cast<T>((x < y) == (x > 0) ? b + 1 : b - 1);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> neighbour(batch<T> const& x, batch<T> const& y) {
+  return kernel::lanewise([](T a, T b) { return kernel::neighbour(a, b); }, x, y);
+}
+/// The absolute value of x with the sign of y, those of zeros and NaN included.
+template <floating T>
+constexpr T copysign(T x, T y) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr bits sign = bits(1) << (sizeof(T) * 8 - 1);
+  return std::bit_cast<T>(static_cast<bits>((std::bit_cast<bits>(x) & ~sign) | (std::bit_cast<bits>(y) & sign)));
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> copysign(batch<T> const& x, batch<T> const& y) {
+  return library::copysign(x, y);
+}
+/// The e of x = m 2^e with 0.5 <= |m| < 1; 0 of 0 and of what is not finite.
+template <floating T>
+constexpr T binary_exponent(T x) {
+  double const a = constant::magnitude(static_cast<double>(x));
+  if (a != a || a == 0 || a == std::numeric_limits<double>::infinity()) return 0;
+  return static_cast<T>(constant::split(a).k + 1);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> binary_exponent(batch<T> const& x) {
+  return kernel::lanewise([](T a) { return kernel::binary_exponent(a); }, x);
+}
+
+} // namespace varve::kernel
+
 // ---- varve/composite/calculus.hpp
 /// @file
 /// Differences, sums of trapezia, and what is made of products of coordinates.
@@ -41870,6 +42718,7 @@ inline constexpr struct cross_t : composite_operator<cross_t> {
 /// Sums of products over pairs of axes: those of the first in the order given, those of the second likewise
 /// (`torch.tensordot`).
 inline constexpr struct tensordot_t : composite_operator<tensordot_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "tensordot";
   template <value X, value Y, class A, class B>
   static constexpr auto body(X const& x, Y const& y, A const& x_axes, B const& y_axes) {
@@ -41991,18 +42840,18 @@ private:
   }
 } vander{};
 
-/// The absolute value of x with the sign of y, that of -0 included (`torch.copysign`).
-inline constexpr struct copysign_t : composite_operator<copysign_t> {
+/// The absolute value of x with the sign of y, those of -0 and NaN included (`torch.copysign`). Integers give floating
+/// numbers. The derivative at 0 is 0.
+inline constexpr struct copysign_t : promoting_operator<copysign_t> {
   static constexpr auto op_name = "copysign";
-  template <value X, value Y>
-  static constexpr auto body(X const& x, Y const& y) {
-    auto const size = detail::as_floating(x);
-    auto const sign = detail::as_floating(y);
-    auto const negative = maximum(lt(sign, 0), lt(reciprocal(sign), 0));
-    return where(maximum(lt(size, 0), lt(reciprocal(size), 0)), where(negative, size, neg(size)),
-                 where(negative, neg(size), size));
-  }
 } copysign{};
+template <>
+struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
+  static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&, auto const& y) { return mul(sign(y), 0); }
+};
 
 /// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
 struct places_in_order_t {
@@ -42230,7 +43079,7 @@ T with_all_letters(T x, std::string letters, std::string const& all) {
 /// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
 /// the result lacks; `...` are axes that broadcast, a letter twice in one operand is its diagonal (`torch.einsum`). For
 /// tensors; it multiplies from the left, and sums what no later operand has as early as may be.
-template <class T>
+template <class T = tensor>
   requires std::is_same_v<T, tensor>
 T einsum(std::string_view equation, std::vector<T> const& x) {
   if (x.empty()) refuse::argument_is_invalid("einsum", "there are no operands");
@@ -42252,6 +43101,12 @@ T einsum(std::string_view equation, std::vector<T> const& x) {
     sum_up(k + 1);
   }
   return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
+}
+/// ... as it is called in PyTorch: `einsum("ij,jk->ik", a, b)`.
+template <class T, std::same_as<T>... Rest>
+  requires std::is_same_v<T, tensor>
+T einsum(std::string_view equation, T const& first, Rest const&... rest) {
+  return einsum<T>(equation, std::vector<T>{first, rest...});
 }
 
 } // namespace varve
@@ -42292,6 +43147,8 @@ inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
     return where(none_there, mul(s, 0), pow(where(none_there, 1, s), 1 / p));
   }
 } vector_norm{};
+/// `norm(x)`, `norm(x, p, axes)`: by its name in PyTorch, `vector_norm`.
+inline constexpr vector_norm_t norm{};
 
 /// The p-norm of the difference of two values (`torch.dist`).
 inline constexpr struct dist_t : composite_operator<dist_t> {
@@ -42400,6 +43257,7 @@ constexpr auto product_along(X const& x, A const& axis) {
 /// The product of elements, all of them or those along an axis (`torch.prod`); of none it is 1. Bool and integers give
 /// int64.
 inline constexpr struct prod_t : composite_operator<prod_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "prod";
   template <value X, class A = none_t, class K = ints<0>>
   static constexpr auto body(X const& x, A const& axis = {}, K const& keep = {}) {
@@ -43286,7 +44144,7 @@ private:
   static bool has_derivative(tensor t, bool tangents) {
     for (; t.is_wrapped(); t = t.current())
       if (t.history() || (t.base().defined() && t.base().history()) ||
-          (tangents && t.extra().defined() && is_floating(t.extra().dtype())))
+          (tangents && t.extra().defined() && has_derivatives(t.extra().dtype())))
         return true;
     return t.requires_grad();
   }
@@ -43943,6 +44801,10 @@ public:
   }
   boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as_.backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as_.jvp(c, t); }
+
+  void const* type() const override { return &custom_type_mark<functional_custom_function>; }
+  /// The function that may write.
+  custom_function_ptr const& inside() const { return as_.f.f; }
 
   /// The operand that result k is, written into; -1: none.
   int written_operand(int k) const {
@@ -44882,7 +45744,7 @@ private:
     operator_class const k = what[static_cast<std::size_t>(n)];
     bool const other = k == operator_class::placeholder || k == operator_class::data || nd.regions_count > 0 ||
                        nd.op->kind == op_kind::random || nd.op->kind == op_kind::mutation ||
-                       nd.op->kind == op_kind::hop;
+                       nd.op->kind == op_kind::hop || nd.op->kind == op_kind::effect;
     if (other || (k == operator_class::constant && nd.value != 0 && !is_moderate(nd.value)))
       return fingerprint::unknown(residue::mixed(11, static_cast<std::uint64_t>(n)));
     if (k == operator_class::constant) return fingerprint::of(nd.value);
@@ -45584,7 +46446,11 @@ VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
   for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
+  if (char text[256] = ""; n.op->text) {
+    n.op->text(n.at, text, static_cast<int>(sizeof text) - 1);
+    s = s + comma + '"' + text + '"';
+  }
+  for (int k = 0; k < n.at.count && !n.op->text; ++k, comma = ", ") s += comma + sizes_text(g, n.at[k]);
   s += ')';
   if (n.mode != recording::as_around) s += n.mode == recording::off ? " in no_grad" : " in enable_grad";
   return s;
@@ -46022,6 +46888,13 @@ constexpr auto mapped_sizes(T const& t) {
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
   }
 }
+/// Has an argument a dimension that can be mapped, as far as its type tells?
+template <auto D, class T>
+inline constexpr bool has_dimension = true;
+template <auto D, value T>
+  requires(!is_none<decltype(D)>)
+inline constexpr bool has_dimension<D, T> =
+    !std::is_same_v<std::remove_cvref_t<decltype(shape_of(std::declval<T const&>()))>, ints<>>;
 /// Are the mapped sizes equal, as far as they are known to the compiler?
 template <class S>
 inline constexpr bool sizes_agree = false;
@@ -46151,11 +47024,20 @@ struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
   constexpr auto operator()(X const&... x) const {
     constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
     static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
-    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    if constexpr (counted) return check(std::index_sequence_for<X...>{}, x...);
     else return none;
   }
 
 private:
+  template <std::size_t... K, class... X>
+  constexpr auto check(std::index_sequence<K...> all, X const&... x) const {
+    constexpr bool have_dimensions = (detail::has_dimension<detail::dim_at<K, In...>(), X> && ...);
+    static_assert(have_dimensions,
+                  "varve: vmap: a number has no dimension that could be mapped; say none for it, as in "
+                  "vmap(f, in_dims<0, none>)");
+    if constexpr (have_dimensions) return call(all, x...);
+    else return none;
+  }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
     auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
@@ -47259,8 +48141,8 @@ struct tile_positions {
   static constexpr index_t rows = kernel::attention_rows, cols = kernel::attention_cols;
   std::int64_t batch = 0, head = 0, query[rows], key[cols];
   void move_to(index_t i, index_t j, index_t queries, index_t keys) {
-    for (index_t r = 0; r < rows; ++r) query[r] = std::min(i + r, queries - 1);
-    for (index_t c = 0; c < cols; ++c) key[c] = std::min(j + c, keys - 1);
+    for (index_t r = 0; r < rows; ++r) query[r] = (std::min)(i + r, queries - 1);
+    for (index_t c = 0; c < cols; ++c) key[c] = (std::min)(j + c, keys - 1);
   }
   static dims sizes() { return {1, 1, rows, cols}; }
   /// ... as tensors, which share nothing with it.
@@ -47367,9 +48249,9 @@ public:
 
   kernel::attention_span span(index_t i, index_t j) {
     if (f_.score || f_.mask) at.move_to(i, j, queries_, keys_);
-    index_t const n = std::min(N, keys_ - j);
+    index_t const n = (std::min)(N, keys_ - j);
     if (!f_.mask) return {0, n, true};
-    if (known_.empty()) return seen(std::min(M, queries_ - i), n);
+    if (known_.empty()) return seen((std::min)(M, queries_ - i), n);
     return known_[static_cast<std::size_t>(i / M * ((keys_ + N - 1) / N) + j / N)];
   }
   T* scores(kernel::attention_span const& s, T* x) {
@@ -47804,27 +48686,28 @@ struct schema_check_mode_hpp : detail::in_a_header {};   // #include <varve/mode
 
 // ---- varve/interpreter/stack_of.hpp
 #if VARVE_USE_HANA
-#include <boost/hana/equal.hpp>
-#include <boost/hana/prepend.hpp>
-#include <boost/hana/size.hpp>
-#include <boost/hana/tuple.hpp>
-#include <boost/hana/type.hpp>
+#include <boost/hana/fwd/tuple.hpp>
+#include <boost/hana/fwd/type.hpp>
 #endif
 
 namespace varve {
 
 #if VARVE_USE_HANA
 namespace detail {
-template <class V>
-constexpr auto stack_of_type() {
-  if constexpr (is_seen<V>)
-    return boost::hana::prepend(stack_of_type<decltype(V::value)>(), boost::hana::type_c<typename V::interpreter>);
-  else return boost::hana::tuple<>{};
+template <class V, class... Outer>
+constexpr auto stack_of_type() { // by what Hana declares: what it defines would be a tenth of the umbrella
+  using tuple = boost::hana::tuple<boost::hana::type<Outer>...>;
+  if constexpr (is_seen<V>) return stack_of_type<decltype(V::value), Outer..., typename V::interpreter>();
+  else if constexpr (requires { sizeof(tuple); }) return tuple{};
+  else
+    static_assert(never<V>, "varve: stack_of gives a tuple of Boost.Hana, whose definition is not here: include "
+                            "<boost/hana/tuple.hpp> and <boost/hana/type.hpp>, or <varve/interop/hana.hpp>");
 }
 } // namespace detail
 
 /// The type-level stack of interpreters a value is seen through, innermost transform first, as a `boost::hana::tuple`
-/// of `hana::type`s: Hana's algorithms work on it. `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
+/// of `hana::type`s, whose headers the program includes, as those of the algorithms that it calls on it (all of them:
+/// `varve/interop/hana.hpp`). `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
 #else
@@ -48911,7 +49794,7 @@ struct boxed_scan {
   }
   template <class V, class A>
   static V is_differentiable(V const& v, A const& close) {
-    return is_floating(v.dtype()) ? V(close(v)) : v;
+    return has_derivatives(v.dtype()) ? V(close(v)) : v;
   }
   template <class I, class P>
   bool ends_apart(I const& in, P const& x) const {
@@ -49126,7 +50009,10 @@ private:
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
       P real = around.reals(x), captures;
-      auto const below = [&](auto const& body) { return around.beneath(body); };
+      auto const below = [&](auto const& body) { // for the values of the trace: who runs the graph acts
+        unacted_scope const silent;
+        return around.beneath(body);
+      };
       around.require_kept();
       if (!op.condition && !op.counted && op.rows(real) == 0) {
         P const like = below([&] { return op(real); });
@@ -50826,22 +51712,46 @@ template <number A, varve_value B>
 constexpr A& operator/=(A& a, B const&) {
   return detail::refuse_sum_in_a_number<dependent<A, B>>(), a;
 }
+namespace detail {
+template <class V, class B>
+concept numbers_beside = varve_value<V> || (number<V> && varve_value<B>);
+}
 /// Ranges of values are none: refused with what to write.
-template <class A, varve_value V, class B>
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator+(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator+(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator-(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator-(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator*(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
 }
-template <class A, varve_value V, class B>
+template <class A, varve_value B, class V>
+constexpr auto operator*(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
+}
+template <class A, class V, class B>
+  requires detail::numbers_beside<V, B>
 constexpr auto operator/(std::vector<V, A> const& a, B const&) {
   return detail::refuse_range<V>(), a[0];
+}
+template <class A, varve_value B, class V>
+constexpr auto operator/(B const& b, std::vector<V, A> const&) {
+  return detail::refuse_range<V>(), b;
 }
 
 /// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.
@@ -50903,7 +51813,7 @@ consteval bool keeps_dtype_of_out() {
   else if constexpr (std::is_same_v<Op, sum_t>) return false;
   else if constexpr (requires { rules<Op>::kind; })
     return rules<Op>::kind == op_kind::indexing || rules<Op>::kind == op_kind::reduction ||
-           rules<Op>::kind == op_kind::contraction;
+           rules<Op>::kind == op_kind::contraction || rules<Op>::kind == op_kind::effect;
   else return false;
 }
 /// The tensor that results are written to.
@@ -51141,6 +52051,8 @@ private:
       for (int k = 0; k < c.count; ++k) in.push_back(now[f.edges[c.first + k]]);
       if (is_array_constant(c)) take_constants(w.to, f, c);
       if (c.regions_count) c.regions_first += inner - 1;
+      if (nd.mode != recording::as_around) c.mode = nd.mode; // as the operator was called
+      c.text = c.text || nd.text;
       now[n] = w.append(c, in.data());
     }
     append(functions, f, 1, static_cast<int>(f.regions.size()), inner);
@@ -51356,6 +52268,7 @@ auto linearize(F f, X const&... x) {
       l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
+    detail::rerun_scope const told;
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, dy);
     l.require_unwritten();
@@ -51366,6 +52279,131 @@ auto linearize(F f, X const&... x) {
   for (int k : l.captured()) ordered.push_back(constants[k]);
   return std::pair(y,
                    linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}, before));
+}
+
+} // namespace varve
+
+// ---- varve/transform/grad.hpp
+namespace varve {
+
+/// Which arguments to differentiate: `grad(f, argnums<0, 2>)`. Negative numbers count from the last.
+template <int... A>
+struct argnums_t {};
+template <int... A>
+inline constexpr argnums_t<A...> argnums{};
+
+/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else),
+/// `value_and_grad(f, has_aux)` ((value, anything else), gradient).
+struct has_aux_t {};
+inline constexpr has_aux_t has_aux{};
+
+namespace detail {
+constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
+template <int Count, int... A>
+constexpr bool argnums_are_valid() {
+  int const n[] = {Count, wrap_argnum(A, Count)...};
+  for (int i = 1; i <= static_cast<int>(sizeof...(A)); ++i) {
+    if (n[i] < 0 || n[i] >= Count) return false;
+    for (int j = 1; j < i; ++j)
+      if (n[i] == n[j]) return false;
+  }
+  return sizeof...(A) > 0;
+}
+} // namespace detail
+
+/// The function object of `grad` and `value_and_grad`.
+template <bool WithValue, bool Aux, class F, int... A>
+struct grad_function {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr int count = sizeof...(X);
+    static_assert(detail::argnums_are_valid<count, A...>(),
+                  "varve: grad: argnums must be distinct and name existing arguments, one at least");
+    if constexpr (differentiates<std::tuple<X...>>()) {
+      auto scope = reverse_scope<F, X...>(f, x...);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
+          if constexpr (((detail::wrap_argnum(A, count) == static_cast<int>(I)) || ...)) return scope.track(v);
+          else return scope.give(v), v;
+        };
+        scope.give(detail::captures_of(f));
+        auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
+        auto const out = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
+        if constexpr (Aux)
+          static_assert(
+              requires {
+                out.first;
+                out.second;
+              }, "varve: grad with has_aux: the function must return a pair of its value and anything else");
+        auto const& y = result(out);
+        scope.backward_from_scalar(y);
+        auto gradients = [&] {
+          if constexpr (sizeof...(A) == 1)
+            return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
+          else
+            return std::make_tuple(
+                scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
+        };
+        if constexpr (WithValue) return std::pair(scope.primal(out), gradients());
+        else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
+        else return gradients();
+      }(std::index_sequence_for<X...>{});
+    }
+  }
+
+private:
+  template <class X>
+  static consteval bool differentiates() {
+    constexpr int count = static_cast<int>(std::tuple_size_v<X>);
+    if constexpr (detail::argnums_are_valid<count, A...>())
+      return (detail::require_derivative<
+                  std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
+              ...);
+    else return false;
+  }
+  static constexpr auto const& result(auto const& out) {
+    if constexpr (Aux) return out.first;
+    else return out;
+  }
+};
+
+/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
+/// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
+/// arguments get zeros. An argument without a floating value is refused. Nests to any order. Cost: a small multiple of
+/// f. TR-12..14.
+template <int... A, class F>
+constexpr auto grad(F f) {
+  if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};
+  else return grad_function<false, false, F, A...>{f};
+}
+template <class F, int... A>
+constexpr auto grad(F f, argnums_t<A...>) {
+  return grad_function<false, false, F, A...>{f};
+}
+
+template <int... A, class F>
+constexpr auto grad(F f, has_aux_t) {
+  if constexpr (sizeof...(A) == 0) return grad_function<false, true, F, 0>{f};
+  else return grad_function<false, true, F, A...>{f};
+}
+
+/// As `grad`, but gives the pair (value, gradient).
+template <int... A, class F>
+constexpr auto value_and_grad(F f) {
+  if constexpr (sizeof...(A) == 0) return grad_function<true, false, F, 0>{f};
+  else return grad_function<true, false, F, A...>{f};
+}
+template <class F, int... A>
+constexpr auto value_and_grad(F f, argnums_t<A...>) {
+  return grad_function<true, false, F, A...>{f};
+}
+
+template <int... A, class F>
+constexpr auto value_and_grad(F f, has_aux_t) {
+  if constexpr (sizeof...(A) == 0) return grad_function<true, true, F, 0>{f};
+  else return grad_function<true, true, F, A...>{f};
 }
 
 } // namespace varve
@@ -51398,6 +52436,16 @@ inline constexpr auto concat = [](dims const& a, dims const& b) {
   for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
   return r;
 };
+/// Refuses complex values, whose derivatives are no matrices of complex numbers.
+template <class X>
+constexpr void needs_real_tree(char const* transform, X const& x) {
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (value<std::remove_cvref_t<decltype(v)>>)
+          if (is_complex(dtype_of(v))) refuse::dtype_is_not_supported(transform, name(dtype_of(v)));
+      },
+      x);
+}
 /// Tangents along the unit vectors of x, stacked last, as Jacobians.
 template <class Y, class X>
 constexpr auto as_columns(Y const& tangents, X const& x) {
@@ -51408,6 +52456,45 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
       },
       tangents);
 }
+/// f of x..., of which the argument K is v: for derivatives by it.
+template <class F, int K>
+struct with_argument {
+  [[no_unique_address]] F f;
+  template <class V, class... X>
+  constexpr auto operator()(V const& v, X const&... x) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      auto const taken = [&]<std::size_t J>(std::integral_constant<std::size_t, J>, auto const& own) -> auto const& {
+        if constexpr (J == static_cast<std::size_t>(K)) return v;
+        else return own;
+      };
+      return f(taken(std::integral_constant<std::size_t, I>{}, x)...);
+    }(std::index_sequence_for<X...>{});
+  }
+};
+template <class F, int K>
+constexpr auto captures_of(with_argument<F, K> const& f) {
+  return captures_of(f.f);
+}
+/// The Jacobians of f by its arguments A, each by what `make` makes of a function of that argument and all.
+template <class F, class Make, int... A>
+struct jacobians {
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr int count = sizeof...(X);
+    static_assert(argnums_are_valid<count, A...>(),
+                  "varve: jacfwd, jacrev: argnums must be distinct and name existing arguments");
+    if constexpr (!argnums_are_valid<count, A...>()) return none;
+    else if constexpr (sizeof...(A) == 1) return (by<wrap_argnum(A, count)>(x...), ...);
+    else return std::tuple(by<wrap_argnum(A, count)>(x...)...);
+  }
+
+private:
+  template <int K, class... X>
+  constexpr auto by(X const&... x) const {
+    return Make{}(with_argument<F, K>{f})(nth<K>(x...), x...);
+  }
+};
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
@@ -51426,8 +52513,10 @@ struct jacfwd_function {
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
+      detail::needs_real_tree("jacfwd", x);
       auto const columns =
           vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>, randomness_t<R>{})(detail::basis(x));
+      detail::needs_real_tree("jacfwd", columns);
       return detail::as_columns(columns, x);
     }
   }
@@ -51435,6 +52524,13 @@ struct jacfwd_function {
 template <random_policy R = random_policy::error, class F>
 constexpr auto jacfwd(F f, randomness_t<R> = {}) {
   return jacfwd_function<F, R>{f};
+}
+/// `jacfwd<1>(f)(x...)` by another argument than the first, `jacfwd<0, 2>(f)` by several: a tuple.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacfwd(F f) {
+  constexpr auto make = [](auto g) { return jacfwd_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
 }
 
 /// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.
@@ -51455,6 +52551,8 @@ private:
     auto const run =
         vjp(closure([&](auto const& v, auto const&...) { return f(v, rest...); }, detail::captures_of(f), rest...), x);
     auto const& y = run.first;
+    detail::needs_real_tree("jacrev", x);
+    detail::needs_real_tree("jacrev", y);
     static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
     auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));
     return detail::reshape_to(rows, on_dims(detail::concat, shape_of(y), shape_of(x)));
@@ -51475,6 +52573,14 @@ private:
 template <class F>
 constexpr auto jacrev(F f) {
   return jacrev_function<F>{f};
+}
+
+/// `jacrev<1>(f)(x...)`, `jacrev<0, 2>(f)`: as of `jacfwd`.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacrev(F f) {
+  constexpr auto make = [](auto g) { return jacrev_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
 }
 
 /// `hessian(f)(x, rest...)`: second derivatives of a function of x, `jacfwd(jacrev(f))`, shape [result..., x..., x...].
@@ -51757,131 +52863,6 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
 
 } // namespace varve
 
-// ---- varve/transform/grad.hpp
-namespace varve {
-
-/// Which arguments to differentiate: `grad(f, argnums<0, 2>)`. Negative numbers count from the last.
-template <int... A>
-struct argnums_t {};
-template <int... A>
-inline constexpr argnums_t<A...> argnums{};
-
-/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else),
-/// `value_and_grad(f, has_aux)` ((value, anything else), gradient).
-struct has_aux_t {};
-inline constexpr has_aux_t has_aux{};
-
-namespace detail {
-constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
-template <int Count, int... A>
-constexpr bool argnums_are_valid() {
-  int const n[] = {Count, wrap_argnum(A, Count)...};
-  for (int i = 1; i <= static_cast<int>(sizeof...(A)); ++i) {
-    if (n[i] < 0 || n[i] >= Count) return false;
-    for (int j = 1; j < i; ++j)
-      if (n[i] == n[j]) return false;
-  }
-  return sizeof...(A) > 0;
-}
-} // namespace detail
-
-/// The function object of `grad` and `value_and_grad`.
-template <bool WithValue, bool Aux, class F, int... A>
-struct grad_function {
-  [[no_unique_address]] F f;
-
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    constexpr int count = sizeof...(X);
-    static_assert(detail::argnums_are_valid<count, A...>(),
-                  "varve: grad: argnums must be distinct and name existing arguments, one at least");
-    if constexpr (differentiates<std::tuple<X...>>()) {
-      auto scope = reverse_scope<F, X...>(f, x...);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
-          if constexpr (((detail::wrap_argnum(A, count) == static_cast<int>(I)) || ...)) return scope.track(v);
-          else return scope.give(v), v;
-        };
-        scope.give(detail::captures_of(f));
-        auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const out = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
-        if constexpr (Aux)
-          static_assert(
-              requires {
-                out.first;
-                out.second;
-              }, "varve: grad with has_aux: the function must return a pair of its value and anything else");
-        auto const& y = result(out);
-        scope.backward_from_scalar(y);
-        auto gradients = [&] {
-          if constexpr (sizeof...(A) == 1)
-            return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
-          else
-            return std::make_tuple(
-                scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
-        };
-        if constexpr (WithValue) return std::pair(scope.primal(out), gradients());
-        else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
-        else return gradients();
-      }(std::index_sequence_for<X...>{});
-    }
-  }
-
-private:
-  template <class X>
-  static consteval bool differentiates() {
-    constexpr int count = static_cast<int>(std::tuple_size_v<X>);
-    if constexpr (detail::argnums_are_valid<count, A...>())
-      return (detail::require_derivative<
-                  std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
-              ...);
-    else return false;
-  }
-  static constexpr auto const& result(auto const& out) {
-    if constexpr (Aux) return out.first;
-    else return out;
-  }
-};
-
-/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
-/// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
-/// arguments get zeros. An argument without a floating value is refused. Nests to any order. Cost: a small multiple of
-/// f. TR-12..14.
-template <int... A, class F>
-constexpr auto grad(F f) {
-  if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};
-  else return grad_function<false, false, F, A...>{f};
-}
-template <class F, int... A>
-constexpr auto grad(F f, argnums_t<A...>) {
-  return grad_function<false, false, F, A...>{f};
-}
-
-template <int... A, class F>
-constexpr auto grad(F f, has_aux_t) {
-  if constexpr (sizeof...(A) == 0) return grad_function<false, true, F, 0>{f};
-  else return grad_function<false, true, F, A...>{f};
-}
-
-/// As `grad`, but gives the pair (value, gradient).
-template <int... A, class F>
-constexpr auto value_and_grad(F f) {
-  if constexpr (sizeof...(A) == 0) return grad_function<true, false, F, 0>{f};
-  else return grad_function<true, false, F, A...>{f};
-}
-template <class F, int... A>
-constexpr auto value_and_grad(F f, argnums_t<A...>) {
-  return grad_function<true, false, F, A...>{f};
-}
-
-template <int... A, class F>
-constexpr auto value_and_grad(F f, has_aux_t) {
-  if constexpr (sizeof...(A) == 0) return grad_function<true, true, F, 0>{f};
-  else return grad_function<true, true, F, A...>{f};
-}
-
-} // namespace varve
-
 // ---- varve/value/print.hpp
 namespace varve {
 
@@ -51947,7 +52928,18 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 #if VARVE_DEFINES
 namespace varve::detail {
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
-  char text[40];
+  char text[80];
+  if (is_complex(t.dtype())) { // 1+2j
+    bool const single = t.dtype() == dtype::complex64;
+    auto const part = [&](int k) {
+      return single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
+                    : static_cast<double const*>(t.raw())[2 * offset + k];
+    };
+    int const digits = single ? 6 : 10;
+    std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
+    to += text;
+    return;
+  }
   on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: varve: an operator that does something outside of the program has no place in a graph that the
-#include <varve/varve.hpp>
 #include <varve/rule/effect.hpp>
+#include <varve/varve.hpp>
 namespace vv = varve;
 
 struct note_t {

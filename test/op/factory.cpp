@@ -6,8 +6,8 @@
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vmap.hpp>
-
 #include <varve/value/print.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;

@@ -48,8 +48,8 @@
 #include <varve/export.hpp>
 #include <varve/interop/dlpack.hpp>
 #include <varve/io/csv.hpp>
-#include <varve/io/safetensors.hpp>
 #include <varve/io/npz.hpp>
+#include <varve/io/safetensors.hpp>
 #include <varve/linalg.hpp>
 #include <varve/mode/all.hpp>
 #include <varve/nn.hpp>

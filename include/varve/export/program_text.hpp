@@ -253,8 +253,8 @@ inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-         &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
-         &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<custom_function_t>})
+        &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
+        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<custom_function_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t && t->handle ? t->handle() : nullptr;

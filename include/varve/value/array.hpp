@@ -19,8 +19,8 @@ struct unassignable<V> {
   using type = V;
 };
 template <class At, class X, class... I>
-using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(std::declval<X const&>(),
-                                                                             std::declval<I const&>()...))>::type;
+using indexed_part = typename unassignable<decltype(std::declval<dependent<At, X>>()(
+    std::declval<X const&>(), std::declval<I const&>()...))>::type;
 template <class T, index_t... D>
 struct row_of_array {
   using type = T;
