@@ -32,6 +32,10 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
   }
+  if (x[0].origin() == view_origin::other_dtype)
+    refuse_write_at_level(op, l.kind->name,
+                          "what view_as_real or view_as_complex gave is a copy in a transform, and is written into; "
+                          "write into the value itself, complex(re, im)");
 }
 /// A captured tensor may not be written at all (FS-7): the transform would not see what the function does. What the
 /// function was given, or made, may.

@@ -698,6 +698,10 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     ids.push_back(node_of(t));
     inner.push_back(run_on(t));
   }
+  if (op.table->kind == op_kind::mutation && x[0].origin() == detail::view_origin::other_dtype)
+    refuse::argument_is_invalid("trace",
+                                "what view_as_real or view_as_complex gave is a copy in a traced function, and "
+                                "is written into; write into the value itself, complex(re, im)");
   bool const acts = op.table->kind == op_kind::effect;
   detail::unacted_scope const silent(acts); // who runs the graph acts
   tensor const y = run(op, inner);
