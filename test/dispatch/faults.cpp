@@ -57,7 +57,7 @@ TEST_CASE("a call by name is refused as by the public function", "[dispatch][ops
   CHECK_THROWS_AS(call("reshape", x, dims{100}), vv::shape_error);
   CHECK_THROWS_AS(call("expand", x, dims{5, 7, 9}), vv::shape_error);
   CHECK_THROWS_AS(call("to", x, dims{77}), vv::value_error);
-  CHECK_THROWS_AS(call("to", x, dims{8}), vv::dtype_error);
+  CHECK_THROWS_AS(call("to", x, dims{12}), vv::value_error);
   CHECK_THROWS_AS(call("cat", x, x, dims{9}), vv::index_error);
   CHECK_THROWS_AS(call("cat", x, i, dims{0}), vv::dtype_error);
   CHECK_THROWS_AS(call("gather", x, i, dims{9}), vv::index_error);
