@@ -21,7 +21,7 @@ constexpr double length(double x, double y) { return kernel::sqrt(x * x + y * y)
 constexpr double scaled(index_t n, double* x) {
   double largest = 0;
   for (index_t i = 0; i < n; ++i) {
-    if (!(size_of(x[i]) <= std::numeric_limits<double>::max())) return nan;
+    if (!(size_of(x[i]) <= (std::numeric_limits<double>::max)())) return nan;
     largest = size_of(x[i]) > largest ? size_of(x[i]) : largest;
   }
   if (largest > 0) vectors::divide(n, x, largest);
