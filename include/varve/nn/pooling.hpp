@@ -136,8 +136,8 @@ constexpr auto with_one_lead(X const& x) {
 
 /// Greatest elements and where they lie, of one pass over memory where nothing watches the operators that they are made
 /// of, or only one recorder does, which then sees a `gather`; else, and where a window lies outside, undefined.
-template <int N>
-VARVE_NOINLINE std::pair<tensor, tensor> pooled_at_once(tensor const& in, pool_facts<N> const& f) {
+template <int N, class T>
+VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& f) {
   tensor const* below[] = {&in};
   bool const unwatched = are_unwatched(&in, 1);
   if (!in.defined() || !are_built_in<as_strided_t, argmax_t, gather_t>()) return {};
@@ -156,12 +156,11 @@ VARVE_NOINLINE std::pair<tensor, tensor> pooled_at_once(tensor const& in, pool_f
     w.out[k] = sizes[first + a].number();
     if (!w.reach_inside(k)) return {};
   }
-  tensor values = tensor::empty(sizes, type);
-  tensor const places = tensor::empty(sizes, dtype::int64);
-  on_dtype(type, "max_pool", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::max_pool(numel(sizes.sub(0, first)).number(), w, static_cast<T const*>(x.raw()),
-                       static_cast<T*>(values.raw()), static_cast<std::int64_t*>(places.raw()));
+  T const values = T::empty(sizes, type), places = T::empty(sizes, dtype::int64);
+  on_dtype(type, "max_pool", [&]<class E>() {
+    if constexpr (!std::is_same_v<E, bool>)
+      kernel::max_pool(numel(sizes.sub(0, first)).number(), w, static_cast<E const*>(x.raw()),
+                       static_cast<E*>(values.raw()), static_cast<std::int64_t*>(places.raw()));
   });
   if (unwatched) return {values, places};
   dims flat = rows.sub(0, first), at = flat;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/pass/dce.hpp>
 #include <varve/plan/arena.hpp>
 #include <varve/plan/demand.hpp>
 #include <varve/plan/lower.hpp>
