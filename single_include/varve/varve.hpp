@@ -17904,6 +17904,10 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
              : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass "
                "the tensor as an argument, or use the functional operator");
   }
+  if (x[0].origin() == view_origin::other_dtype)
+    refuse_write_at_level(op, l.kind->name,
+                          "what view_as_real or view_as_complex gave is a copy in a transform, and is written into; "
+                          "write into the value itself, complex(re, im)");
 }
 /// A captured tensor may not be written at all (FS-7): the transform would not see what the function does. What the
 /// function was given, or made, may.
@@ -24372,6 +24376,10 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
     ids.push_back(node_of(t));
     inner.push_back(run_on(t));
   }
+  if (op.table->kind == op_kind::mutation && x[0].origin() == detail::view_origin::other_dtype)
+    refuse::argument_is_invalid("trace",
+                                "what view_as_real or view_as_complex gave is a copy in a traced function, and "
+                                "is written into; write into the value itself, complex(re, im)");
   bool const acts = op.table->kind == op_kind::effect;
   detail::unacted_scope const silent(acts); // who runs the graph acts
   tensor const y = run(op, inner);
