@@ -33139,7 +33139,7 @@ struct constant_elements {
   }
   /// A constant of the given meta; -1 when the graph offers no operator to write it with.
   constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 && !expand) return -1;
+    if (m.sizes.n > 0 ? !expand : !numbers) return -1;
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
     int const id = add(c, nullptr, operator_class::constant);
@@ -33197,6 +33197,14 @@ struct constant_elements {
     bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
     for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
     return r;
+  }
+  /// May a node that is visited become a constant of rank 0? Where graphs are interpreted that is a plain number, which
+  /// counts less in the dtypes of results than a tensor, so that only what is made of such numbers becomes one.
+  bool numbers = true;
+  constexpr bool may_be_number(node const& nd, operator_class k, int const* in) const {
+    bool r = k != operator_class::convert; // gives a tensor
+    for (int e = 0; e < nd.count; ++e) r = r && kind(in[e]) == operator_class::constant;
+    return r || std::is_constant_evaluated();
   }
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, operator_class k, int const* in);
@@ -33270,7 +33278,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
     same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
   }
   if (same && !result.empty())
-    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+    if (int const id = splatted(nd.out, result[0]); id >= 0 || s.n == 0) return id;
   node c;
   c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
   for (double y : result) w.to.constants.push_back(y);
@@ -33409,6 +33417,7 @@ constexpr int constant_elements::visit(int n) {
   if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
     return add(nd, in, operator_class::other);
   nd.text = false;
+  numbers = nd.out.sizes.n > 0 || may_be_number(nd, k, in);
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);

@@ -527,3 +527,17 @@ TEST_CASE("a predicate of cond that is no truth value is one in programs too", "
       CHECK(elements(vv::compile(gradient)(p, x)) == elements(gradient(p, x)));
     }
 }
+
+TEST_CASE("folding: a tensor of rank 0 counts in dtypes as before", "[graph][optimize]") {
+  tensor const x = from({0.25, 1.25, 1.75}, {3}, dtype::float64);
+  auto const by = [&](auto const& one) {
+    auto const f = [one](tensor const& v) { return v * (one() / vv::count_nonzero(v)); };
+    vv::graph const g = vv::make_fx(f)(x);
+    CHECK(difference(vv::interpret(vv::optimize(g), vv::boxed_args(x))[0], f(x)) == "");
+    CHECK(difference(vv::compile(f)(x), f(x)) == "");
+  };
+  by([] { return vv::to(vv::reshape(vv::arange(1), vv::dims{}) == 0, dtype::float64); });
+  by([] { return vv::reshape(vv::ones({1}, dtype::float64), vv::dims{}); });
+  by([] { return vv::to(vv::reshape(vv::ones({1, 1}), vv::dims{}), dtype::float64); });
+  by([] { return vv::full({}, 1.0, dtype::float64); });
+}
