@@ -107,6 +107,7 @@ inline constexpr struct random__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, generator_ref g = {}) const {
     dtype const t = x.dtype();
+    if (is_complex(t)) refuse::dtype_is_not_supported("random_", name(t));
     std::int64_t const most = t == dtype::bool_     ? 1
                               : t == dtype::float64 ? INT64_C(1) << 53
                               : is_floating(t)      ? INT64_C(1) << 24
