@@ -33114,6 +33114,7 @@ struct constant_elements {
       if (k == operator_class::neg) neg_ = nd.op;
       if (k == operator_class::expand && nd.at.count == 1) expand = nd.op;
     }
+    if (!std::is_constant_evaluated()) find_only_beside();
   }
   constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
@@ -33198,14 +33199,19 @@ struct constant_elements {
     for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
     return r;
   }
-  /// May a node that is visited become a constant of rank 0? Where graphs are interpreted that is a plain number, which
-  /// counts less in the dtypes of results than a tensor, so that only what is made of such numbers becomes one.
+  /// May the node that is visited become a constant of rank 0? Where graphs are interpreted that is a plain number,
+  /// which counts less in the dtypes of results than a tensor: what is made of such numbers may, and what is read only
+  /// beside tensors of its dtype.
   bool numbers = true;
-  constexpr bool may_be_number(node const& nd, operator_class k, int const* in) const {
+  list<char> only_beside{}; // of the old nodes; not asked for where the compiler computes, which interprets nothing
+  constexpr bool may_be_number(int n, operator_class k, int const* in) const {
+    if (std::is_constant_evaluated() || only_beside[static_cast<std::size_t>(n)]) return true;
     bool r = k != operator_class::convert; // gives a tensor
-    for (int e = 0; e < nd.count; ++e) r = r && kind(in[e]) == operator_class::constant;
-    return r || std::is_constant_evaluated();
+    for (int e = 0; e < g.nodes[static_cast<std::size_t>(n)].count; ++e)
+      r = r && kind(in[e]) == operator_class::constant;
+    return r;
   }
+  void find_only_beside();
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, operator_class k, int const* in);
   constexpr int view(node nd, operator_class k, int const* in);
@@ -33215,6 +33221,26 @@ struct constant_elements {
   constexpr bool evaluates(node const& nd, operator_class k, int const* in) const;
   constexpr int evaluated(node const& nd, operator_class k, int const* in);
 };
+
+inline void constant_elements::find_only_beside() {
+  only_beside.assign(g.nodes.size(), 1);
+  for (int r : g.results) only_beside[static_cast<std::size_t>(r)] = 0;
+  for (std::size_t u = 0; u < g.nodes.size(); ++u) {
+    node const& user = g.nodes[u];
+    auto const operand = [&](int e) {
+      return static_cast<std::size_t>(g.edges[static_cast<std::size_t>(user.first + e)]);
+    };
+    for (int e = 0; live[u] && e < user.count; ++e) {
+      meta const& m = g.nodes[operand(e)].out;
+      bool beside = what[u] == operator_class::expand && user.at.count == 1;
+      for (int q = 0; is_pointwise(what[u]) && q < user.count; ++q) {
+        meta const& other = g.nodes[operand(q)].out;
+        beside = beside || (other.type == m.type && other.sizes.n > 0);
+      }
+      if (!beside) only_beside[operand(e)] = 0;
+    }
+  }
+}
 
 /// Is a node an operator on constants, one of them an array, and little work?
 constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
@@ -33417,7 +33443,7 @@ constexpr int constant_elements::visit(int n) {
   if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
     return add(nd, in, operator_class::other);
   nd.text = false;
-  numbers = nd.out.sizes.n > 0 || may_be_number(nd, k, in);
+  numbers = nd.out.sizes.n > 0 || may_be_number(n, k, in);
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);

@@ -131,7 +131,7 @@ constexpr int constant_elements::visit(int n) {
   if (nd.mode != recording::as_around || (what_for == purpose::derivatives && is_for_derivatives(nd, k)))
     return add(nd, in, operator_class::other);
   nd.text = false;
-  numbers = nd.out.sizes.n > 0 || may_be_number(nd, k, in);
+  numbers = nd.out.sizes.n > 0 || may_be_number(n, k, in);
   int same = -1;
   if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
