@@ -68,11 +68,19 @@ struct any_call {
       kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
                        {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
   }
+  /// What an operator of a `library` gives by its kernel for the CPU, which alone knows the shape.
+  VARVE_COLD static tensor defined_by_library(boxed_op const& op, call_info const& c, boxed_args const& x) {
+    tensor const y = redispatch(op, default_keys.below(dispatch_key::inplace_or_view), x);
+    if (!(y.sizes() == c.out.sizes)) refuse::shapes_do_not_match(op.name(), y.sizes(), c.out.sizes);
+    if (y.dtype() != c.out.type) refuse::dtype_is_not_supported(op.name(), name(y.dtype()));
+    return y;
+  }
   static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
     boxed_args x;
     for (int k = 0; k < c.operands; ++k)
       x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    auto const& op = *static_cast<op_table const*>(callee.table);
+    tensor const y = op.eval ? op.eval(c.at, x) : defined_by_library(boxed_op{&op, &c.at}, c, x);
     dims const strides = contiguous_strides(c.out.sizes);
     kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
                          varve::detail::operand_of(y, y.strides().numbers()));
@@ -115,7 +123,7 @@ VARVE_COLD std::shared_ptr<prepared const> prepare_tables(graph const& g) {
                                               .c_str());
   for (callee_key const& k : r->p.keys.callees) {
     op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != operator_class::mm && (!table || !table->eval))
+    if (k.what != operator_class::mm && (!table || !(table->eval || table->defined)))
       refuse::with<missing_rule>((std::string("varve: fuse: operator ") + k.op->name +
                                   " is not known for tensors; call it on a tensor anywhere in the program")
                                      .c_str());

@@ -149,6 +149,10 @@ struct op_table {
   attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
   /// Does it take complex operands as they are: a view, or another that only moves elements?
   bool takes_complex = false;
+  /// Of an operator of a `library` that writes into nothing and gives no view: what graph nodes point to.
+  op_handle const* defined = nullptr;
+  /// What a graph node points to; null of operators that are none.
+  op_handle const* node() const { return handle ? handle() : defined; }
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the

@@ -47,18 +47,32 @@ struct registration_record {
   interpreter_rule rule;
 };
 
-/// An operator that a library defined: it has a name and a schema, all else is registered.
+/// Does an operator only compute: it writes into nothing, and its results lie in memory of their own?
+inline bool only_computes(operator_schema const& s) {
+  bool r = true;
+  for (auto const* list : {&s.arguments, &s.results})
+    for (auto const& a : *list) r = r && a.alias.empty() && !a.mutated;
+  return r;
+}
+
+/// An operator that a library defined: it has a name and a schema, all else is registered. If it only computes it is
+/// one of graphs too, whose shape its kernels alone know.
 struct defined_operator {
   std::string name, schema;
   void const* library = nullptr; // null: it has ended
   std::atomic<dispatch_table const*> registered{nullptr};
+  op_handle node;
   op_table table;
   table_entry entry;
 
-  defined_operator(std::string const& n, std::string const& s, int operands)
-      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true,    nullptr,    nullptr,
-                                  nullptr,      nullptr,        nullptr,  nullptr, &registered},
-        entry{&table, nullptr} {}
+  defined_operator(std::string const& n, std::string const& s, operator_schema const& read)
+      : name(n), schema(s), node{name.c_str(), op_kind::indexing, read.operands(), nullptr},
+        table{name.c_str(), schema.c_str(), read.operands(), true,    nullptr,    nullptr,
+              nullptr,      nullptr,        nullptr,         nullptr, &registered},
+        entry{&table, nullptr} {
+    node.own = false;
+    if (only_computes(read)) table.defined = &node;
+  }
 };
 
 /// What all libraries of the process registered, and the tables made of it.
@@ -151,7 +165,7 @@ op_table const* registry<T>::define(void const* library, std::string const& name
   for (auto const& o : definitions_)
     if (!o->library && o->name == name && o->schema == schema) d = o.get();
   if (!d) {
-    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
+    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s));
     d = definitions_.back().get();
     of(&d->registered).defined = true;
   }

@@ -274,8 +274,8 @@ inline op_table const* table_named(char const* name) {
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
   for (auto* e = first_table(); e; e = e->next) {
-    if (std::strcmp(e->table->name, op.name) != 0 || !e->table->handle) continue;
-    if (op_handle const* const other = e->table->handle(); other == &op || (other->own && op.own)) return e->table;
+    op_handle const* const other = std::strcmp(e->table->name, op.name) ? nullptr : e->table->node();
+    if (other && (other == &op || (other->own && op.own))) return e->table;
   }
   return nullptr;
 }

@@ -27,6 +27,11 @@ tensor const& left_in(layer const* transforms, tensor const& t);
 inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 bool is_mapped(tensor const& t);
 
+/// Does a transform process an operator by itself? One of a `library` only if it wants no more than to know that it
+/// computes.
+inline bool has_rules(layer_kind const& by, boxed_op const& op) {
+  return op.table->eval || (op.table->defined && (by.is_trace() || by.role == layer_role::functionalize));
+}
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
 /// is refused by one that has.
 tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x);
@@ -92,7 +97,7 @@ VARVE_COLD VARVE_LIBRARY tensor call_without_rules(layer const& in, boxed_op con
 VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
   if (kind_.records) of_.grad_mode = grad_mode;
-  if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
+  if (!replaced) return has_rules(kind_, op) ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
   auto const mine = [&](tensor const& t) { return t.defined() && t.is_wrapped() && t.layer() == id; };
   bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
@@ -191,7 +196,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, di
       return redispatch(op, at, x);
     }
     if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval && s.transforms.top->kind->role != layer_role::lanes) {
+    layer_kind const& by = *s.transforms.top->kind;
+    if (!has_rules(by, op) && by.role != layer_role::lanes) {
       lowered const off;
       return call_without_rules(off.top(), op, x);
     }

@@ -257,7 +257,7 @@ inline op_handle const* handle_of_name(std::string const& name) {
         &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<custom_function_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
-  return t && t->handle ? t->handle() : nullptr;
+  return t ? t->node() : nullptr;
 }
 
 /// Reads a program, each of whose items must fit: no graph comes of another text (`value_error`).

@@ -8,7 +8,8 @@
 namespace varve {
 
 /// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators, and effects, are left alone; what no result depends on is left out. Of
+/// Random, mutating and higher-order operators, effects, and operators of a `library`, whose kernels may have a state,
+/// are left alone; what no result depends on is left out. Of
 /// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -33,7 +34,7 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect)
+        kind == op_kind::effect || !nd.op->shape)
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);

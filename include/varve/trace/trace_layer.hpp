@@ -686,7 +686,7 @@ VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, 
 }
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
-  if (!op.table->handle) return record_nothing(op, x);
+  if (!op.table->node()) return record_nothing(op, x);
   if (!records(x, is_random(op))) {
     tensor const y = run(op, x);
     settle();
@@ -705,17 +705,16 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
   bool const acts = op.table->kind == op_kind::effect;
   detail::unacted_scope const silent(acts); // who runs the graph acts
   tensor const y = run(op, inner);
-  if (acts && detail::reruns > 0 && op.table->handle()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
+  if (acts && detail::reruns > 0 && op.table->node()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
   if (is_mode() && op.table->kind == op_kind::mutation)
     for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
-  if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
+  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
     if (extent const* const n = y.object()->symbol_of(y)) {
       at = attributes(dims{*n});
       told(at[0][0], ids[0]);
     }
-  int const node =
-      builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  int const node = builder.emit(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
   return wrap(y, node);
 }
