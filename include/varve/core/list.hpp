@@ -32,7 +32,9 @@ public:
     return *this;
   }
   constexpr list& operator=(list&& o) noexcept {
-    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
+    T* const mine = data_; // not by `std::swap`, which makes a dozen classes of each T
+    data_ = o.data_, o.data_ = mine;
+    std::swap(size_, o.size_), std::swap(room_, o.room_);
     return *this;
   }
   constexpr ~list() { release(); }
@@ -64,10 +66,10 @@ public:
   }
   constexpr void pop_back() {
     --size_;
-    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
+    if constexpr (!plain_copies) std::destroy_at(data_ + size_);
   }
   constexpr void clear() {
-    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
+    if constexpr (plain_copies) size_ = 0;
     else
       while (size_) pop_back();
   }
@@ -104,7 +106,9 @@ public:
   }
 
 private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
+  // By the compiler's own traits: those of the standard library are each ten classes of T.
+  static constexpr bool plain = __is_trivially_constructible(T);   // and need not be constructed
+  static constexpr bool plain_copies = __is_trivially_copyable(T); // and need not be destroyed
   T* data_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
 

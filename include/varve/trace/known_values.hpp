@@ -99,7 +99,7 @@ VARVE_LIBRARY void known_values::sweep() {
       if (is_held_elsewhere(k, there)) left.push_back(k);
   std::size_t places = 64;
   while (places < 2 * left.size() + 64) places *= 2;
-  places_.assign(places, {});
+  std::vector<std::vector<known>>(places).swap(places_); // `assign` would be made of copies
   count_ = left.size();
   for (known& k : left) places_[place_of(k.value)].push_back(k);
 }
