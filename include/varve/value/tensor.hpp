@@ -4,10 +4,13 @@
 #include <varve/core/message.hpp>
 #include <varve/value/array.hpp>
 #include <varve/value/grad_node.hpp>
-#include <varve/value/math.hpp>
+#include <varve/value/literal.hpp>
+#include <varve/value/member_operators.hpp>
+#include <varve/value/payload.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
 #include <varve/value/traits.hpp>
+#include <varve/value/watchers.hpp>
 
 #include <cstring>
 #include <vector>
@@ -21,154 +24,25 @@ class hook_handle;
 namespace autograd {
 class node;
 }
-// The operators that are members too.
-struct at_t;
-struct copy__t;
-struct fill__t;
-struct zero__t;
-struct add__t;
-struct sub__t;
-struct mul__t;
-struct div__t;
-struct clamp__t;
-struct to_t;
-struct clone_t;
-struct contiguous_t;
-struct reshape_t;
-struct permute_t;
-struct transpose_t;
-struct expand_t;
-struct squeeze_t;
-struct unsqueeze_t;
-struct flatten_t;
-struct select_t;
-struct narrow_t;
-struct index_select_t;
-struct unbind_t;
-struct split_t;
-struct chunk_t;
-struct flip_t;
-struct repeat_t;
-struct sum_t;
-struct mean_t;
-struct prod_t;
-struct var_t;
-struct std_t;
-struct amax_t;
-struct amin_t;
-struct argmax_t;
-struct argmin_t;
-struct all_t;
-struct any_t;
-struct softmax_t;
-struct log_softmax_t;
-struct logsumexp_t;
-struct matmul_t;
-struct mm_t;
-struct dot_t;
-struct abs_t;
-struct neg_t;
-struct exp_t;
-struct log_t;
-struct sqrt_t;
-struct square_t;
-struct sin_t;
-struct cos_t;
-struct tanh_t;
-struct sigmoid_t;
-struct relu_t;
-struct pow_t;
-struct clamp_t;
-
 namespace detail {
-/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
-struct literal {
-  double as_double = 0;
-  std::int64_t as_integer = 0;
-  int category = 0; // of dtypes: bool, integer, floating
-  template <number N>
-  constexpr literal(N v)
-      : as_double(static_cast<double>(v)), as_integer(std::is_integral_v<N> ? static_cast<std::int64_t>(v) : 0),
-        category(std::is_same_v<N, bool> ? 0
-                 : std::is_integral_v<N> ? 1
-                                         : 2) {}
-};
 struct tensor_block;
-/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
-/// alone (`meta`).
-enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function, other_dtype };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
-[[noreturn]] VARVE_COLD inline void refuse_traced_number() {
-  refuse::with<transform_error>(
-      "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
-      "this value only; use where, cond or while_loop, or pass it as a plain number");
-}
-[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
-  if (p == payload::seen)
-    refuse::with<transform_error>(
-        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
-  if (p == payload::subclass)
-    refuse::with<transform_error>(
-        "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
-  refuse::with<transform_error>("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
-}
-[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
-  refuse::with<transform_error>(
-      "varve: alias: a tensor seen through a transform has no memory of its own to share; use "
-      "detach(x), or a view");
-}
-/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
-struct read_watcher {
-  virtual void number(tensor const& t) = 0;
-  virtual void memory(tensor const& t) = 0;
-
-protected:
-  ~read_watcher() = default;
-};
-inline constinit thread_local read_watcher* watches_reads = nullptr;
-/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
-struct literal_lifter {
-  virtual tensor lifted(tensor const& t) = 0;
-
-protected:
-  ~literal_lifter() = default;
-};
-inline constinit thread_local literal_lifter* lifts_literals = nullptr;
-/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
-/// tracer.
-struct rename_watcher {
-  void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
-  void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is the data of `x` (`tensor::data`).
-  void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is another handle of the value x.
-  void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `detach`, which no unit has that does not trace.
-  tensor (*detach)(tensor const& x);
-};
-inline constinit thread_local rename_watcher* watches_renames = nullptr;
 /// Is a function of this thread exported?
 inline constinit thread_local bool exports = false;
 /// How many hooks of gradients this thread has registered.
 inline constinit thread_local unsigned hooks_registered = 0;
-[[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
-  refuse::with<value_error>(
-      (std::string("varve: ") + what +
-       ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
-          .c_str());
-}
 } // namespace detail
 
 /// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the
 /// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
 /// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
 /// small tensors, from a per-thread list.
-class tensor : public math::functions {
+class tensor : public member_operators {
 public:
   constexpr tensor() noexcept = default;
   tensor(tensor const& o) noexcept;
@@ -285,294 +159,6 @@ public:
   /// (`dtype_error`).
   template <class T, index_t... D>
   array<T, D...> to_array() const;
-
-  // The operators that people call as members, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
-  // `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`. varve.hpp has them all.
-  /// `x[i]`, `x.at(i, j)`: the part that indices name, a view, or with tensors as indices a copy (`at`).
-  template <class I>
-  auto operator[](I const& i) const {
-    return call<at_t>(i);
-  }
-  template <class... I>
-  auto at(I const&... i) const {
-    return call<at_t>(i...);
-  }
-  template <class T>
-  auto to(T const& type) const {
-    return call<to_t>(type);
-  }
-  template <class... A>
-  auto clone(A const&... a) const {
-    return call<clone_t>(a...);
-  }
-  template <class... A>
-  auto contiguous(A const&... a) const {
-    return call<contiguous_t>(a...);
-  }
-  template <class... A>
-  auto transpose(A const&... a) const {
-    return call<transpose_t>(a...);
-  }
-  template <class... A>
-  auto squeeze(A const&... a) const {
-    return call<squeeze_t>(a...);
-  }
-  template <class... A>
-  auto unsqueeze(A const&... a) const {
-    return call<unsqueeze_t>(a...);
-  }
-  template <class... A>
-  auto flatten(A const&... a) const {
-    return call<flatten_t>(a...);
-  }
-  template <class... A>
-  auto select(A const&... a) const {
-    return call<select_t>(a...);
-  }
-  template <class... A>
-  auto narrow(A const&... a) const {
-    return call<narrow_t>(a...);
-  }
-  template <class... A>
-  auto index_select(A const&... a) const {
-    return call<index_select_t>(a...);
-  }
-  template <class... A>
-  auto unbind(A const&... a) const {
-    return call<unbind_t>(a...);
-  }
-  template <class... A>
-  auto split(A const&... a) const {
-    return call<split_t>(a...);
-  }
-  template <class... A>
-  auto chunk(A const&... a) const {
-    return call<chunk_t>(a...);
-  }
-  template <class... A>
-  auto flip(A const&... a) const {
-    return call<flip_t>(a...);
-  }
-  template <class... A>
-  auto repeat(A const&... a) const {
-    return call<repeat_t>(a...);
-  }
-  template <class... A>
-  auto sum(A const&... a) const {
-    return call<sum_t>(a...);
-  }
-  template <class T = tensor>
-  T sum(dims const& axes, bool keepdim = false) const {
-    return call<dependent<sum_t, T>>(axes, keepdim);
-  }
-  template <class... A>
-  auto mean(A const&... a) const {
-    return call<mean_t>(a...);
-  }
-  template <class T = tensor>
-  T mean(dims const& axes, bool keepdim = false) const {
-    return call<dependent<mean_t, T>>(axes, keepdim);
-  }
-  template <class... A>
-  auto prod(A const&... a) const {
-    return call<prod_t>(a...);
-  }
-  template <class... A>
-  auto var(A const&... a) const {
-    return call<var_t>(a...);
-  }
-  template <class... A>
-  auto std(A const&... a) const {
-    return call<std_t>(a...);
-  }
-  template <class... A>
-  auto amax(A const&... a) const {
-    return call<amax_t>(a...);
-  }
-  template <class... A>
-  auto amin(A const&... a) const {
-    return call<amin_t>(a...);
-  }
-  template <class... A>
-  auto argmax(A const&... a) const {
-    return call<argmax_t>(a...);
-  }
-  template <class... A>
-  auto argmin(A const&... a) const {
-    return call<argmin_t>(a...);
-  }
-  template <class... A>
-  auto all(A const&... a) const {
-    return call<all_t>(a...);
-  }
-  template <class... A>
-  auto any(A const&... a) const {
-    return call<any_t>(a...);
-  }
-  template <class... A>
-  auto softmax(A const&... a) const {
-    return call<softmax_t>(a...);
-  }
-  template <class... A>
-  auto log_softmax(A const&... a) const {
-    return call<log_softmax_t>(a...);
-  }
-  template <class... A>
-  auto logsumexp(A const&... a) const {
-    return call<logsumexp_t>(a...);
-  }
-  template <class... A>
-  auto matmul(A const&... a) const {
-    return call<matmul_t>(a...);
-  }
-  template <class... A>
-  auto mm(A const&... a) const {
-    return call<mm_t>(a...);
-  }
-  template <class... A>
-  auto dot(A const&... a) const {
-    return call<dot_t>(a...);
-  }
-  template <class... A>
-  auto abs(A const&... a) const {
-    return call<abs_t>(a...);
-  }
-  template <class... A>
-  auto neg(A const&... a) const {
-    return call<neg_t>(a...);
-  }
-  template <class... A>
-  auto exp(A const&... a) const {
-    return call<exp_t>(a...);
-  }
-  template <class... A>
-  auto log(A const&... a) const {
-    return call<log_t>(a...);
-  }
-  template <class... A>
-  auto sqrt(A const&... a) const {
-    return call<sqrt_t>(a...);
-  }
-  template <class... A>
-  auto square(A const&... a) const {
-    return call<square_t>(a...);
-  }
-  template <class... A>
-  auto sin(A const&... a) const {
-    return call<sin_t>(a...);
-  }
-  template <class... A>
-  auto cos(A const&... a) const {
-    return call<cos_t>(a...);
-  }
-  template <class... A>
-  auto tanh(A const&... a) const {
-    return call<tanh_t>(a...);
-  }
-  template <class... A>
-  auto sigmoid(A const&... a) const {
-    return call<sigmoid_t>(a...);
-  }
-  template <class... A>
-  auto relu(A const&... a) const {
-    return call<relu_t>(a...);
-  }
-  template <class... A>
-  auto pow(A const&... a) const {
-    return call<pow_t>(a...);
-  }
-  template <class... A>
-  auto clamp(A const&... a) const {
-    return call<clamp_t>(a...);
-  }
-  template <class... A>
-  tensor const& copy_(A const&... a) const {
-    return call<copy__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& fill_(A const&... a) const {
-    return call<fill__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& zero_(A const&... a) const {
-    return call<zero__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& add_(A const&... a) const {
-    return call<add__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& sub_(A const&... a) const {
-    return call<sub__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& mul_(A const&... a) const {
-    return call<mul__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& div_(A const&... a) const {
-    return call<div__t>(a...), *this;
-  }
-  template <class... A>
-  tensor const& clamp_(A const&... a) const {
-    return call<clamp__t>(a...), *this;
-  }
-  /// Sizes may be given in braces, of which one may be -1.
-  template <class T = tensor>
-  T reshape(dims const& sizes) const {
-    return call<dependent<reshape_t, T>>(sizes);
-  }
-  template <std::convertible_to<index_t>... I>
-    requires(sizeof...(I) > 1)
-  auto reshape(I const&... sizes) const {
-    return call<dependent<reshape_t, I...>>(dims(sizes...));
-  }
-  /// `reshape` that never copies: refused where strides do not allow a view (`value_error`).
-  template <class T = tensor>
-  T view(dims const& sizes) const {
-    T const r = call<dependent<reshape_t, T>>(sizes);
-    if (!r.shares_storage(*this))
-      refuse::argument_is_invalid("view", "the elements do not lie as the shape asks for; use reshape");
-    return r;
-  }
-  template <std::convertible_to<index_t>... I>
-    requires(sizeof...(I) > 1)
-  auto view(I const&... sizes) const {
-    return view<dependent<tensor, I...>>(dims(sizes...));
-  }
-  template <class T = tensor>
-  T permute(dims const& axes) const {
-    return call<dependent<permute_t, T>>(axes);
-  }
-  template <std::convertible_to<index_t>... I>
-    requires(sizeof...(I) > 1)
-  auto permute(I const&... axes) const {
-    return call<dependent<permute_t, I...>>(dims(axes...));
-  }
-  template <class T = tensor>
-  T expand(dims const& sizes) const {
-    return call<dependent<expand_t, T>>(sizes);
-  }
-  template <std::convertible_to<index_t>... I>
-    requires(sizeof...(I) > 1)
-  auto expand(I const&... sizes) const {
-    return call<dependent<expand_t, I...>>(dims(sizes...));
-  }
-  /// The transpose of a matrix; what has fewer dimensions is its own.
-  template <class T = tensor>
-  T t() const {
-    if (dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
-    return dim() < 2 ? T(*this) : T(call<dependent<transpose_t, T>>(0, 1));
-  }
-  /// The greatest and the smallest of all elements.
-  template <class T = tensor>
-  T(max)() const {
-    return call<dependent<amax_t, T>>();
-  }
-  template <class T = tensor>
-  T(min)() const {
-    return call<dependent<amin_t, T>>();
-  }
 
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
   /// (`transform_error`).
@@ -705,10 +291,6 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
-  template <class Op, class... A>
-  decltype(auto) call(A const&... a) const {
-    return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
-  }
   static tensor of_literals(detail::literal const* values, dims const& sizes);
   template <class A, class... R>
   static tensor of_numbers(A a, R... r) {
