@@ -5,7 +5,9 @@
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/pass/dce.hpp>
+#include <varve/trace/copy_as_laid_out.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/interpret.hpp>
+#include <varve/trace/copy_as_laid_out.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/transform/jvp.hpp>
 

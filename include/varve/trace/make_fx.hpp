@@ -4,6 +4,7 @@
 #include <varve/pass/dce.hpp>
 #include <varve/pass/share_regions.hpp>
 #include <varve/pass/unread_states.hpp>
+#include <varve/trace/copy_as_laid_out.hpp>
 #include <varve/trace/trace_layer.hpp>
 #include <varve/transform/recorded_hop.hpp>
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/trace/trace_layer.hpp>
+
+/// @file
+/// What a trace runs on: the values themselves, copies that are in their memory's place, aliases.
+#if VARVE_DEFINES
+namespace varve {
+
+/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
+VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
+  auto const memory_of = [](tensor const& v) {
+    tensor const* p = &v;
+    while (p->is_wrapped() && !p->id()->store) p = &p->inner();
+    return p->id()->store;
+  };
+  if (storage *const now = memory_of(copied), *const then = memory_of(t); now != then)
+    now->epoch = then->epoch, stand_ins_.add(*now, *then);
+  return copied;
+}
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return standing_for(t, below([&] { return copy(t); }));
+}
+VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (std::size_t k = 0; k < l->copied_writes_.size(); ++k) {
+      int const at = 2 * static_cast<int>(k);
+      if (l->copied_[at].shares_storage(t) && l->copied_[at + 1].writes() != l->copied_writes_[k]) return true;
+    }
+  return false;
+}
+VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (l->is_mine(t)) return is_mode() ? t : t.inner();
+  return t;
+}
+VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
+  boxed_args r;
+  for (auto const& t : x) r.push_back(real(t));
+  return r;
+}
+/// What a mode runs on for an argument: another tensor than that, which the function may capture as well. Where it runs
+/// on the values themselves it lies in the same memory.
+VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
+  tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
+  tensor const value = value_of(t);
+  if (apart && !value.is(t) && known_node(value) < 0) return value;
+  if (apart) return standing_for(value, below([&] { return twin(value); }));
+  if (known_node(t) >= 0) return below([&] { return twin(t); });
+  originals_.push_back(t);
+  tensor const r = t.alias();
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
+  if (!copies) outside_.push_back(t);
+  tensor const value = is_mode() ? stand_in(t) : value_of(t);
+  return wrap(value, builder.input({t.dtype(), value.sizes()}));
+}
+VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
+  std::vector<int> r;
+  for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+  return r;
+}
+VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
+  if (!apart || is_mine(t)) return real(t);
+  if (!copies) {
+    tensor const value = real(t);
+    if (!is_outside(value)) outside_.push_back(value);
+    return value;
+  }
+  for (int k = 0; k < copied_.size(); k += 2)
+    if (copied_[k].is(t)) return copied_[k + 1];
+  tensor const copy = value_of(real(t));
+  copied_.push_back(t);
+  copied_.push_back(copy);
+  copied_writes_.push_back(copy.writes());
+  return copy;
+}
+VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    for (auto const& o : l->outside_)
+      if (t.shares_storage(o)) return true;
+  return false;
+}
+
+} // namespace varve
+#endif
