@@ -166,7 +166,7 @@ constexpr void require_which(char const* op, attributes const& at, index_t great
   if (at[0].n != 1 || at[0][0] < 0 || at[0][0] > greatest) refuse::argument_is_invalid(op, "there is no such function");
 }
 /// f'(z), of which y is f(z), in operators.
-template <std::same_as<tensor> T>
+template <std::size_t, std::same_as<tensor> T>
 T derivative_of(complex_map f, T const& y, T const& z) {
   auto const one = [](T const& v, double minus) { return T(add(mul(mul(v, v), minus), 1)); }; // 1 + minus v^2
   switch (f) {
@@ -226,6 +226,26 @@ T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
     return where(none, T(constant_zeros(y)), T(mul(y, log(T(where(none, T(constant_ones(a)), a))))));
   }
 }
+/// What functions that attribute {which} names have in common: by each operand a complex derivative.
+template <class Which>
+struct named_function {
+  static constexpr bool takes_complex = true;
+  static constexpr op_kind kind = op_kind::contraction;
+  template <std::size_t I, class Op, std::same_as<tensor> T, std::same_as<T>... X>
+  static T jvp(arg_t<I>, Op const& op, T const& d, T const& y, X const&... x) {
+    return mul(derivative_of<I>(which(op), y, x...), d);
+  }
+  template <std::size_t I, class Op, std::same_as<tensor> T, std::same_as<T>... X>
+  static T vjp(arg_t<I>, Op const& op, T const& g, T const& y, X const&... x) {
+    return mul(g, conj(derivative_of<I>(which(op), y, x...)));
+  }
+
+private:
+  template <class Op>
+  static Which which(Op const& op) {
+    return static_cast<Which>(to_dims(op.a)[0].number());
+  }
+};
 /// z / |z|, and 0 at 0.
 template <std::same_as<tensor> T>
 T direction(T const& z, T const& size) {
@@ -234,10 +254,8 @@ T direction(T const& z, T const& size) {
 } // namespace detail
 
 template <>
-struct rules<complex_map_t> {
-  static constexpr bool takes_complex = true;
+struct rules<complex_map_t> : detail::named_function<detail::complex_map> {
   static constexpr auto schema = "(Tensor self, int which) -> Tensor";
-  static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = 1;
   static constexpr attributes checked(attributes const& at, meta const*) {
     return detail::require_which("complex_map", at, static_cast<index_t>(detail::complex_map::atanh)), at;
@@ -256,30 +274,14 @@ struct rules<complex_map_t> {
     if (z.is_number()) y.mark_number();
     return y;
   }
-  template <class Op, std::same_as<tensor> T>
-  static T jvp(arg_t<0>, Op const& op, T const& d, T const& y, T const& z) {
-    return mul(detail::derivative_of(which(op), y, z), d);
-  }
-  template <class Op, std::same_as<tensor> T>
-  static T vjp(arg_t<0>, Op const& op, T const& g, T const& y, T const& z) {
-    return mul(g, conj(detail::derivative_of(which(op), y, z)));
-  }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
     return op(o.value);
   }
-
-private:
-  template <class Op>
-  static detail::complex_map which(Op const& op) {
-    return static_cast<detail::complex_map>(to_dims(op.a)[0].number());
-  }
 };
 template <>
-struct rules<complex_pair_t> {
-  static constexpr bool takes_complex = true;
+struct rules<complex_pair_t> : detail::named_function<detail::complex_pair> {
   static constexpr auto schema = "(Tensor self, Tensor other, int which) -> Tensor";
-  static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = 2;
   static constexpr attributes checked(attributes const& at, meta const*) {
     return detail::require_which("complex_pair", at, static_cast<index_t>(detail::complex_pair::pow)), at;
@@ -302,23 +304,9 @@ struct rules<complex_pair_t> {
     if (m.number) y.mark_number();
     return y;
   }
-  template <std::size_t I, class Op, std::same_as<tensor> T>
-  static T jvp(arg_t<I>, Op const& op, T const& d, T const& y, T const& a, T const& b) {
-    return mul(detail::derivative_of<I>(which(op), y, a, b), d);
-  }
-  template <std::size_t I, class Op, std::same_as<tensor> T>
-  static T vjp(arg_t<I>, Op const& op, T const& g, T const& y, T const& a, T const& b) {
-    return mul(g, conj(detail::derivative_of<I>(which(op), y, a, b)));
-  }
   template <class Op, class N, class A, class B>
   static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
     return op(materialize(a, n), materialize(b, n));
-  }
-
-private:
-  template <class Op>
-  static detail::complex_pair which(Op const& op) {
-    return static_cast<detail::complex_pair>(to_dims(op.a)[0].number());
   }
 };
 template <>

@@ -65,31 +65,19 @@ inline index_t rotate(index_t n, double c, double s, double* x, double* y) {
   }
   return i;
 }
-inline index_t two_less_and_dot(index_t n, double f, double const* x, double g, double const* y, double* row,
-                                double const* with, double& sum) {
+/// Of one multiple, or of two.
+template <bool Two>
+inline index_t less_and_dot(index_t n, double f, double const* x, double g, double const* y, double* row,
+                            double const* with, double& sum) {
   index_t i = 0;
   pack const p(f), q(g);
   pack a(0.), b(0.);
-  auto const next = [&](index_t k) {
-    pack const r = kernel::fnma<double>(p, kernel::load(x + k),
-                                        kernel::fnma<double>(q, kernel::load(y + k), kernel::load(row + k)));
-    kernel::store<double>(row + k, r);
-    return r;
+  auto const first = [&](index_t k) -> pack {
+    if constexpr (Two) return kernel::fnma<double>(q, kernel::load(y + k), kernel::load(row + k));
+    else return kernel::load(row + k);
   };
-  for (; i + 2 * width <= n; i += 2 * width) {
-    a = kernel::fma<double>(next(i), kernel::load(with + i), a);
-    b = kernel::fma<double>(next(i + width), kernel::load(with + i + width), b);
-  }
-  for (; i + width <= n; i += width) a = kernel::fma<double>(next(i), kernel::load(with + i), a);
-  if (i > 0) sum = kernel::reduce_sum<double>(pack(a + b));
-  return i;
-}
-inline index_t less_and_dot(index_t n, double f, double const* x, double* row, double const* with, double& sum) {
-  index_t i = 0;
-  pack const p(f);
-  pack a(0.), b(0.);
   auto const next = [&](index_t k) {
-    pack const r = kernel::fnma<double>(p, kernel::load(x + k), kernel::load(row + k));
+    pack const r = kernel::fnma<double>(p, kernel::load(x + k), first(k));
     kernel::store<double>(row + k, r);
     return r;
   };
@@ -154,14 +142,14 @@ constexpr void rotate(index_t n, double c, double s, double* x, double* y) {
 constexpr double two_less_and_dot(index_t n, double f, double const* x, double g, double const* y, double* row,
                                   double const* with) {
   double s = 0;
-  index_t i = std::is_constant_evaluated() ? 0 : detail::two_less_and_dot(n, f, x, g, y, row, with, s);
+  index_t i = std::is_constant_evaluated() ? 0 : detail::less_and_dot<true>(n, f, x, g, y, row, with, s);
   for (; i < n; ++i) row[i] -= f * x[i] + g * y[i], s += row[i] * with[i];
   return s;
 }
 /// row -= f x; gives the sum of row[i] with[i].
 constexpr double less_and_dot(index_t n, double f, double const* x, double* row, double const* with) {
   double s = 0;
-  index_t i = std::is_constant_evaluated() ? 0 : detail::less_and_dot(n, f, x, row, with, s);
+  index_t i = std::is_constant_evaluated() ? 0 : detail::less_and_dot<false>(n, f, x, 0, nullptr, row, with, s);
   for (; i < n; ++i) row[i] -= f * x[i], s += row[i] * with[i];
   return s;
 }
