@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/value/tensor.hpp>
 
 #include <initializer_list>
-#include <vector>
 
 namespace varve {
 
@@ -26,7 +26,7 @@ private:
     tensor value;
     std::uint32_t version;
   };
-  std::vector<saved> saved_;
+  list<saved> saved_;
 };
 /// Sets a version counter by hand; a negative number is `value_error`.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {

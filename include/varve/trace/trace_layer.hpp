@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/interpreter/grad_mode.hpp>
@@ -34,7 +35,7 @@ struct trace_layer : layer {
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
   /// ... and how often each of these constants was written when it was captured: it must stay as it is.
-  std::vector<std::uint32_t> writes_before{};
+  list<std::uint32_t> writes_before{};
   void require_unwritten() const {
     for (std::size_t k = 0; k < writes_before.size(); ++k)
       if ((*captures)[static_cast<int>(k)].writes() != writes_before[k])
@@ -288,10 +289,14 @@ private:
   boxed_args originals_;      // arguments of which it runs on an alias
   boxed_args found_;          // of a mode: literals and captured tensors
   std::vector<int> found_nodes_;
-  std::vector<std::pair<extent, int>> told_;         // symbols, and the nodes that they are numbers of
+  struct number_told {
+    extent symbol;
+    int by; // the node whose number it is
+  };
+  list<number_told> told_;
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
-  std::vector<std::uint32_t> copied_writes_;         // of each copy as it was made
+  list<std::uint32_t> copied_writes_;                // of each copy as it was made
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
   saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;

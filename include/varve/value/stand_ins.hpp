@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/value/storage.hpp>
-
-#include <vector>
 
 namespace varve::detail {
 
@@ -27,7 +26,7 @@ private:
   };
   static inline constinit thread_local memory_stand_ins* innermost = nullptr;
   memory_stand_ins* around_;
-  std::vector<pair> all_;
+  list<pair> all_;
 
   static storage const* original_of(storage const* s);
 };
