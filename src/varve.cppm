@@ -539,6 +539,7 @@ using varve::maximum_t;
 using varve::mdspan_like;
 using varve::mean;
 using varve::mean_t;
+using varve::member_operators;
 using varve::memory_tracker_mode_hpp;
 using varve::memory_view;
 using varve::meta;
