@@ -40,8 +40,8 @@ inline constinit thread_local unsigned hooks_registered = 0;
 
 /// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the
 /// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
-/// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
-/// small tensors, from a per-thread list.
+/// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes; those that are
+/// members too are in `member_operators`. One allocation for small tensors, from a per-thread list.
 class tensor : public member_operators {
 public:
   constexpr tensor() noexcept = default;
