@@ -133,7 +133,7 @@ T constant_of(graph const& g, node const& nd) {
   on_dtype(c.dtype(), "graph", [&]<class E>() {
     for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
   });
-  return c;
+  return lifts_literals ? lifts_literals->lifted(c) : c;
 }
 /// Is a node at work that is the text of a custom function? Then what a trace writes of it is so too.
 inline constinit thread_local bool runs_text = false;

@@ -90,17 +90,40 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
+namespace detail {
+/// Refuses a program whose results depend on what the trace did not know, which would be zeros. Regions come behind
+/// the node that has them.
+constexpr void require_known(graph const& g) {
+  list<char> needed(g.nodes.size(), 0), has_results(g.regions.size(), 0);
+  has_results[0] = 1;
+  for (std::size_t r = 0; r < g.regions.size(); ++r) {
+    region const& f = g.regions[r];
+    for (int k = 0; has_results[r] && k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
+    for (int n = f.node_first + f.node_count; n-- > f.node_first;) {
+      node const& nd = g.nodes[n];
+      if (!needed[n]) continue;
+      if (nd.unknown) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+      for (int k = 0; k < nd.count; ++k) needed[g.edges[nd.first + k]] = 1;
+      for (int k = 0; k < nd.regions_count; ++k) has_results[nd.regions_first + k] = 1;
+    }
+  }
+}
+} // namespace detail
+
 /// The program without what was written on the way for shapes alone, and what was made there of values that the trace
-/// did not know.
+/// did not know, on which no result may depend (`value_error`).
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
   list<char> unknown(g.nodes.size(), 0);
+  bool any = false;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     unknown[n] = nd.unknown;
     for (int k = 0; k < nd.count; ++k) unknown[n] = unknown[n] || unknown[g.edges[nd.first + k]];
     part[n] = !nd.scaffold && !unknown[n];
+    any = any || nd.unknown;
   }
+  if (any) detail::require_known(g);
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(

@@ -17,18 +17,26 @@ namespace detail {
 /// What a trace runs operators on: the values it is given, and of those that must not be written copies. As a mode
 /// below all others (MD-5), but inside of a transform, whose values it would not see, as a transform. What values of
 /// the trace hold is not to be asked for: the program would be the one for these values.
-class on_real_values : read_watcher {
+class on_real_values : read_watcher, literal_lifter {
 public:
   struct options {};
   static constexpr bool apart = false;
-  explicit on_real_values(options const&) : before_(watches_reads) { watches_reads = this; }
+  explicit on_real_values(options const&) : before_(watches_reads), around_(at_work), lifts_(lifts_literals) {
+    watches_reads = this, at_work = this;
+    if (!lifts_ || lifts_ == around_) lifts_literals = this;
+  }
   on_real_values(on_real_values const&) = delete;
   on_real_values& operator=(on_real_values const&) = delete;
-  ~on_real_values() { watches_reads = before_; }
+  ~on_real_values() { watches_reads = before_, at_work = around_, lifts_literals = lifts_; }
   static layer_kind const& host() {
     return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
   }
-  static constexpr tensor (*literal)(tensor const&) = nullptr;
+  /// The elements of a tensor that the function made of C++ values; undefined of others.
+  static tensor literal(tensor const& t) {
+    if (!at_work || !is_among(at_work->literals_, t)) return {};
+    if (!is_among(at_work->used_, t)) at_work->used_.push_back(t);
+    return t;
+  }
   /// What becomes of the graph at the end.
   template <class G>
   static void finish(G&) {}
@@ -51,9 +59,25 @@ private:
   }
   void memory(tensor const& t) override {
     refuse_traced(t);
+    if (is_among(used_, t))
+      refuse::argument_is_invalid("trace", "the memory of a tensor that the function made of C++ values was asked for "
+                                           "after an operator had used it; fill it first, or write by operators");
     if (before_) before_->memory(t);
   }
+  tensor lifted(tensor const& t) override {
+    literals_.push_back(t);
+    return t;
+  }
+  static bool is_among(boxed_args const& all, tensor const& t) {
+    for (int k = all.size(); k-- > 0;)
+      if (all[k].is(t)) return true;
+    return false;
+  }
+  static inline constinit thread_local on_real_values* at_work = nullptr;
   read_watcher* before_;
+  on_real_values* around_;
+  literal_lifter* lifts_;
+  boxed_args literals_, used_;
 };
 } // namespace detail
 
