@@ -5,6 +5,7 @@
 #include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>
 
+#include <limits>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -94,6 +95,25 @@ TEST_CASE("call: transforms see the calls", "[call]") {
   auto const f = [](tensor const& v) { return one(ops::call("sum", {one(ops::call("pow", {v, 2}))})); };
   CHECK(elements(vv::grad(f)(x)) == std::vector<double>{2, 4, 6, 8, 10, 12});
   CHECK(elements(vv::vmap(f)(x)) == std::vector<double>{14, 77});
+}
+TEST_CASE("call: the middle of all elements shares its derivative, as the greatest does", "[call]") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  auto const slope = [](char const* name, std::vector<double> const& at) {
+    auto const f = [&](tensor const& v) { return one(ops::call(name, {v})); };
+    return elements(vv::grad(f)(from(at, dims{static_cast<vv::index_t>(at.size())})));
+  };
+  CHECK(slope("median", {3, 3, 1}) == std::vector<double>{0.5, 0.5, 0});
+  CHECK(slope("median", {5, 2, 9}) == std::vector<double>{1, 0, 0});
+  CHECK(slope("median", {1, nan, 3}) == std::vector<double>{0, 1, 0});
+  CHECK(slope("nanmedian", {1, 3, 3, nan}) == std::vector<double>{0, 0.5, 0.5, 0});
+  CHECK(elements(one(ops::call("median", {vv::to(x, dtype::int64)}))) == std::vector<double>{3});
+}
+TEST_CASE("call: a choice between two numbers has the dtype that they have together", "[call]") {
+  tensor const mask = vv::gt(x, 3);
+  CHECK(one(ops::call("where", {mask, 1, 2.5})).dtype() == dtype::float32);
+  CHECK(one(ops::call("where", {mask, 1, 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("where", {mask, true, false})).dtype() == dtype::bool_);
+  CHECK(one(ops::call("where", {mask, x, 2.5})).dtype() == dtype::float64);
 }
 TEST_CASE("call: operators of a library go by its schema", "[call]") {
   vv::library lib("call_test");

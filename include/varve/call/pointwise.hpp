@@ -47,6 +47,11 @@ inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v)
     refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
   return where(mask, to(v, x.dtype()), x);
 }
+/// Of two floating numbers the default dtype is the result's.
+inline tensor one_of_numbers(tensor const& mask, tensor const& a, tensor const& b) {
+  tensor const r = where(mask, a, b);
+  return is_floating(r.dtype()) ? tensor(to(r, get_default_dtype())) : r;
+}
 template <class Op>
 tensor with_value(tensor const& x, tensor const& a, tensor const& b, tensor const& v) {
   return Op{}(x, a, b, v);
@@ -130,7 +135,7 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", of_three<where_t>, out},
       {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", of_three<where_t>},
       {"where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", of_three<where_t>},
-      {"where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", of_three<where_t>},
+      {"where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", one_of_numbers},
       {"clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamped, both, "clip"},
       {"clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamped, both, "clip"},
       {"clamp_min(Tensor self, Scalar min) -> Tensor",
