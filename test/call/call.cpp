@@ -108,6 +108,16 @@ TEST_CASE("call: the middle of all elements shares its derivative, as the greate
   CHECK(slope("nanmedian", {1, 3, 3, nan}) == std::vector<double>{0, 0.5, 0.5, 0});
   CHECK(elements(one(ops::call("median", {vv::to(x, dtype::int64)}))) == std::vector<double>{3});
 }
+TEST_CASE("call: integers to a negative power are refused, as by the function", "[call]") {
+  tensor const n = vv::to(x, dtype::int64);
+  CHECK(says(refusal([&] { ops::call("pow", {n, -1}); }), "negative power"));
+  CHECK(says(refusal([&] { ops::call("pow_", {vv::clone(n), -2}); }), "negative power"));
+  CHECK(elements(one(ops::call("pow", {n, 2}))) == std::vector<double>{1, 4, 9, 16, 25, 36});
+  CHECK(one(ops::call("pow", {n, 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("pow", {vv::gt(x, 2), 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("pow", {n, 0.5})).dtype() == dtype::float32);
+  CHECK(one(ops::call("pow", {x, -1})).dtype() == dtype::float64);
+}
 TEST_CASE("call: a choice between two numbers has the dtype that they have together", "[call]") {
   tensor const mask = vv::gt(x, 3);
   CHECK(one(ops::call("where", {mask, 1, 2.5})).dtype() == dtype::float32);
