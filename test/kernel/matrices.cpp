@@ -117,6 +117,19 @@ TEST_CASE("matrices: q is orthogonal, q r is the matrix", "[kernel][matrices]") 
     CHECK(distance(product(q, part(f, k, columns, true)), a) < 1e-13);
   }
 }
+TEST_CASE("matrices: reflectors of numbers that are hardly more than 0", "[kernel][matrices]") {
+  for (auto const [rows, columns] : all) {
+    index_t const k = std::min(rows, columns);
+    matrix a(rows, columns);
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < columns; ++j) a(i, j) = static_cast<double>((3 * i + 5 * j) % 7 - 3) * (j ? 5e-324 : 1);
+    matrix f = a, q(rows, k);
+    std::vector<double> tau(static_cast<std::size_t>(k));
+    m::householder(f, tau.data());
+    m::product_of_reflectors(f, tau.data(), k, q);
+    CHECK(distance(product(turned(q), q), identity(k)) < 1e-14);
+  }
+}
 TEST_CASE("matrices: eigenvalues and vectors of symmetric ones", "[kernel][matrices]") {
   for (index_t const n : {1, 2, 3, 10, 48, 101}) {
     matrix const a = normal(n, n);
@@ -156,6 +169,10 @@ TEST_CASE("matrices: vectors of singular values that are 0 are at right angles t
       matrix x = a, u(rows, k), v(columns, k);
       std::vector<double> s(static_cast<std::size_t>(k));
       m::singular_of(x, u, s.data(), v);
+      matrix y = a; // rank one: what is left of the rows and columns behind the first gets ever smaller
+      std::vector<double> alone(static_cast<std::size_t>(k));
+      m::singular_values(y, alone.data());
+      for (std::size_t j = 0; j < s.size(); ++j) CHECK(std::abs(s[j] - alone[j]) <= 1e-13 * (1 + s[0]));
       CHECK(distance(product(turned(u), u), identity(k)) < 2e-13);
       CHECK(distance(product(turned(v), v), identity(k)) < 2e-13);
       CHECK(distance(product(times_columns(u, s), turned(v)), a) < 1e-12);

@@ -126,10 +126,10 @@ constexpr void householder(view a, double* tau) {
     scale = size_of(a(j, j)) > scale ? size_of(a(j, j)) : scale;
     double sum = 0;
     for (index_t i = j; i < m; ++i) sum += (a(i, j) / scale) * (a(i, j) / scale);
-    double const alpha = a(j, j), beta = (alpha < 0 ? 1 : -1) * scale * kernel::sqrt(sum);
-    tau[j] = (beta - alpha) / beta;
-    for (index_t i = j + 1; i < m; ++i) a(i, j) /= alpha - beta;
-    a(j, j) = beta;
+    double const alpha = a(j, j) / scale, beta = (alpha < 0 ? 1 : -1) * kernel::sqrt(sum);
+    tau[j] = (beta - alpha) / beta; // of ratios: numbers that are hardly more than 0 have few bits
+    for (index_t i = j + 1; i < m; ++i) a(i, j) = a(i, j) / scale / (alpha - beta);
+    a(j, j) = beta * scale;
     for (index_t c = j + 1; c < n; ++c) {
       double s = a(j, c);
       for (index_t i = j + 1; i < m; ++i) s += a(i, j) * a(i, c);
