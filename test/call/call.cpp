@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
+#include <varve/autograd/backward.hpp>
 #include <varve/call/all.hpp>
+#include <varve/composite/at.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>
 
@@ -107,6 +109,33 @@ TEST_CASE("call: the middle of all elements shares its derivative, as the greate
   CHECK(slope("median", {1, nan, 3}) == std::vector<double>{0, 1, 0});
   CHECK(slope("nanmedian", {1, 3, 3, nan}) == std::vector<double>{0, 0.5, 0.5, 0});
   CHECK(elements(one(ops::call("median", {vv::to(x, dtype::int64)}))) == std::vector<double>{3});
+}
+TEST_CASE("call: what is written over in place still has its gradient", "[call]") {
+  auto const f = [](tensor const& v) {
+    tensor const c = vv::mul(v, 1.0), row = c[0];
+    ops::call("cos_", {row});
+    ops::call("div_", {c, v});
+    return vv::sum(c);
+  };
+  auto const same = [](tensor const& v) {
+    return vv::add(vv::sum(vv::div(vv::cos(v[0]), v[0])), vv::sum(vv::div(v[1], v[1])));
+  };
+  CHECK(difference(vv::grad(f)(x), vv::grad(same)(x), 1e-14) == "");
+  auto const sum_of_slope = [&](auto const& of) {
+    return vv::grad([&](tensor const& v) { return vv::sum(vv::grad(of)(v)); })(x);
+  };
+  CHECK(difference(sum_of_slope(f), sum_of_slope(same), 1e-13) == "");
+  tensor leaf = vv::clone(x);
+  leaf.requires_grad_();
+  f(leaf).backward();
+  CHECK(difference(leaf.grad(), vv::grad(same)(x), 1e-14) == "");
+  CHECK(refusal([&] { ops::call("cos_", {leaf}); }) != "");
+  CHECK(elements(leaf) == elements(x));
+  tensor const factor = vv::clone(x), plain = vv::clone(x);
+  factor.requires_grad_();
+  ops::call("mul_", {plain, factor});
+  vv::sum(plain).backward();
+  CHECK(elements(factor.grad()) == elements(x));
 }
 TEST_CASE("call: integers to a negative power are refused, as by the function", "[call]") {
   tensor const n = vv::to(x, dtype::int64);
