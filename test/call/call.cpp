@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
+#include <varve/autograd/backward.hpp>
 #include <varve/call/all.hpp>
+#include <varve/composite/at.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>
 
+#include <limits>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -94,6 +97,62 @@ TEST_CASE("call: transforms see the calls", "[call]") {
   auto const f = [](tensor const& v) { return one(ops::call("sum", {one(ops::call("pow", {v, 2}))})); };
   CHECK(elements(vv::grad(f)(x)) == std::vector<double>{2, 4, 6, 8, 10, 12});
   CHECK(elements(vv::vmap(f)(x)) == std::vector<double>{14, 77});
+}
+TEST_CASE("call: the middle of all elements shares its derivative, as the greatest does", "[call]") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  auto const slope = [](char const* name, std::vector<double> const& at) {
+    auto const f = [&](tensor const& v) { return one(ops::call(name, {v})); };
+    return elements(vv::grad(f)(from(at, dims{static_cast<vv::index_t>(at.size())})));
+  };
+  CHECK(slope("median", {3, 3, 1}) == std::vector<double>{0.5, 0.5, 0});
+  CHECK(slope("median", {5, 2, 9}) == std::vector<double>{1, 0, 0});
+  CHECK(slope("median", {1, nan, 3}) == std::vector<double>{0, 1, 0});
+  CHECK(slope("nanmedian", {1, 3, 3, nan}) == std::vector<double>{0, 0.5, 0.5, 0});
+  CHECK(elements(one(ops::call("median", {vv::to(x, dtype::int64)}))) == std::vector<double>{3});
+}
+TEST_CASE("call: what is written over in place still has its gradient", "[call]") {
+  auto const f = [](tensor const& v) {
+    tensor const c = vv::mul(v, 1.0), row = c[0];
+    ops::call("cos_", {row});
+    ops::call("div_", {c, v});
+    return vv::sum(c);
+  };
+  auto const same = [](tensor const& v) {
+    return vv::add(vv::sum(vv::div(vv::cos(v[0]), v[0])), vv::sum(vv::div(v[1], v[1])));
+  };
+  CHECK(difference(vv::grad(f)(x), vv::grad(same)(x), 1e-14) == "");
+  auto const sum_of_slope = [&](auto const& of) {
+    return vv::grad([&](tensor const& v) { return vv::sum(vv::grad(of)(v)); })(x);
+  };
+  CHECK(difference(sum_of_slope(f), sum_of_slope(same), 1e-13) == "");
+  tensor leaf = vv::clone(x);
+  leaf.requires_grad_();
+  f(leaf).backward();
+  CHECK(difference(leaf.grad(), vv::grad(same)(x), 1e-14) == "");
+  CHECK(refusal([&] { ops::call("cos_", {leaf}); }) != "");
+  CHECK(elements(leaf) == elements(x));
+  tensor const factor = vv::clone(x), plain = vv::clone(x);
+  factor.requires_grad_();
+  ops::call("mul_", {plain, factor});
+  vv::sum(plain).backward();
+  CHECK(elements(factor.grad()) == elements(x));
+}
+TEST_CASE("call: integers to a negative power are refused, as by the function", "[call]") {
+  tensor const n = vv::to(x, dtype::int64);
+  CHECK(says(refusal([&] { ops::call("pow", {n, -1}); }), "negative power"));
+  CHECK(says(refusal([&] { ops::call("pow_", {vv::clone(n), -2}); }), "negative power"));
+  CHECK(elements(one(ops::call("pow", {n, 2}))) == std::vector<double>{1, 4, 9, 16, 25, 36});
+  CHECK(one(ops::call("pow", {n, 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("pow", {vv::gt(x, 2), 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("pow", {n, 0.5})).dtype() == dtype::float32);
+  CHECK(one(ops::call("pow", {x, -1})).dtype() == dtype::float64);
+}
+TEST_CASE("call: a choice between two numbers has the dtype that they have together", "[call]") {
+  tensor const mask = vv::gt(x, 3);
+  CHECK(one(ops::call("where", {mask, 1, 2.5})).dtype() == dtype::float32);
+  CHECK(one(ops::call("where", {mask, 1, 2})).dtype() == dtype::int64);
+  CHECK(one(ops::call("where", {mask, true, false})).dtype() == dtype::bool_);
+  CHECK(one(ops::call("where", {mask, x, 2.5})).dtype() == dtype::float64);
 }
 TEST_CASE("call: operators of a library go by its schema", "[call]") {
   vv::library lib("call_test");

@@ -7,6 +7,9 @@
 #include <varve/nn.hpp>
 #include <varve/transform/grad.hpp>
 
+#include <array>
+#include <cmath>
+#include <limits>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -238,4 +241,35 @@ TEST_CASE("composites: activations and losses in both worlds", "[composite][nn]"
   agree(OF_TWO(vv::multi_margin_loss(a, b)), x, i);
   auto const f = [](auto const& a) { return vv::cross_entropy(a, vv::array<std::int64_t, 2>{{1, 0}}); };
   CHECK(vv::grad(f)(x).data[0] > 0);
+}
+TEST_CASE("composites: derivatives where a formula alone would be 0 times infinity", "[composite]") {
+  vv::array<double, 3> const zeros{{0, 0, 0}}, b{{0.5, 2, 4}};
+  auto const both = [](auto const& f, auto const& a, std::array<double, 3> const& right) {
+    same(as_tensor(f(a)), from({right[0], right[1], right[2]}, dims{3}));
+    same(f(as_tensor(a)), from({right[0], right[1], right[2]}, dims{3}));
+  };
+  // by a factor that is 0 it is the logarithm
+  auto const c = [&](auto const& a) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a)>, tensor>) return as_tensor(b);
+    else return b;
+  };
+  both(
+      [&](auto const& a) {
+        return vv::grad([](auto const& v, auto const& w) { return vv::sum(vv::xlogy(v, w)); })(a, c(a));
+      },
+      zeros, {std::log(0.5), std::log(2.), std::log(4.)});
+  both(
+      [&](auto const& a) {
+        return vv::grad([](auto const& v, auto const& w) { return vv::sum(vv::xlog1py(v, w)); })(a, c(a));
+      },
+      zeros, {std::log(1.5), std::log(3.), std::log(5.)});
+  double const inf = std::numeric_limits<double>::infinity();
+  both([&](auto const& a) { return vv::xlogy(vv::zeros_like(a), a); }, vv::array<double, 3>{{inf, -1, 0}}, {0, 0, 0});
+  CHECK(!std::signbit(vv::xlogy(zeros, b).data[0]));
+  // deviations of what is constant
+  both(vv::grad([](auto const& v) { return vv::std_dev(v); }), vv::array<double, 3>{{7, 7, 7}}, {0, 0, 0});
+  // second derivatives of sin(pi x) / (pi x) at 0
+  auto const slope = vv::grad([](auto const& v) { return vv::sum(vv::sinc(v)); });
+  double const bend = -3.14159265358979323846 * 3.14159265358979323846 / 3;
+  both(vv::grad([&](auto const& v) { return vv::sum(slope(v)); }), zeros, {bend, bend, bend});
 }

@@ -39,6 +39,12 @@ TEST_CASE("csv: numbers, names, errors with their place", "[io][csv]") {
   CHECK(same(t.data, tensor({{1.0, 2.5}, {-300.0, 4.0}})));
   CHECK(vv::parse_csv("1;2\n3;4", ';').data.sizes() == dims{2, 2});
   CHECK(vv::parse_csv("").data.sizes() == dims{0, 0});
+  CHECK(vv::parse_csv("\xEF\xBB\xBF"
+                      "1,2\n3,4\n")
+            .data.to_vector() == std::vector<double>{1, 2, 3, 4});
+  CHECK(vv::parse_csv("\xEF\xBB\xBF"
+                      "a,b\n3,4\n")
+            .names == std::vector<std::string>{"a", "b"});
   CHECK_THROWS_WITH(vv::parse_csv("1,2\n3,x4\n"),
                     ContainsText("line 2, column 3") && ContainsText("\"x4\" is no number"));
   CHECK_THROWS_WITH(vv::parse_csv("1,2\n3\n"), ContainsText("line 2") && ContainsText("1 fields, but 2 above"));

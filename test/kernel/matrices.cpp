@@ -5,6 +5,7 @@
 #include <varve/kernel/matrices.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -116,6 +117,19 @@ TEST_CASE("matrices: q is orthogonal, q r is the matrix", "[kernel][matrices]") 
     CHECK(distance(product(q, part(f, k, columns, true)), a) < 1e-13);
   }
 }
+TEST_CASE("matrices: reflectors of numbers that are hardly more than 0", "[kernel][matrices]") {
+  for (auto const [rows, columns] : all) {
+    index_t const k = std::min(rows, columns);
+    matrix a(rows, columns);
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < columns; ++j) a(i, j) = static_cast<double>((3 * i + 5 * j) % 7 - 3) * (j ? 5e-324 : 1);
+    matrix f = a, q(rows, k);
+    std::vector<double> tau(static_cast<std::size_t>(k));
+    m::householder(f, tau.data());
+    m::product_of_reflectors(f, tau.data(), k, q);
+    CHECK(distance(product(turned(q), q), identity(k)) < 1e-14);
+  }
+}
 TEST_CASE("matrices: eigenvalues and vectors of symmetric ones", "[kernel][matrices]") {
   for (index_t const n : {1, 2, 3, 10, 48, 101}) {
     matrix const a = normal(n, n);
@@ -140,6 +154,39 @@ TEST_CASE("matrices: singular values with vectors and alone", "[kernel][matrices
     CHECK(distance(product(times_columns(u, values), turned(v)), a) < 1e-12);
     for (std::size_t j = 0; j < values.size(); ++j) CHECK(std::abs(values[j] - alone[j]) < 1e-12);
   }
+}
+TEST_CASE("matrices: vectors of singular values that are 0 are at right angles to the others", "[kernel][matrices]") {
+  for (auto const [rows, columns] : all)
+    for (int kind = 0; kind < 4; ++kind) { // whole numbers, whose dependence is exact
+      index_t const k = std::min(rows, columns);
+      matrix a(rows, columns);
+      for (index_t i = 0; i < rows; ++i)
+        for (index_t j = 0; j < columns; ++j)
+          a(i, j) = kind == 0   ? static_cast<double>((i % 3 + 1) * (j % 4 + 1))
+                    : kind == 1 ? static_cast<double>((i * i + 3 * j) % 5 + (j % 2 ? i % 3 : 0))
+                    : kind == 2 ? (i % 2 ? 1 : 2) * 1e-120 + (j == 1 ? 3 : 0)
+                                : 0;
+      matrix x = a, u(rows, k), v(columns, k);
+      std::vector<double> s(static_cast<std::size_t>(k));
+      m::singular_of(x, u, s.data(), v);
+      matrix y = a; // rank one: what is left of the rows and columns behind the first gets ever smaller
+      std::vector<double> alone(static_cast<std::size_t>(k));
+      m::singular_values(y, alone.data());
+      for (std::size_t j = 0; j < s.size(); ++j) CHECK(std::abs(s[j] - alone[j]) <= 1e-13 * (1 + s[0]));
+      CHECK(distance(product(turned(u), u), identity(k)) < 2e-13);
+      CHECK(distance(product(turned(v), v), identity(k)) < 2e-13);
+      CHECK(distance(product(times_columns(u, s), turned(v)), a) < 1e-12);
+    }
+  constexpr auto gradient = [](std::array<double, 9> const& rows) {
+    matrix a(3, 3), c(3, 3);
+    for (std::size_t k = 0; k < 9; ++k) a.memory.data()[k] = rows[k];
+    m::cofactors(a, c);
+    std::array<double, 9> r{};
+    for (std::size_t k = 0; k < 9; ++k) r[k] = c.memory.data()[k];
+    return r;
+  };
+  std::array<double, 9> const second_is_twice_first{1, 2, 3, 2, 4, 6, 1, 0, 1}, right{4, 4, -4, -2, -2, 2, 0, 0, 0};
+  for (std::size_t k = 0; k < 9; ++k) CHECK(std::abs(gradient(second_is_twice_first)[k] - right[k]) < 1e-13);
 }
 TEST_CASE("matrices: eigenvalues of zeros, ones, parts apart, extreme sizes and NaN", "[kernel][matrices]") {
   auto const check = [](matrix a, std::vector<double> const& right, double tolerance) {

@@ -93,6 +93,8 @@ TEST_CASE("complex: parts, and the views of them", "[op][complex]") {
                    1e-15) == "");
   CHECK(difference(vv::angle(vector_of({-1, 2, NAN})), vector_of({M_PI, 0, NAN}), 1e-15) == "");
   CHECK(apart(vv::sgn(row({{3, 4}, {0, 0}})), {{0.6, 0.8}, {0, 0}}) == "");
+  auto const of_real = [](tensor const& r) { return vv::sum(vv::real(vv::sgn(vv::complex(r, r)))); };
+  CHECK(elements(vv::grad(of_real)(vector_of({0, 0}))) == doubles({0, 0}));
 
   tensor const own = vv::clone(z), v = vv::view_as_real(own);
   CHECK(v.sizes() == dims{2, 2, 2});

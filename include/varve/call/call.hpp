@@ -4,6 +4,7 @@
 #include <varve/call/row.hpp>
 #include <varve/core/message.hpp>
 #include <varve/dispatch/library.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/out.hpp>
 
 #include <deque>
@@ -391,6 +392,15 @@ T call_table_of_library(call_overload const& o, std::vector<argument> const& val
   return boxed_op{o.table, &checked}(args);
 }
 
+/// Does a gradient depend on some argument?
+template <class T>
+bool is_recorded(std::vector<T> const& x) {
+  for (T const& a : x) {
+    if (a.template is<tensor>() && a.template as<tensor>().requires_grad()) return is_grad_enabled();
+    if (a.template is<argument::list>() && is_recorded(a.template as<argument::list>())) return true;
+  }
+  return false;
+}
 /// Runs a row on arguments that fit.
 template <class T>
 std::vector<T> run_overload(call_overload const& o, call_binding const& in) {
@@ -414,13 +424,16 @@ std::vector<T> run_overload(call_overload const& o, call_binding const& in) {
       return y[0].template as<tensor>();
     })};
   }
-  o.row->run(o.row->function, x.data(), y);
   if (o.as == call_overload::form::in_place) {
-    tensor const to = x[0].template as<tensor>(), r = y[0].template as<tensor>();
+    tensor const to = x[0].template as<tensor>();
+    if (is_recorded(x)) x[0] = tensor(clone(to)); // a gradient may need what is written over
+    o.row->run(o.row->function, x.data(), y);
+    tensor const r = y[0].template as<tensor>();
     require_room(o.schema.name.c_str(), meta_of(to), meta_of(r));
     copy_(to, r);
     return {to};
   }
+  o.row->run(o.row->function, x.data(), y);
   if (in.requires_grad)
     for (T const& r : y)
       if (r.template is<tensor>()) r.template as<tensor>().requires_grad_();

@@ -47,6 +47,16 @@ inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v)
     refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
   return where(mask, to(v, x.dtype()), x);
 }
+/// To a plain power, which C++ is asked for by `pow(x, n)`, and refuses as that does.
+inline tensor to_power(tensor const& x, tensor const& n) {
+  bool const whole = !has_derivatives(x.dtype()) && !has_derivatives(n.dtype());
+  return whole ? pow(x, n.item<std::int64_t>()) : pow(x, n);
+}
+/// Of two floating numbers the default dtype is the result's.
+inline tensor one_of_numbers(tensor const& mask, tensor const& a, tensor const& b) {
+  tensor const r = where(mask, a, b);
+  return is_floating(r.dtype()) ? tensor(to(r, get_default_dtype())) : r;
+}
 template <class Op>
 tensor with_value(tensor const& x, tensor const& a, tensor const& b, tensor const& v) {
   return Op{}(x, a, b, v);
@@ -106,7 +116,7 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"__rdiv__.Tensor(Tensor self, Tensor other) -> Tensor", of_two_turned<div_t>, "__rtruediv__"},
       {"__rdiv__.Scalar(Tensor self, Scalar other) -> Tensor", of_two_turned<div_t>, "__rtruediv__"},
       {"pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", of_two<pow_t>, both, "__pow__"},
-      {"pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", of_two<pow_t>, both, "__pow__"},
+      {"pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", to_power, both, "__pow__"},
       {"pow.Scalar(Scalar self, Tensor exponent) -> Tensor", of_two<pow_t>, out},
       {"__rpow__.Tensor(Tensor self, Tensor other) -> Tensor", of_two_turned<pow_t>},
       {"__rpow__.Scalar(Tensor self, Scalar other) -> Tensor", of_two_turned<pow_t>},
@@ -130,7 +140,7 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", of_three<where_t>, out},
       {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", of_three<where_t>},
       {"where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", of_three<where_t>},
-      {"where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", of_three<where_t>},
+      {"where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", one_of_numbers},
       {"clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamped, both, "clip"},
       {"clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamped, both, "clip"},
       {"clamp_min(Tensor self, Scalar min) -> Tensor",

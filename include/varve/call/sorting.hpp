@@ -34,10 +34,13 @@ inline two_results sorted_stably(tensor const& x, std::optional<bool>, index_t a
   return sorted(x, a, descending);
 }
 inline tensor order(tensor const& x, index_t a, bool descending) { return argsort(x, dims{a}, dims{descending}); }
+/// Of all elements, of which those that are equal share the derivative, as those of `amax` do.
 template <class Op>
 tensor middle_of_all(tensor const& x) {
   if (x.numel() == 0) return add(zeros(dims{}, x.dtype()), std::numeric_limits<double>::quiet_NaN());
-  return Op{}(ravel(x), dims{0}).first;
+  tensor const y = Op{}(ravel(x), dims{0}).first;
+  if (!has_derivatives(x.dtype())) return y;
+  return where(ne(y, y), y, amax(where(ne(x, y), -std::numeric_limits<double>::infinity(), x)));
 }
 template <class Op>
 two_results middle_along(tensor const& x, index_t a, bool k) {

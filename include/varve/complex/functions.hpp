@@ -246,10 +246,11 @@ private:
     return static_cast<Which>(to_dims(op.a)[0].number());
   }
 };
-/// z / |z|, and 0 at 0.
+/// z / |z|, and 0 at 0, the derivative too.
 template <std::same_as<tensor> T>
 T direction(T const& z, T const& size) {
-  return div(z, T(add(size, to(T(eq(size, 0)), size.dtype()))));
+  T const zero = eq(size, 0);
+  return where(zero, 0, T(div(z, T(where(zero, 1, size)))));
 }
 } // namespace detail
 

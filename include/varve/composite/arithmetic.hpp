@@ -80,7 +80,7 @@ inline constexpr struct fmin_t : composite_operator<fmin_t> {
   }
 } fmin{};
 
-/// sin(pi x) / (pi x), which is 1 at 0.
+/// sin(pi x) / (pi x), which is 1 at 0; its first two derivatives there are right.
 inline constexpr struct sinc_t : composite_operator<sinc_t> {
   static constexpr auto op_name = "sinc";
   template <value X>
@@ -88,7 +88,7 @@ inline constexpr struct sinc_t : composite_operator<sinc_t> {
     auto const z = mul(x, 3.1415926535897932384626433832795);
     auto const zero = eq(x, 0);
     auto const known = where(zero, 1, z);
-    return where(zero, add(mul(z, 0), 1), div(sin(known), known));
+    return where(zero, sub(1, mul(mul(z, z), 1 / 6.)), div(sin(known), known));
   }
 } sinc{};
 /// (e^x + e^-x) / 2.

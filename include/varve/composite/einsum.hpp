@@ -4,6 +4,8 @@
 #include <varve/op/matmul.hpp>
 #include <varve/op/permute.hpp>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,6 +107,66 @@ T with_all_letters(T x, std::string letters, std::string const& all) {
   }
   return reshape(T(permute(x, order)), sizes);
 }
+/// Which axes of two operands with all letters, of size 1 where an operand lacks one, play which part in the sum of
+/// their products.
+class einsum_axes {
+public:
+  template <class T>
+  einsum_axes(T const& x, T const& y, dims const& gone) {
+    for (int k = 0; k < x.dim(); ++k) {
+      bool const in_x = !(x.sizes()[k] == 1), in_y = !(y.sizes()[k] == 1);
+      if (in_x && in_y && !(x.sizes()[k] == y.sizes()[k])) refuse::shapes_do_not_match("einsum", x.sizes(), y.sizes());
+      bool const summed = std::find(gone.begin(), gone.end(), extent(k)) != gone.end();
+      if (summed && in_x != in_y) (in_x ? of_x : of_y).push_back(k);
+      std::vector<int>& part = summed ? (in_x && in_y ? inner : single) : in_x == in_y ? common : in_x ? rows : columns;
+      part.push_back(k);
+      size.push_back(in_x ? x.sizes()[k] : y.sizes()[k]);
+    }
+  }
+  /// Summed over and in one operand alone; summed over and in both; none of these and of size 1 in the result.
+  dims of_x, of_y;
+  std::vector<int> inner, single;
+  /// In the result, of both operands or of one.
+  std::vector<int> common, rows, columns;
+  dims size;
+
+  extent count(std::vector<int> const& part) const {
+    extent n = 1;
+    for (int k : part) n = n * size[k];
+    return n;
+  }
+  static dims order(std::initializer_list<std::vector<int> const*> parts) {
+    dims r;
+    for (auto const* p : parts)
+      for (int k : *p) r.push_back(k);
+    return r;
+  }
+};
+/// The sum of products over the axes `gone`. What would be larger than operands and result is a product of matrices.
+template <class T>
+T summed_product(T x, T y, dims const& gone) {
+  einsum_axes const a(x, y, gone);
+  if (!a.of_x.empty()) x = sum(x, a.of_x, keepdim);
+  if (!a.of_y.empty()) y = sum(y, a.of_y, keepdim);
+  dims const inner = einsum_axes::order({&a.inner});
+  if (inner.empty()) return mul(x, y);
+  if (a.rows.empty() || a.columns.empty() || x.dtype() != y.dtype() || !has_derivatives(x.dtype()))
+    return sum(T(mul(x, y)), inner, keepdim);
+  extent const n = a.count(a.common), r = a.count(a.rows), c = a.count(a.columns), m = a.count(a.inner);
+  auto const shaped = [](T const& v, dims const& order, dims const& to) {
+    return T(reshape(T(permute(v, order)), to));
+  };
+  T const left = shaped(x, a.order({&a.common, &a.rows, &a.inner, &a.columns, &a.single}), dims{n, r, m});
+  T const right = shaped(y, a.order({&a.common, &a.inner, &a.columns, &a.rows, &a.single}), dims{n, m, c});
+  dims const order = a.order({&a.common, &a.rows, &a.columns, &a.inner, &a.single});
+  dims sizes, back = order;
+  for (int k = 0; k < order.n; ++k) {
+    bool const kept = k < order.n - inner.n - static_cast<int>(a.single.size());
+    sizes.push_back(kept ? a.size[static_cast<int>(order[k].number())] : extent(1));
+    back[static_cast<int>(order[k].number())] = k;
+  }
+  return permute(T(reshape(T(matmul(left, right)), sizes)), back);
+}
 } // namespace detail
 
 /// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
@@ -115,22 +177,31 @@ template <class T = tensor>
 T einsum(std::string_view equation, std::vector<T> const& x) {
   if (x.empty()) refuse::argument_is_invalid("einsum", "there are no operands");
   detail::axis_letters const names(equation, x);
-  T y = detail::with_all_letters(x[0], names.operands[0], names.all);
-  auto const sum_up = [&](std::size_t next) {
+  std::vector<tensor const*> operands;
+  for (T const& v : x) operands.push_back(&v);
+  if (dtype const type = detail::type_of_halves(operands.data(), static_cast<int>(x.size())); type != dtype::bool_) {
+    std::vector<T> wide;
+    for (T const& v : x) wide.push_back(detail::in_float(v));
+    T const y = einsum(equation, wide);
+    return y.dtype() == dtype::float32 ? T(to(y, type)) : y;
+  }
+  auto const gone_before = [&](std::size_t next) { // letters that neither the result nor later operands have
     dims gone;
     for (std::size_t k = names.result.size(); k < names.all.size(); ++k) {
       bool later = false;
       for (std::size_t o = next; o < x.size(); ++o)
         later = later || names.operands[o].find(names.all[k]) != std::string::npos;
-      if (!later && !(y.sizes()[static_cast<int>(k)] == 1)) gone.push_back(static_cast<index_t>(k));
+      if (!later) gone.push_back(static_cast<index_t>(k));
     }
-    if (!gone.empty()) y = sum(y, gone, keepdim);
+    return gone;
   };
-  sum_up(1);
-  for (std::size_t k = 1; k < x.size(); ++k) {
-    y = mul(y, detail::with_all_letters(x[k], names.operands[k], names.all));
-    sum_up(k + 1);
-  }
+  T y = detail::with_all_letters(x[0], names.operands[0], names.all);
+  dims first;
+  for (extent const k : gone_before(1))
+    if (!(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
+  if (!first.empty()) y = sum(y, first, keepdim);
+  for (std::size_t k = 1; k < x.size(); ++k)
+    y = detail::summed_product(y, detail::with_all_letters(x[k], names.operands[k], names.all), gone_before(k + 1));
   return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
 }
 /// ... as it is called in PyTorch: `einsum("ij,jk->ik", a, b)`.

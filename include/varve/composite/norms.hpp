@@ -14,9 +14,7 @@ namespace detail {
 /// The root of a sum of squares along axes, whose derivative is 0 where it is 0.
 template <value X, class A, class K>
 constexpr auto euclidean(X const& x, A const& axes, K const& keep) {
-  auto const s = sum(square(x), axes, keep);
-  auto const zero = eq(s, 0);
-  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+  return root(sum(square(x), axes, keep));
 }
 } // namespace detail
 

@@ -17,6 +17,12 @@ template <value X, class A>
 constexpr auto squares_about_mean(X const& x, A const& axes) {
   return square(sub(x, mean(x, axes, keepdim)));
 }
+/// The root of what is not negative, whose derivative is 0 where it is 0.
+template <value S>
+constexpr auto root(S const& s) {
+  auto const zero = eq(s, 0);
+  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+}
 } // namespace detail
 
 /// `var(x, axes, correction = 1, keepdim)`: the mean square of the distances from the mean, with `correction` less in
@@ -31,12 +37,12 @@ inline constexpr struct var_t : composite_operator<var_t> {
     return div(s, maximum(sub(n, correction), 0.0));
   }
 } var{};
-/// The square root of `var`.
+/// The square root of `var`; its derivative is 0 where all are equal.
 inline constexpr struct std_t : composite_operator<std_t> {
   static constexpr auto op_name = "std";
   template <value X, class A = ints<>, class K = ints<0>>
   static constexpr auto body(X const& x, A const& axes = {}, double correction = 1, K const& keep = {}) {
-    return sqrt(var(x, axes, correction, keep));
+    return detail::root(var(x, axes, correction, keep));
   }
 } std_dev{};
 

@@ -28,7 +28,10 @@ namespace detail {
 /// Reads lines of numbers; what is wrong is refused with its line and column.
 class csv_reader {
 public:
-  csv_reader(std::string_view text, char delimiter) : text_(text), delimiter_(delimiter) {}
+  csv_reader(std::string_view text, char delimiter) : text_(text), delimiter_(delimiter) {
+    std::string_view const mark = "\xEF\xBB\xBF"; // of UTF-8, with which spreadsheets begin
+    if (text_.substr(0, mark.size()) == mark) text_.remove_prefix(mark.size());
+  }
   csv_table read() {
     csv_table r;
     std::vector<double> numbers;

@@ -126,10 +126,10 @@ constexpr void householder(view a, double* tau) {
     scale = size_of(a(j, j)) > scale ? size_of(a(j, j)) : scale;
     double sum = 0;
     for (index_t i = j; i < m; ++i) sum += (a(i, j) / scale) * (a(i, j) / scale);
-    double const alpha = a(j, j), beta = (alpha < 0 ? 1 : -1) * scale * kernel::sqrt(sum);
-    tau[j] = (beta - alpha) / beta;
-    for (index_t i = j + 1; i < m; ++i) a(i, j) /= alpha - beta;
-    a(j, j) = beta;
+    double const alpha = a(j, j) / scale, beta = (alpha < 0 ? 1 : -1) * kernel::sqrt(sum);
+    tau[j] = (beta - alpha) / beta; // of ratios: numbers that are hardly more than 0 have few bits
+    for (index_t i = j + 1; i < m; ++i) a(i, j) = a(i, j) / scale / (alpha - beta);
+    a(j, j) = beta * scale;
     for (index_t c = j + 1; c < n; ++c) {
       double s = a(j, c);
       for (index_t i = j + 1; i < m; ++i) s += a(i, j) * a(i, c);
@@ -188,7 +188,8 @@ constexpr void complete_column(view u, index_t j) {
   }
 }
 /// a = u diag(s) v^T for a of at least as many rows as columns: a becomes u, s descends. Jacobi's rotations of columns,
-/// after which they are at right angles to each other. (Columns are rows here, which are adjacent in memory.)
+/// after which they are at right angles to each other. (Columns are rows here, which are adjacent in memory.) What is
+/// left of a column that depends on others may be so small that its square says nothing: it counts as 0.
 constexpr void singular(view a, double* s, view v) {
   index_t const m = a.rows, n = a.columns;
   matrix x(n, m), y(n, n);
@@ -199,13 +200,14 @@ constexpr void singular(view a, double* s, view v) {
   for (index_t i = 0; i < m; ++i)
     for (index_t j = 0; j < n; ++j) x(j, i) = a(i, j) / scale;
   for (index_t j = 0; j < n; ++j) y(j, j) = 1;
+  constexpr double nothing = 1e-130;
   for (int sweep = 0; sweep < 60; ++sweep) {
     bool rotated = false;
     for (index_t p = 0; p < n; ++p)
       for (index_t q = p + 1; q < n; ++q) {
         double const c = vectors::dot(m, column(p), column(p)), d = vectors::dot(m, column(q), column(q)),
                      z = vectors::dot(m, column(p), column(q));
-        if (!(size_of(z) > 1e-15 * kernel::sqrt(c * d)) || size_of(z) < 1e-300) continue;
+        if (!(size_of(z) > 1e-15 * kernel::sqrt(c * d)) || (c < d ? c : d) < nothing * nothing) continue;
         rotated = true;
         double const theta = (d - c) / (2 * z);
         double const t = (theta < 0 ? -1 : 1) / (size_of(theta) + kernel::sqrt(theta * theta + 1));
@@ -229,7 +231,7 @@ constexpr void singular(view a, double* s, view v) {
   for (index_t j = 0; j < n; ++j)
     for (index_t i = 0; i < n; ++i) v(i, j) = y(j, i);
   for (index_t j = 0; j < n; ++j) {
-    if (s[j] > s[0] * 1e-300 && s[j] > 0)
+    if (s[j] > nothing)
       for (index_t k = 0; k < m; ++k) a(k, j) /= s[j];
     else complete_column(a, j);
     s[j] *= scale;

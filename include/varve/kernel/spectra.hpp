@@ -203,7 +203,8 @@ public:
   }
 
 private:
-  static constexpr double tiny = 1e-150; // beside a matrix whose greatest element is 1
+  /// Beside a matrix whose greatest element is 1; squares of products of greater ones do not underflow.
+  static constexpr double tiny = 1e-60;
   /// Where the last part begins that is not apart from the rest.
   constexpr index_t start_of_last() {
     for (index_t k = n_ - 1; k > 0; --k)

@@ -179,15 +179,14 @@ constexpr reflector reflect(index_t n, double* x) {
   }
   double const own = alpha < 0 ? -alpha : alpha;
   scale = own > scale ? own : scale;
-  double norm = 0;
-  if (scale > 1e-140 && scale < 1e140) norm = kernel::sqrt(dot(n, x, x));
-  else {
-    for (index_t i = 0; i < n; ++i) norm += (x[i] / scale) * (x[i] / scale);
-    norm = scale * kernel::sqrt(norm);
+  double unit = 1; // numbers that are hardly more than 0 have few bits, but their ratios many
+  if (!(scale > 1e-140 && scale < 1e140)) {
+    unit = scale;
+    for (index_t i = 0; i < n; ++i) x[i] /= unit;
   }
-  double const beta = alpha < 0 ? norm : -norm;
-  divide(n - 1, x + 1, alpha - beta);
-  return {beta, (beta - alpha) / beta};
+  double const first = x[0], norm = kernel::sqrt(dot(n, x, x)), beta = first < 0 ? norm : -norm;
+  divide(n - 1, x + 1, first - beta);
+  return {beta * unit, (beta - first) / beta};
 }
 
 } // namespace varve::kernel::vectors

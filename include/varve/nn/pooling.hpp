@@ -207,12 +207,20 @@ struct max_pool_of {
 private:
   static constexpr index_t least_of_dtype(dtype t) { return t == dtype::bool_ ? 0 : least_of(t); }
 };
-/// Means of windows.
+/// Means of windows, of halves in float32.
 template <int N>
 struct avg_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {}, C const& ceil = {},
                             bool count_margin = true, index_t divisor = 0) const {
+    auto const means = [&](auto const& v) { return of(v, size, step, margin, ceil, count_margin, divisor); };
+    return halves_in_float(means, in);
+  }
+
+private:
+  template <value X, class K, class T, class P, class C>
+  static constexpr auto of(X const& in, K const& size, T const& step, P const& margin, C const& ceil, bool count_margin,
+                           index_t divisor) {
     auto const x = with_one_lead<N>(in);
     auto const k = as_fact(size);
     auto const t = as_fact(step);
