@@ -102,6 +102,16 @@ TEST_CASE("at: numbers, slices, none, ellipsis as in Python", "[value][at]") {
   CHECK(x.at(1).shares_storage(x));
   CHECK_THROWS_AS(x[2], vv::index_error);
   CHECK_THROWS_AS(x.at(0, 0, 0, 0), vv::index_error);
+  CHECK_THROWS_WITH(x.at(0, 0, 0, 0), ContainsText("more indices than axes"));
+  CHECK_THROWS_WITH(x[0][0][0][0], ContainsText("more indices than axes"));
+}
+
+TEST_CASE("cat and stack of braces are those of tuples in transforms and traces", "[value]") {
+  tensor const a = {1.0, 2.0};
+  auto const f = [](auto const& x) { return vv::stack({x, x * x}, vv::axis<1>); };
+  CHECK(elements(vv::vmap(f)(vv::stack({a, a * 2.0}))) == numbers{1, 1, 2, 4, 2, 4, 4, 16});
+  CHECK(elements(vv::grad([](auto const& x) { return vv::sum(vv::cat({x, x * x})); })(a)) == numbers{3, 5});
+  CHECK(vv::trace(f, vv::spec<double, 2>).count(vv::cat) == 1);
 }
 
 TEST_CASE("at: tensors of integers and truth values", "[value][at]") {
