@@ -91,7 +91,10 @@ VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offse
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
     else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
     else
-      std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4,
+      std::snprintf(text, sizeof text, "%.*g",
+                    sizeof(T) == 8   ? 10
+                    : sizeof(T) == 4 ? 6
+                                     : 4,
                     without_sign_of_nan(static_cast<double>(v)));
   });
   to += text;
