@@ -349,6 +349,13 @@ struct member_operators : math::functions {
     if (self.dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
     return self.dim() < 2 ? self : T(call<dependent<transpose_t, T>>(0, 1));
   }
+  /// Matrices with rows and columns exchanged (`x.mT`).
+  template <class T = tensor>
+  T mT() const {
+    if (static_cast<T const&>(*this).dim() < 2)
+      refuse::argument_is_invalid("mT", "it is for matrices and batches of them");
+    return call<dependent<transpose_t, T>>(-2, -1);
+  }
   /// The greatest and the smallest of all elements.
   template <class T = tensor>
   T(max)() const {
