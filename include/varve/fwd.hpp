@@ -190,18 +190,18 @@ inline constexpr struct convolution_t {
 inline constexpr struct reshape_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
 inline constexpr struct permute_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& axes) const;
 } permute{};
 inline constexpr struct expand_t {
   static constexpr auto op_name = "expand";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
 /// Bounds of an axis as an index: what `slice(1, 5)` is.

@@ -114,6 +114,15 @@ TEST_CASE("cat and stack of braces are those of tuples in transforms and traces"
   CHECK(vv::trace(f, vv::spec<double, 2>).count(vv::cat) == 1);
 }
 
+TEST_CASE("reshape, permute and expand take sizes and axes in braces", "[value]") {
+  tensor const x = vv::reshape(vv::arange(6), {2, -1});
+  CHECK(x.sizes() == dims{2, 3});
+  CHECK(vv::permute(x, {1, 0}).sizes() == dims{3, 2});
+  CHECK(vv::expand(x, {4, 2, 3}).sizes() == dims{4, 2, 3});
+  auto const sums = [](auto const& v) { return vv::sum(vv::reshape(v, {3, 1}), vv::axis<1>); };
+  CHECK(elements(vv::vmap(sums)(x)) == numbers{0, 1, 2, 3, 4, 5});
+}
+
 TEST_CASE("at: tensors of integers and truth values", "[value][at]") {
   tensor const x = cube();
   tensor const i = {1, 0, -1};
