@@ -2,9 +2,8 @@
 #include <varve/linalg.hpp>
 #include <varve/varve.hpp>
 
-#include <varve_test.hpp>
-
 #include <cmath>
+#include <varve_test.hpp>
 
 namespace vv = varve;
 using vv::tensor;
