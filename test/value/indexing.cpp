@@ -68,6 +68,17 @@ TEST_CASE("members of tensors are the operators", "[value]") {
   CHECK(x.reshape({6, -1}).sizes() == dims{6, 4});
   CHECK(x.reshape(4, 6).sizes() == dims{4, 6});
   CHECK(x.view(-1).shares_storage(x));
+  CHECK(x.stride(-2) == 4);
+  CHECK(x.is_floating_point());
+  CHECK_FALSE(vv::ones({2}, vv::dtype::int32).is_floating_point());
+  CHECK(vv::allclose(x.norm(), vv::sqrt((x * x).sum())));
+  CHECK(vv::equal(x.maximum(10.0), vv::maximum(x, 10.0)));
+  CHECK(vv::equal(x.minimum(10.0), vv::minimum(x, 10.0)));
+  CHECK(vv::equal(x.gather(2, vv::zeros({2, 3, 1}, vv::dtype::int64)), x.narrow(2, 0, 1)));
+  CHECK(vv::equal(x[0].tril() + x[0].triu(1), x[0]));
+  CHECK(elements(x[0].diagonal()) == numbers{0, 5, 10});
+  CHECK(vv::equal(x[0][0].outer(x[0][1]), x[0][0].unsqueeze(1) * x[0][1]));
+  CHECK_FALSE(x.isnan().any());
   CHECK_THROWS_WITH(x.transpose(0, 1).view(-1), ContainsText("use reshape"));
   CHECK(x.permute({2, 0, 1}).sizes() == dims{4, 2, 3});
   CHECK(x.permute(2, 0, 1).size(0) == 4);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/composite/norms.hpp>
 #include <varve/linalg/inverse.hpp>
 #include <varve/linalg/lu.hpp>
 #include <varve/linalg/orthogonal.hpp>
@@ -24,6 +25,7 @@ using varve::slogdet;
 using varve::solve;
 using varve::solve_triangular;
 using varve::svdvals;
+using varve::vector_norm;
 
 /// `inverse` by its other name (`torch.linalg.inv`).
 inline constexpr inverse_t inv{};

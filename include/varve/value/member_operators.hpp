@@ -66,6 +66,15 @@ struct tanh_t;
 struct sigmoid_t;
 struct relu_t;
 struct pow_t;
+struct vector_norm_t;
+struct gather_t;
+struct maximum_t;
+struct minimum_t;
+struct outer_t;
+struct diagonal_t;
+struct tril_t;
+struct triu_t;
+struct isnan_t;
 struct clamp_t;
 
 /// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
@@ -268,6 +277,42 @@ struct member_operators : math::functions {
   template <class... A>
   auto clamp(A const&... a) const {
     return call<clamp_t>(a...);
+  }
+  template <class... A>
+  auto norm(A const&... a) const {
+    return call<vector_norm_t>(a...);
+  }
+  template <class... A>
+  auto gather(A const&... a) const {
+    return call<gather_t>(a...);
+  }
+  template <class... A>
+  auto maximum(A const&... a) const {
+    return call<maximum_t>(a...);
+  }
+  template <class... A>
+  auto minimum(A const&... a) const {
+    return call<minimum_t>(a...);
+  }
+  template <class... A>
+  auto outer(A const&... a) const {
+    return call<outer_t>(a...);
+  }
+  template <class... A>
+  auto diagonal(A const&... a) const {
+    return call<diagonal_t>(a...);
+  }
+  template <class... A>
+  auto tril(A const&... a) const {
+    return call<tril_t>(a...);
+  }
+  template <class... A>
+  auto triu(A const&... a) const {
+    return call<triu_t>(a...);
+  }
+  template <class... A>
+  auto isnan(A const&... a) const {
+    return call<isnan_t>(a...);
   }
   template <class... A>
   tensor const& copy_(A const&... a) const {
