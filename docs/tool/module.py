@@ -30,7 +30,7 @@ def text(root, names):
                        {t for t, header in tags.items() if header in headers}):
         space, _, last = name.rpartition("::")
         spaces.setdefault(space, []).append(last)
-    operators = sorted(op for op, header in reference.operators.items() if header in headers)
+    operators = sorted(op for op, some in reference.operators.items() if headers.intersection(some))
     out = ["// SPDX-License-Identifier: BSL-1.0",
            "// Made by docs/tool/module.py of the names that varve/varve.hpp declares.",
            "// `import varve;` for compilers that can: clang 19. Macros (VARVE_VERSION, ...) are not part of a module.",

@@ -134,7 +134,7 @@ def members_of(compound, into):
 
 
 tags = {}  # of operators that are told with their objects: {sin_t: header}
-operators = {}  # overloaded ones of namespace varve: {operator+: header}
+operators = {}  # overloaded ones of namespace varve: {operator+: [headers]}
 
 
 def read_members(root, front, entry):
@@ -143,7 +143,7 @@ def read_members(root, front, entry):
         name = m.findtext("name")
         is_operator = re.match(r"operator\W", name)
         if is_operator and m.find("location") is not None and not front:
-            operators.setdefault(name.replace(" ", ""), header_of(m))
+            operators.setdefault(name.replace(" ", ""), []).append(header_of(m))
         if "<" in name or m.find("location") is None or is_operator:
             continue
         e = entry(front + name, header_of(m))

@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/complex/numbers.hpp>
 #include <varve/complex/operators.hpp>
 
 #pragma GCC diagnostic pop

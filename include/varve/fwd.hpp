@@ -2,6 +2,8 @@
 #pragma once
 #include <varve/dispatch/integer_range.hpp>
 
+#include <initializer_list>
+
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
 /// defaults are those of `torch.*`.
@@ -188,18 +190,18 @@ inline constexpr struct convolution_t {
 inline constexpr struct reshape_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
 inline constexpr struct permute_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& axes) const;
 } permute{};
 inline constexpr struct expand_t {
   static constexpr auto op_name = "expand";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
 /// Bounds of an axis as an index: what `slice(1, 5)` is.
@@ -262,6 +264,8 @@ inline constexpr struct cat_t {
   constexpr auto operator()(X const& values, A const& axis) const;
   template <class X>
   constexpr auto operator()(X const& values) const;
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(std::initializer_list<X> values, A const& axis = {}) const;
 } cat{};
 inline constexpr struct gather_t {
   static constexpr auto op_name = "gather";

@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/indexing/advanced.hpp>
+#include <varve/indexing/bincount.hpp>
 #include <varve/indexing/scatter.hpp>
 
 #pragma GCC diagnostic pop

@@ -62,6 +62,22 @@ TEST_CASE("npz: what is written is read", "[io][npz]") {
   CHECK(vv::detail::crc32("123456789") == 0xCBF43926u);
 }
 
+TEST_CASE("npz: what is read is found by its name", "[io][npz]") {
+  std::string const path = "npz_names.npz";
+  tensor const w = {1.0, 2.0};
+  vv::save_npz(path, {{"w", w}, {"b", tensor{3, 4}}});
+  vv::named_tensors const all = vv::load_npz(path);
+  CHECK(same(all["w"], w));
+  CHECK(same(all.at("b"), tensor{3, 4}));
+  CHECK(same(all[1].second, all["b"]));
+  CHECK(all.contains("w"));
+  CHECK_FALSE(all.contains("W"));
+  CHECK_THROWS_WITH(all["W"], ContainsText("no tensor of the name W, but w, b"));
+  vv::save_npz(path, std::vector<std::pair<std::string, tensor>>{{"x", w}});
+  CHECK(same(vv::load_npz(path).at("x"), w));
+  std::remove(path.c_str());
+}
+
 TEST_CASE("npz: trees by the names of their leaves", "[io][npz]") {
   std::vector<layer<tensor>> const m{{tensor({{1.0, 2.0}}), tensor({3.0})}, {tensor({{4.0}}), tensor({5.0})}};
   vv::save_npz("varve_test.npz", m);

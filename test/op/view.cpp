@@ -90,6 +90,16 @@ TEST_CASE("views: empty and rank-0 shapes, negative axes, and what is refused", 
   CHECK_THROWS_AS(vv::unsqueeze(deep, 0), vv::rank_error);
 }
 
+TEST_CASE("cat and stack take tensors in braces", "[op][cat]") {
+  tensor const a = from({1, 2}, {2}), b = from({3, 4}, {2}, dtype::float32);
+  CHECK(difference(vv::cat({a, b}), vv::cat(std::tuple{a, b}, 0)) == "");
+  CHECK(difference(vv::cat({a, b, a}, -1), vv::cat(std::tuple{a, b, a}, 0)) == "");
+  CHECK(difference(vv::stack({a, b}), vv::stack(std::tuple{a, b}, 0)) == "");
+  CHECK(difference(vv::stack({a, b}, 1), vv::stack(std::tuple{a, b}, 1)) == "");
+  CHECK_THROWS_WITH(vv::one_hot(from({1, 0}, {2}, dtype::int32), 2), ContainsText(": dtype int32 is not supported"));
+  CHECK_THROWS_WITH(vv::one_hot(from({1, 0}, {2}, dtype::int32), 2), !ContainsText(":: "));
+}
+
 TEST_CASE("cat, stack, gather, scatter_add, one_hot: what is refused", "[op][cat]") {
   numbers draw(4);
   tensor const x = uniform({2, 3}, draw), y = uniform({2, 2}, draw), i = from({0, 1, 1, 0}, {2, 2}, dtype::int64);

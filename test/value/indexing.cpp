@@ -68,6 +68,17 @@ TEST_CASE("members of tensors are the operators", "[value]") {
   CHECK(x.reshape({6, -1}).sizes() == dims{6, 4});
   CHECK(x.reshape(4, 6).sizes() == dims{4, 6});
   CHECK(x.view(-1).shares_storage(x));
+  CHECK(x.stride(-2) == 4);
+  CHECK(x.is_floating_point());
+  CHECK_FALSE(vv::ones({2}, vv::dtype::int32).is_floating_point());
+  CHECK(vv::allclose(x.norm(), vv::sqrt((x * x).sum())));
+  CHECK(vv::equal(x.maximum(10.0), vv::maximum(x, 10.0)));
+  CHECK(vv::equal(x.minimum(10.0), vv::minimum(x, 10.0)));
+  CHECK(vv::equal(x.gather(2, vv::zeros({2, 3, 1}, vv::dtype::int64)), x.narrow(2, 0, 1)));
+  CHECK(vv::equal(x[0].tril() + x[0].triu(1), x[0]));
+  CHECK(elements(x[0].diagonal()) == numbers{0, 5, 10});
+  CHECK(vv::equal(x[0][0].outer(x[0][1]), x[0][0].unsqueeze(1) * x[0][1]));
+  CHECK_FALSE(x.isnan().any());
   CHECK_THROWS_WITH(x.transpose(0, 1).view(-1), ContainsText("use reshape"));
   CHECK(x.permute({2, 0, 1}).sizes() == dims{4, 2, 3});
   CHECK(x.permute(2, 0, 1).size(0) == 4);
@@ -102,6 +113,25 @@ TEST_CASE("at: numbers, slices, none, ellipsis as in Python", "[value][at]") {
   CHECK(x.at(1).shares_storage(x));
   CHECK_THROWS_AS(x[2], vv::index_error);
   CHECK_THROWS_AS(x.at(0, 0, 0, 0), vv::index_error);
+  CHECK_THROWS_WITH(x.at(0, 0, 0, 0), ContainsText("more indices than axes"));
+  CHECK_THROWS_WITH(x[0][0][0][0], ContainsText("more indices than axes"));
+}
+
+TEST_CASE("cat and stack of braces are those of tuples in transforms and traces", "[value]") {
+  tensor const a = {1.0, 2.0};
+  auto const f = [](auto const& x) { return vv::stack({x, x * x}, vv::axis<1>); };
+  CHECK(elements(vv::vmap(f)(vv::stack({a, a * 2.0}))) == numbers{1, 1, 2, 4, 2, 4, 4, 16});
+  CHECK(elements(vv::grad([](auto const& x) { return vv::sum(vv::cat({x, x * x})); })(a)) == numbers{3, 5});
+  CHECK(vv::trace(f, vv::spec<double, 2>).count(vv::cat) == 1);
+}
+
+TEST_CASE("reshape, permute and expand take sizes and axes in braces", "[value]") {
+  tensor const x = vv::reshape(vv::arange(6), {2, -1});
+  CHECK(x.sizes() == dims{2, 3});
+  CHECK(vv::permute(x, {1, 0}).sizes() == dims{3, 2});
+  CHECK(vv::expand(x, {4, 2, 3}).sizes() == dims{4, 2, 3});
+  auto const sums = [](auto const& v) { return vv::sum(vv::reshape(v, {3, 1}), vv::axis<1>); };
+  CHECK(elements(vv::vmap(sums)(x)) == numbers{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("at: tensors of integers and truth values", "[value][at]") {

@@ -21,6 +21,7 @@ TEST_CASE("print: tensors as PyTorch shows them", "[value][print]") {
   std::string const long_one = to_string(vv::arange(2000));
   CHECK(long_one == "tensor([0, 1, 2, ..., 1997, 1998, 1999])");
   CHECK(to_string(from({INFINITY, -INFINITY, NAN}, {3})).find("inf, -inf, nan") != std::string::npos);
+  CHECK(to_string(from({std::copysign(NAN, -1.0)}, {1})) == "tensor([nan], dtype=float64)");
 }
 
 TEST_CASE("print: the innermost transform stands outside", "[value][print][FS-S17]") {

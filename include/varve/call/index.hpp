@@ -11,6 +11,7 @@ std::span<call_row const> indexing();
 #include <varve/call/adapt.hpp>
 #include <varve/composite/calculus.hpp>
 #include <varve/composite/index_select.hpp>
+#include <varve/indexing/bincount.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -44,15 +45,6 @@ inline tensor placed(tensor const& sorted, tensor const& v, bool int32, bool rig
   tensor const in_order = sorter.defined() ? tensor(gather(sorted, dims{-1}, sorter)) : sorted;
   tensor const at = searchsorted(in_order, v, dims{right || (side && *side == "right")});
   return int32 ? tensor(to(at, dtype::int32)) : at;
-}
-inline tensor counted_values(tensor const& x, tensor const& weights, index_t least) {
-  if (x.dim() != 1 || is_floating(x.dtype()) || least < 0)
-    refuse::argument_is_invalid("bincount", "a vector of integers, and a length that is not negative, are expected");
-  if (x.numel() == 0) return zeros(dims{least}, dtype::int64);
-  if (item(amin(x)) < 0) refuse::argument_is_invalid("bincount", "integers must not be negative");
-  index_t const n = (std::max)(index_t(item(amax(x))) + 1, least);
-  tensor const each = weights.defined() ? weights : ones(x.sizes(), dtype::int64);
-  return scatter_add(zeros(dims{n}, each.dtype()), dims{0}, to(x, dtype::int64), each);
 }
 
 VARVE_LIBRARY std::span<call_row const> indexing() {
@@ -92,7 +84,8 @@ VARVE_LIBRARY std::span<call_row const> indexing() {
        +[](tensor const& x, tensor const& t, bool, bool invert) -> tensor {
          return invert ? tensor(logical_not(isin(x, t))) : tensor(isin(x, t));
        }},
-      {"bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", counted_values},
+      {"bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+       +[](tensor const& x, tensor const& weights, index_t least) -> tensor { return bincount(x, weights, least); }},
       {"one_hot(Tensor self, int num_classes=-1) -> Tensor",
        +[](tensor const& x, index_t n) -> tensor { return one_hot(x, dims{n == -1 ? index_t(item(amax(x))) + 1 : n}); },
        "nn.functional.one_hot"},

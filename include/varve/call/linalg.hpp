@@ -312,11 +312,7 @@ VARVE_LIBRARY std::span<call_row const> factorizations() {
       {"linalg_det(Tensor A) -> Tensor", of_one<det_t>, out, "linalg.det det"},
       {"linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
        +[](tensor const& a) -> results_of_two { return slogdet(a); }, "linalg.slogdet slogdet"},
-      {"logdet(Tensor self) -> Tensor",
-       +[](tensor const& a) -> tensor {
-         auto const [sign, size] = slogdet(a);
-         return where(lt(sign, 0), std::numeric_limits<double>::quiet_NaN(), size);
-       }},
+      {"logdet(Tensor self) -> Tensor", +[](tensor const& a) -> tensor { return logdet(a); }},
       {"linalg_matrix_power(Tensor self, int n) -> Tensor",
        +[](tensor const& a, index_t n) -> tensor { return matrix_power(a, n); }, out,
        "linalg.matrix_power matrix_power"},

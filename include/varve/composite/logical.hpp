@@ -106,18 +106,23 @@ inline constexpr struct isnan_t : composite_operator<isnan_t> {
   }
 } isnan{};
 
-/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same.
+/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same; tensors
+/// may be complex.
 inline constexpr struct isclose_t : composite_operator<isclose_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "isclose";
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
     if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
     if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
     auto const near = [&](auto const& u, auto const& v) {
-      auto const within = mul(isfinite(u), mul(isfinite(v), le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
-      auto const same = maximum(eq(u, v), within);
-      return equal_nan ? maximum(same, mul(isnan(u), isnan(v))) : same;
+      auto const finite = mul(lt(abs(u), infinity), lt(abs(v), infinity));
+      auto const same = maximum(eq(u, v), mul(finite, le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
+      return equal_nan ? maximum(same, mul(ne(u, u), ne(v, v))) : same;
     };
+    if constexpr (std::derived_from<X, tensor>)
+      if (is_complex(dtype_of(x))) return near(x, y);
     auto const of_numbers = [&](auto const& u, auto const& v) {
       using wide = ints<static_cast<index_t>(dtype::float64)>;
       return near(to(u, wide{}), to(v, wide{}));
@@ -125,5 +130,19 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
     return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
   }
 } isclose{};
+/// Are all elements close, as a bool of C++ (`torch.allclose`)? Shapes broadcast, as in `isclose`. A value that is
+/// traced or mapped has no such answer: write `all(isclose(x, y))` there.
+inline constexpr struct allclose_t {
+  template <value X, value Y>
+  constexpr bool operator()(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8,
+                            bool equal_nan = false) const {
+    return static_cast<bool>(all(isclose(x, y, rtol, atol, equal_nan)));
+  }
+} allclose{};
+/// Have two tensors one shape, one dtype, and the same elements (`torch.equal`)? NaN is not equal to itself.
+template <std::derived_from<tensor> X, std::derived_from<tensor> Y>
+bool equal(X const& x, Y const& y) {
+  return x.sizes() == y.sizes() && x.dtype() == y.dtype() && static_cast<bool>(all(eq(x, y)));
+}
 
 } // namespace varve

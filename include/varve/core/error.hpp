@@ -146,6 +146,7 @@ namespace refuse {
 [[noreturn]] void rank_exceeds_eight_dimensions(int rank);
 [[noreturn]] void axis_out_of_range(std::int64_t axis, int rank);
 [[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
+[[noreturn]] void a_value_of_rank_0_has_no_axis(char const* op);
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);

@@ -90,6 +90,10 @@ VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t in
                              " is out of range for size " + std::to_string(size))
                                 .c_str());
 }
+VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis(char const* op) {
+  refuse::with<index_error>(
+      ("varve: " + std::string(op) + ": a value of rank 0 has no axis: there are more indices than axes").c_str());
+}
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
@@ -127,7 +131,9 @@ VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
   refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
 VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
-  refuse::with<dtype_error>(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+  std::string what(op);
+  if (!what.empty() && what.back() == ':') what.pop_back(); // it says itself what the dtype is of
+  refuse::with<dtype_error>(("varve: " + what + ": dtype " + dtype + " is not supported").c_str());
 }
 } // namespace refuse
 

@@ -12,7 +12,9 @@
 #include <varve/value/tensor_of_bytes.hpp>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 /// @file
 /// Named tensors in files: safetensors (huggingface.co/docs/safetensors), eight bytes of the length of a header, the
@@ -158,8 +160,34 @@ inline std::string json_string(std::string const& s) {
 }
 } // namespace detail
 
-/// Named tensors, in an order.
-using named_tensors = std::vector<std::pair<std::string, tensor>>;
+/// Named tensors, in an order: pairs, which `all["weight"]` and `all.at("weight")` find by their names (`value_error`
+/// for one that is not there, with those that are).
+struct named_tensors : std::vector<std::pair<std::string, tensor>> {
+  using std::vector<value_type>::vector;
+  using std::vector<value_type>::operator[];
+  using std::vector<value_type>::at;
+  named_tensors(std::vector<value_type> all) : std::vector<value_type>(std::move(all)) {}
+
+  bool contains(std::string_view name) const { return find(name) != end(); }
+  tensor const& at(std::string_view name) const {
+    auto const it = find(name);
+    if (it == end()) refuse_name(name);
+    return it->second;
+  }
+  tensor const& operator[](std::string_view name) const { return at(name); }
+
+private:
+  const_iterator find(std::string_view name) const {
+    return std::find_if(begin(), end(), [&](value_type const& e) { return e.first == name; });
+  }
+  [[noreturn]] void refuse_name(std::string_view name) const {
+    std::string there;
+    for (auto const& e : *this) there += (there.empty() ? "" : ", ") + e.first;
+    refuse::with<value_error>(("varve: there is no tensor of the name " + std::string(name) + ", but " +
+                               (there.empty() ? "none at all" : there))
+                                  .c_str());
+  }
+};
 
 /// Tensors as the bytes of a safetensors file. `dtype_error` for complex ones, which the format has not; `value_error`
 /// for two of one name.

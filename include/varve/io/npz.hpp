@@ -76,9 +76,10 @@ Tree load_npz(std::string const& path, Tree const& like, mapped_t) {
   return detail::tree_of_names("load_npz", path, load_npz(path, mapped), like);
 }
 /// `save_npz("model.npz", parameters)`: tensors by name, or the tensors, arrays and numbers of a tree.
-template <class Tree, class Codec = stored>
+template <class Tree = named_tensors, class Codec = stored>
 void save_npz(std::string const& path, Tree const& tree, Codec const& codec = {}) {
-  if constexpr (std::is_same_v<Tree, named_tensors>) detail::write_file("save_npz", path, to_npz(tree, codec));
+  if constexpr (std::is_convertible_v<Tree const&, named_tensors>)
+    detail::write_file("save_npz", path, to_npz(tree, codec));
   else detail::write_file("save_npz", path, to_npz(detail::named_leaves(tree), codec));
 }
 

@@ -6,7 +6,10 @@
 #include <varve/linalg/triangular.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/gather.hpp>
+#include <varve/op/where.hpp>
 #include <varve/special/rounding.hpp>
+
+#include <limits>
 
 /// @file
 /// Factors of matrices whose rows are exchanged: p a = l u.
@@ -283,5 +286,13 @@ inline constexpr struct slogdet_t {
     return std::pair(sign, sum(log(abs(d)), axis<-1>));
   }
 } slogdet{};
+/// The logarithm of the determinant (`torch.logdet`): -infinity of a singular matrix, NaN where it is negative.
+inline constexpr struct logdet_t {
+  template <value A>
+  constexpr auto operator()(A const& a) const {
+    auto const [sign, size] = slogdet(a);
+    return where(lt(sign, 0), std::numeric_limits<double>::quiet_NaN(), size);
+  }
+} logdet{};
 
 } // namespace varve

@@ -41,6 +41,11 @@ template <index_t N, class T, index_t... D>
 struct stack_of_rows<N, array<T, D...>> {
   using type = array<T, N, D...>;
 };
+/// Does a transform see any value of a pack?
+template <class Pack>
+inline constexpr bool some_seen = false;
+template <class... V>
+inline constexpr bool some_seen<std::tuple<V...>> = top_level<V...> > 0;
 } // namespace detail
 
 /// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C`
@@ -193,7 +198,10 @@ private:
           detail::spread(f, detail::joined(c, rows, captured)));
     };
     using result = decltype(step(now, 0));
-    if constexpr (std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
+    constexpr bool captures = detail::some_seen<result>;
+    static_assert(!captures, "varve: the function of a loop captures a value that a transform sees; pass it through "
+                             "closure(f, captured...), which calls f(x..., captured...)");
+    if constexpr (!captures && std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
       using carry = decltype(detail::part(std::declval<result>(), zero, carried));
       static_assert(std::is_same_v<carry, decltype(now)> || End::open,
                     "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert "

@@ -7,6 +7,7 @@
 #include <varve/rule/moving.hpp>
 
 #include <array>
+#include <initializer_list>
 #include <tuple>
 #include <vector>
 
@@ -197,10 +198,18 @@ template <class X>
 constexpr void refuse_values_apart() {
   static_assert(never<X>, "varve: stack and cat take their values as one tuple or vector: stack(std::tuple{a, b})");
 }
+/// `join({a, b}, 0)`: how many values stand in the braces only a run tells.
+template <class Join, class X, class A>
+constexpr auto of_braces(Join const& join, std::initializer_list<X> values, A const& axis) {
+  constexpr bool counted_by_a_run = std::is_base_of_v<tensor, X> || is_proxy_base<base_of<X>>;
+  static_assert(counted_by_a_run, "varve: stack and cat take static values as one tuple: stack(std::tuple{a, b})");
+  if constexpr (!counted_by_a_run) return *values.begin();
+  else return join(std::vector<X>(values), axis);
+}
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined
-/// along an axis; dtypes promote.
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat({a, b}, 0)` and of a vector of them:
+/// values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (value<X>) return detail::refuse_values_apart<X>(), values;
@@ -218,8 +227,17 @@ constexpr auto cat_t::operator()(X const& values) const {
   return (*this)(values, varve::axis<0>);
 }
 
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+template <value X, class A>
+constexpr auto cat_t::operator()(std::initializer_list<X> values, A const& axis) const {
+  return detail::of_braces(*this, values, axis);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`, of tensors also `stack({a, b}, 0)`.
 inline constexpr struct stack_t {
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(std::initializer_list<X> values, A const& axis = {}) const {
+    return detail::of_braces(*this, values, axis);
+  }
   template <class X, class A = ints<0>>
   constexpr auto operator()(X const& values, A const& axis = {}) const {
     if constexpr (value<X>) {

@@ -19,7 +19,8 @@ struct rules<one_hot_t> {
   static constexpr bool differentiable = false;
   using only = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
+    if (in[0].type != dtype::int64)
+      refuse::dtype_is_not_supported("one_hot (int64 expected; write x.to(dtype::int64)):", name(in[0].type));
     dims s = in[0].sizes;
     return {dtype::int64, s.push_back(at[0][0])};
   }

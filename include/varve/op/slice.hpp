@@ -154,9 +154,9 @@ inline constexpr struct select_t : composite_operator<select_t> {
   template <value X, class A, class I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      if (sizes.n == 0) refuse::a_value_of_rank_0_has_no_axis("select");
       int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
-        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : extent(0));
+      if (i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes[a]);
       extent const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
       return dims{a, k, k + 1, 1};
     };

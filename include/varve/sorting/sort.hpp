@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/composite/counted.hpp>
+#include <varve/composite/flatten.hpp>
 #include <varve/composite/logical.hpp>
 #include <varve/core/list.hpp>
 #include <varve/op/argmax.hpp>
@@ -186,9 +187,14 @@ inline constexpr struct kthvalue_t {
   }
 } kthvalue{};
 
-/// The median along an axis, of an even count the lower one, and its place, as a pair; NaN where there is one.
+/// The median along an axis, of an even count the lower one, and its place, as a pair; NaN where there is one. Without
+/// an axis that of all elements, alone.
 inline constexpr struct median_t {
   static constexpr auto op_name = "median";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return (*this)(ravel(x), axis<0>).first;
+  }
   template <value X, class A, class P = ints<0>>
   constexpr auto operator()(X const& x, A const& axis, P const& keep = {}) const {
     auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
@@ -205,6 +211,10 @@ inline constexpr struct median_t {
 /// ... of what is not NaN; NaN where all is.
 inline constexpr struct nanmedian_t {
   static constexpr auto op_name = "nanmedian";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return (*this)(ravel(x), axis<0>).first;
+  }
   template <value X, class A, class P = ints<0>>
   constexpr auto operator()(X const& x, A const& axis, P const& keep = {}) const {
     auto const a = on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x));
@@ -294,5 +304,25 @@ private:
     return expand(detail::constant_like(x, ints<>{}, 1), shape_of(x));
   }
 } quantiles_along{};
+/// `quantile(x, 0.5)` of all elements, `quantile(x, 0.9, 1)` along an axis, which goes; for a vector of fractions there
+/// is a first axis of them (`torch.quantile`). NaN where there is one; `value_error` for a number outside of [0, 1].
+inline constexpr struct quantile_t {
+  static constexpr auto op_name = "quantile";
+  template <value X, value Q>
+  constexpr auto operator()(X const& x, Q const& q) const {
+    return (*this)(ravel(x), q, axis<0>);
+  }
+  template <value X, value Q, class A>
+  constexpr auto operator()(X const& x, Q const& q, A const& axis,
+                            quantile_method how = quantile_method::linear) const {
+    if constexpr (number<Q>) {
+      if (!(q >= 0 && q <= 1)) refuse::argument_is_invalid(op_name, "a fraction is in [0, 1]");
+      return squeeze(quantiles_along(x, detail::constant_like(x, ints<>{}, q), axis, how, false), axis);
+    } else {
+      if (rank_of(q) != 1) refuse::argument_is_invalid(op_name, "fractions are a plain number or a vector");
+      return movedim(quantiles_along(x, to(q, type_fact(x)), axis, how, false), axis, ints<0>{});
+    }
+  }
+} quantile{};
 
 } // namespace varve

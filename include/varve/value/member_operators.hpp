@@ -66,6 +66,15 @@ struct tanh_t;
 struct sigmoid_t;
 struct relu_t;
 struct pow_t;
+struct vector_norm_t;
+struct gather_t;
+struct maximum_t;
+struct minimum_t;
+struct outer_t;
+struct diagonal_t;
+struct tril_t;
+struct triu_t;
+struct isnan_t;
 struct clamp_t;
 
 /// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
@@ -270,6 +279,42 @@ struct member_operators : math::functions {
     return call<clamp_t>(a...);
   }
   template <class... A>
+  auto norm(A const&... a) const {
+    return call<vector_norm_t>(a...);
+  }
+  template <class... A>
+  auto gather(A const&... a) const {
+    return call<gather_t>(a...);
+  }
+  template <class... A>
+  auto maximum(A const&... a) const {
+    return call<maximum_t>(a...);
+  }
+  template <class... A>
+  auto minimum(A const&... a) const {
+    return call<minimum_t>(a...);
+  }
+  template <class... A>
+  auto outer(A const&... a) const {
+    return call<outer_t>(a...);
+  }
+  template <class... A>
+  auto diagonal(A const&... a) const {
+    return call<diagonal_t>(a...);
+  }
+  template <class... A>
+  auto tril(A const&... a) const {
+    return call<tril_t>(a...);
+  }
+  template <class... A>
+  auto triu(A const&... a) const {
+    return call<triu_t>(a...);
+  }
+  template <class... A>
+  auto isnan(A const&... a) const {
+    return call<isnan_t>(a...);
+  }
+  template <class... A>
   tensor const& copy_(A const&... a) const {
     return write<copy__t>(a...);
   }
@@ -348,6 +393,13 @@ struct member_operators : math::functions {
     auto const& self = static_cast<T const&>(*this);
     if (self.dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
     return self.dim() < 2 ? self : T(call<dependent<transpose_t, T>>(0, 1));
+  }
+  /// Matrices with rows and columns exchanged (`x.mT`).
+  template <class T = tensor>
+  T mT() const {
+    if (static_cast<T const&>(*this).dim() < 2)
+      refuse::argument_is_invalid("mT", "it is for matrices and batches of them");
+    return call<dependent<transpose_t, T>>(-2, -1);
   }
   /// The greatest and the smallest of all elements.
   template <class T = tensor>

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <iosfwd>
+#include <limits>
 #include <string>
 
 namespace varve {
@@ -70,13 +71,15 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 
 #if VARVE_DEFINES
 namespace varve::detail {
+/// What a processor makes of 0 / 0 has a sign, which says nothing.
+inline double without_sign_of_nan(double x) { return x == x ? x : std::numeric_limits<double>::quiet_NaN(); }
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[80];
   if (is_complex(t.dtype())) { // 1+2j
     bool const single = t.dtype() == dtype::complex64;
     auto const part = [&](int k) {
-      return single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
-                    : static_cast<double const*>(t.raw())[2 * offset + k];
+      return without_sign_of_nan(single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
+                                        : static_cast<double const*>(t.raw())[2 * offset + k]);
     };
     int const digits = single ? 6 : 10;
     std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
@@ -87,7 +90,12 @@ VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offse
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
     else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4, static_cast<double>(v));
+    else
+      std::snprintf(text, sizeof text, "%.*g",
+                    sizeof(T) == 8   ? 10
+                    : sizeof(T) == 4 ? 6
+                                     : 4,
+                    without_sign_of_nan(static_cast<double>(v)));
   });
   to += text;
 }

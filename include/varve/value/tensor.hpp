@@ -110,6 +110,8 @@ public:
   dims const& sizes() const;
   dims const& strides() const;
   index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  index_t stride(index_t axis) const { return strides()[wrap_axis(axis, dim())]; }
+  bool is_floating_point() const { return is_floating(dtype()); }
   dims const& size() const { return sizes(); }
   int dim() const { return sizes().n; }
   int rank() const { return sizes().n; }

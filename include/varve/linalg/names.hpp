@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/composite/norms.hpp>
+#include <varve/linalg/inverse.hpp>
+#include <varve/linalg/lu.hpp>
+#include <varve/linalg/orthogonal.hpp>
+#include <varve/linalg/spectral.hpp>
+#include <varve/linalg/triangular.hpp>
+
+/// @file
+/// Functions of matrices by the names of `torch.linalg`: `linalg::solve(a, b)` is `solve(a, b)`, `linalg::inv(a)`
+/// `inverse(a)`. `svd` is not among them, as `svd(a)` gives v, as `torch.svd`, and `torch.linalg.svd` its transpose.
+namespace varve::linalg {
+
+using varve::cholesky;
+using varve::det;
+using varve::eigh;
+using varve::eigvalsh;
+using varve::lu_factor;
+using varve::matrix_exp;
+using varve::matrix_power;
+using varve::pinv;
+using varve::qr;
+using varve::slogdet;
+using varve::solve;
+using varve::solve_triangular;
+using varve::svdvals;
+using varve::vector_norm;
+
+/// `inverse` by its other name (`torch.linalg.inv`).
+inline constexpr inverse_t inv{};
+
+} // namespace varve::linalg
