@@ -319,6 +319,15 @@ TEST_CASE("aot: arguments that share memory", "[aot][AO-S17]") {
   tensor const x = leaf({1, 2});
   vv::sum(vv::aot_function([](tensor a, tensor b) { return a * b; })(x, x)).backward();
   CHECK(elements(x.grad()) == std::vector<double>{2, 4});
+  { // a view that was made in no_grad mode has no part in what its base is
+    tensor const w = leaf({3, 4});
+    tensor const unseen = [&] {
+      vv::no_grad const off;
+      return vv::slice(w, 0, 0, 1);
+    }();
+    vv::sum(vv::aot_function([](tensor a, tensor b) { return a * b; })(w, unseen)).backward();
+    CHECK(elements(w.grad()) == std::vector<double>{3, 3});
+  }
 }
 
 namespace {
