@@ -270,6 +270,13 @@ TEST_CASE("aot: results that are views", "[aot][AO-S12]") {
         return values{vv::slice(x[0], 0, 0, 2), x[0]};
       },
       two);
+  is_the_same(
+      [](values const& x) { // views of what was written through a transposed one
+        tensor const y = vv::stack(std::vector{vv::exp(x[0]), vv::tanh(x[0])}, 0), t = vv::transpose(y, 0, 1);
+        vv::mul_(t, 2.0);
+        return values{t, vv::reshape(y, dims{-1}), vv::select(t, 0, 0)};
+      },
+      two);
   // A write into one shows in the other, and in its gradient.
   auto const pair = [](tensor x) {
     tensor const y = x * 3.0;
