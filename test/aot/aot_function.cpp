@@ -129,6 +129,36 @@ TEST_CASE("aot: captured tensors are inputs with gradients", "[aot]") {
   CHECK_THROWS_WITH(of_values(data({1, 1, 1})), Catch::Contains("computed from others"));
 }
 
+TEST_CASE("aot: captured tensors are operands of functions of operators", "[aot][hop]") {
+  tensor const w = leaf({1, 2, 3});
+  auto const same = [&](auto const& f) {
+    for (auto const& backend : {vv::graph_compiler(vv::backends::aot_eager), vv::graph_compiler(vv::backends::fused)}) {
+      auto const compiled = vv::aot_function(f, {.fw_compiler = backend});
+      w.zero_grad();
+      tensor const x = leaf({0.5, -1, 2}), z = leaf({0.5, -1, 2});
+      vv::sum(f(x)).backward();
+      auto const gx = elements(x.grad()), gw = elements(w.grad());
+      w.zero_grad();
+      vv::sum(compiled(z)).backward();
+      REQUIRE(w.grad().defined());
+      CHECK(elements(z.grad()) == gx);
+      CHECK(elements(w.grad()) == gw);
+    }
+  };
+  auto const twice = [](tensor v) { return v * 2.0; };
+  same([&](tensor x) { return x + vv::checkpoint([](tensor v) { return v * v; }, w); });
+  same([&](tensor x) { return w * x + vv::checkpoint([](tensor v, tensor u) { return v * u; }, w, x); });
+  same([&](tensor x) { return x + vv::map(twice, w); });
+  same([&](tensor x) { return x + vv::cond(vv::sum(x) > 0.0, twice, [](tensor v) { return v * v; }, w); });
+  same([&](tensor x) {
+    return x *
+           vv::scan([](tensor c, tensor v) { return std::pair(c * v, v); }, vv::ones(dims{}, dtype::float64), w).first;
+  });
+  tensor const v = w * 2.0;
+  auto const of_values = vv::aot_function([&](tensor x) { return x + vv::map(twice, v); });
+  CHECK_THROWS_WITH(of_values(data({1, 1, 1})), Catch::Contains("computed from others"));
+}
+
 TEST_CASE("aot: arguments that are written", "[aot][AO-S28]") {
   auto const two = [] { return values{leaf({1, 2, 3}), data({3, 1, 2})}; };
   is_the_same([](values const& x) { return values{vv::mul_(x[0], 2.0) + 1.0}; }, two);
@@ -270,6 +300,13 @@ TEST_CASE("aot: results that are views", "[aot][AO-S12]") {
         return values{vv::slice(x[0], 0, 0, 2), x[0]};
       },
       two);
+  is_the_same(
+      [](values const& x) { // views of what was written through a transposed one
+        tensor const y = vv::stack(std::vector{vv::exp(x[0]), vv::tanh(x[0])}, 0), t = vv::transpose(y, 0, 1);
+        vv::mul_(t, 2.0);
+        return values{t, vv::reshape(y, dims{-1}), vv::select(t, 0, 0)};
+      },
+      two);
   // A write into one shows in the other, and in its gradient.
   auto const pair = [](tensor x) {
     tensor const y = x * 3.0;
@@ -319,6 +356,15 @@ TEST_CASE("aot: arguments that share memory", "[aot][AO-S17]") {
   tensor const x = leaf({1, 2});
   vv::sum(vv::aot_function([](tensor a, tensor b) { return a * b; })(x, x)).backward();
   CHECK(elements(x.grad()) == std::vector<double>{2, 4});
+  { // a view that was made in no_grad mode has no part in what its base is
+    tensor const w = leaf({3, 4});
+    tensor const unseen = [&] {
+      vv::no_grad const off;
+      return vv::slice(w, 0, 0, 1);
+    }();
+    vv::sum(vv::aot_function([](tensor a, tensor b) { return a * b; })(w, unseen)).backward();
+    CHECK(elements(w.grad()) == std::vector<double>{3, 3});
+  }
 }
 
 namespace {

@@ -116,6 +116,12 @@ TEST_CASE("fake tensors: gradients and leaves", "[fake][autograd]") { // FK-4
   CHECK((fmade.requires_grad() && !fmade.is_leaf()));
   tensor const frow = mode.from_tensor(row);
   CHECK((frow.requires_grad() && !frow.is_leaf() && frow.shares_storage(fw)));
+  tensor const unseen = [&] {
+    vv::no_grad const off;
+    return vv::select(w, 0, 1);
+  }();
+  tensor const funseen = mode.from_tensor(unseen);
+  CHECK((!funseen.requires_grad() && funseen.is_leaf() && funseen.shares_storage(fw)));
   fw.zero_grad();
   vv::with_fake(
       mode,

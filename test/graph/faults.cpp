@@ -541,3 +541,54 @@ TEST_CASE("folding: a tensor of rank 0 counts in dtypes as before", "[graph][opt
   by([] { return vv::to(vv::reshape(vv::ones({1, 1}), vv::dims{}), dtype::float64); });
   by([] { return vv::full({}, 1.0, dtype::float64); });
 }
+
+TEST_CASE("what a graph returns, or writes into an argument, is as it was before it writes into others",
+          "[graph][optimize][functionalize]") {
+  auto const same = [](auto const& f) {
+    auto const arguments = [] { return std::vector{vector_of({-1, 2, -3, 4}), vector_of({5, -6, 7, -8})}; };
+    auto const a = arguments(), traced = arguments();
+    tensor const y = f(a[0], a[1]);
+    vv::graph const g = vv::make_fx(f)(traced[0], traced[1]);
+    for (vv::graph const& h :
+         {vv::functionalize(g), vv::fold(vv::functionalize(g)), vv::optimize(g), vv::optimize(vv::optimize(g))}) {
+      auto const b = arguments();
+      CHECK(vv::verify(h));
+      CHECK(elements(vv::interpret(h, boxed_args(b[0], b[1]))[0]) == elements(y));
+      CHECK(elements(b[0]) == elements(a[0]));
+      CHECK(elements(b[1]) == elements(a[1]));
+    }
+  };
+  auto const after = [&](auto const& old) { // a copy of an argument, which is written then
+    same([old](tensor const& v, tensor const& w) {
+      tensor const r = old(v);
+      vv::relu_(v), vv::add_(w, 1.0);
+      return r;
+    });
+  };
+  after([](tensor const& v) { return vv::clone(v); });
+  after([](tensor const& v) { return v * 1.0; });
+  after([](tensor const& v) { return v / 1.0; });
+  after([](tensor const& v) { return -(-v); });
+  after([](tensor const& v) { return vv::where(v > 0.0, v, v); });
+  after([](tensor const& v) { return vv::reshape(vv::clone(vv::slice(v, 0, 1, 3)), dims{2, 1}); });
+  after([](tensor const& v) { return vv::copy_(vv::zeros(dims{4}, dtype::float64), v); });
+  after([](tensor const& v) {
+    auto const g = [](tensor const& u) { return u * 1.0; };
+    return vv::cond(vv::sum(v) > 0.0, g, g, v);
+  });
+  same([](tensor const& v, tensor const& w) { // each becomes the other
+    tensor const old = vv::clone(v);
+    vv::copy_(v, w), vv::copy_(w, old);
+    return old;
+  });
+  same([](tensor const& v, tensor const& w) { // the value of another argument, which is written later
+    vv::copy_(v, w), vv::mul_(w, 2.0);
+    return v;
+  });
+  // What nobody writes is no copy.
+  vv::graph const g = vv::optimize(vv::make_fx([](tensor const& v, tensor const& w) {
+    vv::add_(v, 1.0);
+    return w * 1.0;
+  })(vector_of({1}), vector_of({2})));
+  for (auto const& n : g.nodes) CHECK(std::string(n.op->name) != "clone");
+}

@@ -129,10 +129,18 @@ private:
     no_grad const off;
     return forward(in);
   }
+  /// Is a result of the graph all of its memory, and so row-major? Views that are made of it count on that.
+  bool is_whole(int k) const {
+    bool whole = false;
+    for (aot_output const& o : of.outputs)
+      whole = whole || (o.from == k &&
+                        (o.what == aot_output::kind::view_of_value || (o.what == aot_output::kind::value && !o.views)));
+    return whole;
+  }
   /// Results are nobody else's memory, as the trace took them.
-  static tensor apart(tensor const& t, int k, boxed_args const& y, boxed_args const& in) {
+  tensor apart(tensor const& t, int k, boxed_args const& y, boxed_args const& in) const {
     if (!t.defined()) return t;
-    bool shared = false;
+    bool shared = !t.is_contiguous() && is_whole(k);
     for (auto const& x : in) shared = shared || t.shares_storage(x);
     for (int j = 0; j < k; ++j) shared = shared || (y[j].defined() && t.shares_storage(y[j]));
     return shared ? copied(t) : t.alias();

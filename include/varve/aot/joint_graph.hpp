@@ -7,6 +7,8 @@
 #include <varve/functional/functional_mode.hpp>
 #include <varve/hop/with_effects.hpp>
 
+#include <utility>
+
 /// @file
 /// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
 /// it wrote into, and which results lie in the memory of an argument or of each other (AO-1, AO-2, AO-4).
@@ -134,6 +136,8 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     }
   }
   tensor stand_in(tensor const& captured) override {
+    for (auto const& [of, handle] : follows_.handles)
+      if (handle.is(captured)) return stand_in(of);
     for (std::size_t k = 0; k < captures.size(); ++k)
       if (to.captured[static_cast<int>(k)].is(captured)) return captures[k];
     if (captured.requires_grad() && !captured.is_leaf())
@@ -236,6 +240,33 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   }
 
 private:
+  /// Another handle of what is captured stands for that: an operator with functions takes its operands by such.
+  struct follows_handles : rename_watcher {
+    follows_handles()
+        : rename_watcher{[](rename_watcher& w, char const* op, tensor const& x) {
+                           if (auto* const b = told(w)) b->renaming(*b, op, x);
+                         },
+                         [](rename_watcher& w, tensor const& x, tensor const& y) {
+                           if (auto* const b = told(w)) b->renamed(*b, x, y);
+                         },
+                         [](rename_watcher& w, tensor const& x, tensor const& y) {
+                           if (auto* const b = told(w)) b->read(*b, x, y);
+                         },
+                         [](rename_watcher& w, tensor const& x, tensor const& y) {
+                           if (auto* const b = told(w)) b->shared(*b, x, y);
+                           if (!x.object() && !x.is_wrapped() && x.has_data())
+                             static_cast<follows_handles&>(w).handles.push_back({x, y});
+                         },
+                         watches_renames ? watches_renames->detach : nullptr},
+          before(std::exchange(watches_renames, this)) {}
+    follows_handles(follows_handles const&) = delete;
+    follows_handles& operator=(follows_handles const&) = delete;
+    ~follows_handles() { watches_renames = before; }
+    static rename_watcher* told(rename_watcher& w) { return static_cast<follows_handles&>(w).before; }
+    rename_watcher* before;
+    std::vector<std::pair<T, T>> handles{}; // a tensor, and another handle of it
+  };
+  follows_handles follows_{};
   bool recorded_before_ = records_captures, in_backward_ = false;
   leaves_of_program const* leaves_before_ = program_leaves;
   bool leaves_hooks(grad_node const& leaf) const override {

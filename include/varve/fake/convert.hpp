@@ -81,7 +81,11 @@ tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy
 template <class T>
 tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) {
   layout const l = detail::with_sizes(t.where(), symbolic(t.sizes(), policy));
-  if (t.base().defined()) return from_tensor(t.base()).with_layout(l);
+  if (t.base().defined()) {
+    tensor const view = from_tensor(t.base()).with_layout(l);
+    view.set_origin(t.origin()); // one made in no_grad mode has no part in the history of its base
+    return view;
+  }
   auto const memory = state_->memories.find(t.id()->store);
   if (memory != state_->memories.end()) return memory->second.fake.with_layout(l, false);
   tensor const fake = made(t.as_meta(), detail::backend_of(t)).with_layout(l, false);

@@ -34,7 +34,7 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect || !nd.op->shape)
+        kind == op_kind::effect || (kind != op_kind::constant && !nd.op->shape))
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/pass/apart_from_writes.hpp>
 #include <varve/pass/constant_elements.hpp>
 
 namespace varve {
@@ -179,7 +180,8 @@ constexpr int constant_elements::visit(int n) {
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
-  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+  graph const r = f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+  return detail::with_results_apart(r);
 }
 
 } // namespace varve

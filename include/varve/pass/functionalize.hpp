@@ -5,7 +5,7 @@
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
-#include <varve/pass/rewriter.hpp>
+#include <varve/pass/apart_from_writes.hpp>
 
 /// @file
 /// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
@@ -141,13 +141,6 @@ private:
     if (nd.op == &getitem_handle) returned_[at(n)] = returned_[at(operand(nd, 0))];
     else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
-  }
-  /// A loop gives copies; a branch, a call and a custom function may give what they took.
-  static constexpr bool may_return_operands(node const& nd) {
-    constexpr char cond[] = "cond";
-    int k = 0;
-    while (k < 5 && nd.op->name[k] == cond[k]) ++k;
-    return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
   }
   /// The node of a function that makes the memory of another one of it.
   constexpr int maker(int n) const {
@@ -305,10 +298,12 @@ constexpr graph functionalized(graph const& g, purpose what_for = purpose::value
   if (is_symbolic(g))
     return on_samples("functionalize", g, [what_for](graph const& of, int) {
       functionalizer f(of, what_for);
-      return f.run();
+      graph const r = f.run();
+      return with_results_apart(r);
     });
   functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
-  return f.run();
+  graph const r = f.run();
+  return with_results_apart(r);
 }
 /// Makes known for tensors what a functionalized graph may call.
 template <class>
@@ -316,7 +311,7 @@ void functionalizer_operators() {
   (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(),
       (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
   (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(),
-      (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
+      (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>(), (void)registered_table<clone_t, 0>();
 }
 } // namespace detail
 
