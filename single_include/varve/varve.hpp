@@ -319,6 +319,7 @@ namespace refuse {
 [[noreturn]] void rank_exceeds_eight_dimensions(int rank);
 [[noreturn]] void axis_out_of_range(std::int64_t axis, int rank);
 [[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
+[[noreturn]] void a_value_of_rank_0_has_no_axis(char const* op);
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
@@ -4118,7 +4119,9 @@ public:
     return *this;
   }
   constexpr list& operator=(list&& o) noexcept {
-    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
+    T* const mine = data_; // not by `std::swap`, which makes a dozen classes of each T
+    data_ = o.data_, o.data_ = mine;
+    std::swap(size_, o.size_), std::swap(room_, o.room_);
     return *this;
   }
   constexpr ~list() { release(); }
@@ -4150,10 +4153,10 @@ public:
   }
   constexpr void pop_back() {
     --size_;
-    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
+    if constexpr (!plain_copies) std::destroy_at(data_ + size_);
   }
   constexpr void clear() {
-    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
+    if constexpr (plain_copies) size_ = 0;
     else
       while (size_) pop_back();
   }
@@ -4190,7 +4193,9 @@ public:
   }
 
 private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
+  // By the compiler's own traits: those of the standard library are each ten classes of T.
+  static constexpr bool plain = __is_trivially_constructible(T);   // and need not be constructed
+  static constexpr bool plain_copies = __is_trivially_copyable(T); // and need not be destroyed
   T* data_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
 
@@ -5014,6 +5019,10 @@ VARVE_COLD VARVE_LIBRARY void index_out_of_range(char const* op, std::int64_t in
                              " is out of range for size " + std::to_string(size))
                                 .c_str());
 }
+VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis(char const* op) {
+  refuse::with<index_error>(
+      ("varve: " + std::string(op) + ": a value of rank 0 has no axis: there are more indices than axes").c_str());
+}
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
@@ -5051,7 +5060,9 @@ VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
   refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
 VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
-  refuse::with<dtype_error>(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+  std::string what(op);
+  if (!what.empty() && what.back() == ':') what.pop_back(); // it says itself what the dtype is of
+  refuse::with<dtype_error>(("varve: " + what + ": dtype " + dtype + " is not supported").c_str());
 }
 } // namespace refuse
 
@@ -5524,18 +5535,28 @@ inline edge::~edge() {
 
 } // namespace varve
 
-// ---- varve/value/tensor.hpp
-#include <vector>
+// ---- varve/value/literal.hpp
+namespace varve::detail {
 
+/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
+struct literal {
+  double as_double = 0;
+  std::int64_t as_integer = 0;
+  int category = 0; // of dtypes: bool, integer, floating
+  template <number N>
+  constexpr literal(N v)
+      : as_double(static_cast<double>(v)), as_integer(std::is_integral_v<N> ? static_cast<std::int64_t>(v) : 0),
+        category(std::is_same_v<N, bool> ? 0
+                 : std::is_integral_v<N> ? 1
+                                         : 2) {}
+};
+
+} // namespace varve::detail
+
+// ---- varve/value/member_operators.hpp
 namespace varve {
 
 class tensor;
-class subclass_object;
-class seen_state;
-class hook_handle;
-namespace autograd {
-class node;
-}
 // The operators that are members too.
 struct at_t;
 struct copy__t;
@@ -5593,216 +5614,21 @@ struct tanh_t;
 struct sigmoid_t;
 struct relu_t;
 struct pow_t;
+struct vector_norm_t;
+struct gather_t;
+struct maximum_t;
+struct minimum_t;
+struct outer_t;
+struct diagonal_t;
+struct tril_t;
+struct triu_t;
+struct isnan_t;
 struct clamp_t;
 
-namespace detail {
-/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
-struct literal {
-  double as_double = 0;
-  std::int64_t as_integer = 0;
-  int category = 0; // of dtypes: bool, integer, floating
-  template <number N>
-  constexpr literal(N v)
-      : as_double(static_cast<double>(v)), as_integer(std::is_integral_v<N> ? static_cast<std::int64_t>(v) : 0),
-        category(std::is_same_v<N, bool> ? 0
-                 : std::is_integral_v<N> ? 1
-                                         : 2) {}
-};
-struct tensor_block;
-/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
-/// alone (`meta`).
-enum class payload : unsigned char { memory, seen, subclass, nothing };
-/// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function, other_dtype };
-/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
-bool is_at_work(std::uint64_t layer);
-/// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
-bool is_traced(std::uint64_t layer);
-[[noreturn]] VARVE_COLD inline void refuse_traced_number() {
-  refuse::with<transform_error>(
-      "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
-      "this value only; use where, cond or while_loop, or pass it as a plain number");
-}
-[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
-  if (p == payload::seen)
-    refuse::with<transform_error>(
-        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
-  if (p == payload::subclass)
-    refuse::with<transform_error>(
-        "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
-  refuse::with<transform_error>("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
-}
-[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
-  refuse::with<transform_error>(
-      "varve: alias: a tensor seen through a transform has no memory of its own to share; use "
-      "detach(x), or a view");
-}
-/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
-struct read_watcher {
-  virtual void number(tensor const& t) = 0;
-  virtual void memory(tensor const& t) = 0;
-
-protected:
-  ~read_watcher() = default;
-};
-inline constinit thread_local read_watcher* watches_reads = nullptr;
-/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
-struct literal_lifter {
-  virtual tensor lifted(tensor const& t) = 0;
-
-protected:
-  ~literal_lifter() = default;
-};
-inline constinit thread_local literal_lifter* lifts_literals = nullptr;
-/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
-/// tracer.
-struct rename_watcher {
-  void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
-  void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is the data of `x` (`tensor::data`).
-  void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is another handle of the value x.
-  void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `detach`, which no unit has that does not trace.
-  tensor (*detach)(tensor const& x);
-};
-inline constinit thread_local rename_watcher* watches_renames = nullptr;
-/// Is a function of this thread exported?
-inline constinit thread_local bool exports = false;
-/// How many hooks of gradients this thread has registered.
-inline constinit thread_local unsigned hooks_registered = 0;
-[[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
-  refuse::with<value_error>(
-      (std::string("varve: ") + what +
-       ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
-          .c_str());
-}
-} // namespace detail
-
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the
-/// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
-/// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for
-/// small tensors, from a per-thread list.
-class tensor : public math::functions {
-public:
-  constexpr tensor() noexcept = default;
-  tensor(tensor const& o) noexcept;
-  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
-  tensor& operator=(tensor const& o) & noexcept;
-  tensor& operator=(tensor&& o) & noexcept {
-    auto* b = block_;
-    block_ = o.block_;
-    o.block_ = b;
-    return *this;
-  }
-  /// A part that is assigned to, as in `x.at(0) = y`, writes into x (`copy_`).
-  template <value Y>
-  tensor const& operator=(Y const& y) && {
-    return call<copy__t>(y);
-  }
-  ~tensor();
-
-  /// Fresh row-major memory, not initialized.
-  static tensor empty(dims const& sizes, varve::dtype type);
-  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
-  template <number T>
-  static tensor from_number(T v);
-  /// Copies `numel(sizes)` elements from row-major memory.
-  template <class T>
-  static tensor from_data(T const* data, dims const& sizes);
-  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
-  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
-  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread; not if this throws.
-  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
-                          void (*release)(void* owner), void* owner);
-  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
-  template <class T, std::size_t N>
-  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
-      : tensor(from_data(values, check_count(N, sizes))) {}
-  /// `tensor({{1, 2}, {3, 4}})`.
-  template <class T, std::size_t N, std::size_t M>
-  explicit tensor(T const (&values)[N][M])
-      : tensor(from_data(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
-  template <class T, std::size_t N, std::size_t M, std::size_t L>
-  explicit tensor(T const (&values)[N][M][L])
-      : tensor(
-            from_data(values[0][0], dims{static_cast<index_t>(N), static_cast<index_t>(M), static_cast<index_t>(L)})) {}
-  /// `tensor({{0.5, 1}, {2, 3}})`: float64 when one of them is floating.
-  template <std::size_t N, std::size_t M>
-  explicit tensor(detail::literal const (&values)[N][M])
-      : tensor(of_literals(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
-  /// `tensor({0.5, -1, 2})`, `tensor x = {0.5, -1, 2}`: of the numbers' type; of several types float64 when one is
-  /// floating, else int64.
-  template <number A, number B, number... R>
-  tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
-  /// `tensor(0.5)`, of rank 0 and the number's type; a vector of one number is `tensor({0.5})`.
-  template <number N>
-  explicit tensor(N v) : tensor(from_data(&v, {})) {}
-  /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
-  /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
-  template <detail::range_of_numbers R>
-  explicit tensor(R const& range) : tensor(of_range(range)) {}
-  /// A copy of an array.
-  template <class T, index_t... D>
-  explicit tensor(array<T, D...> const& a) : tensor(from_data(a.data, ints<D...>::to_dims())) {}
-
-  bool defined() const noexcept { return block_ != nullptr; }
-  varve::dtype dtype() const;
-  dims const& sizes() const;
-  dims const& strides() const;
-  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
-  dims const& size() const { return sizes(); }
-  int dim() const { return sizes().n; }
-  int rank() const { return sizes().n; }
-  index_t numel() const { return varve::numel(sizes()); }
-  bool is_contiguous() const;
-  /// Made from a plain C++ number.
-  bool is_number() const;
-  void mark_number();
-  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2);
-  /// `autograd_error` for inference tensors, which have none.
-  std::uint32_t version() const;
-  void bump_version() const;
-  /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
-  std::uint32_t writes() const;
-  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
-  void set_version(std::uint32_t v) const;
-  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
-  bool is_inference() const;
-  /// Does it require a gradient, or what it is a view of? Then a write into it is autograd's, also where the view was
-  /// made with nothing recorded.
-  bool is_in_recorded_memory() const;
-  /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
-  bool is_unique() const;
-  /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
-  bool is_made_since(std::uint32_t epoch) const;
-  /// Do two tensors share memory? In a function that is traced as in one that runs, though a trace runs on copies.
-  bool shares_storage(tensor const& o) const;
-  /// Does it lie in a copy that a trace runs on?
-  bool stands_in() const;
-
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is
-  /// at work: `transform_error`.
-  template <class T>
-  T* data() const;
-  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
-  void* raw() const;
-  void* raw(index_t item) const;
-  void* raw_inside(index_t item) const;
-  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused
-  /// (`transform_error`). `x.item()` is a double; `x.item<std::int64_t>()` all of a great integer.
-  template <class T = double>
-  T item() const;
-  /// A copy of the elements in row-major order, converted to `T`. Refused where `data` is.
-  template <class T = double>
-  std::vector<T> to_vector() const;
-  /// A copy as a static value: `x.to_array<double, 2, 3>()`. The shape must be this one (`shape_error`), the dtype too
-  /// (`dtype_error`).
-  template <class T, index_t... D>
-  array<T, D...> to_array() const;
-
-  // The operators that people call as members, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
-  // `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`. varve.hpp has them all.
+/// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
+/// `x.reshape({2, -1})`, `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`.
+/// varve.hpp has them all.
+struct member_operators : math::functions {
   /// `x[i]`, `x.at(i, j)`: the part that indices name, a view, or with tensors as indices a copy (`at`).
   template <class I>
   auto operator[](I const& i) const {
@@ -6001,36 +5827,72 @@ public:
     return call<clamp_t>(a...);
   }
   template <class... A>
+  auto norm(A const&... a) const {
+    return call<vector_norm_t>(a...);
+  }
+  template <class... A>
+  auto gather(A const&... a) const {
+    return call<gather_t>(a...);
+  }
+  template <class... A>
+  auto maximum(A const&... a) const {
+    return call<maximum_t>(a...);
+  }
+  template <class... A>
+  auto minimum(A const&... a) const {
+    return call<minimum_t>(a...);
+  }
+  template <class... A>
+  auto outer(A const&... a) const {
+    return call<outer_t>(a...);
+  }
+  template <class... A>
+  auto diagonal(A const&... a) const {
+    return call<diagonal_t>(a...);
+  }
+  template <class... A>
+  auto tril(A const&... a) const {
+    return call<tril_t>(a...);
+  }
+  template <class... A>
+  auto triu(A const&... a) const {
+    return call<triu_t>(a...);
+  }
+  template <class... A>
+  auto isnan(A const&... a) const {
+    return call<isnan_t>(a...);
+  }
+  template <class... A>
   tensor const& copy_(A const&... a) const {
-    return call<copy__t>(a...), *this;
+    return write<copy__t>(a...);
   }
   template <class... A>
   tensor const& fill_(A const&... a) const {
-    return call<fill__t>(a...), *this;
+    return write<fill__t>(a...);
   }
   template <class... A>
   tensor const& zero_(A const&... a) const {
-    return call<zero__t>(a...), *this;
+    return write<zero__t>(a...);
   }
   template <class... A>
   tensor const& add_(A const&... a) const {
-    return call<add__t>(a...), *this;
+    return write<add__t>(a...);
   }
   template <class... A>
   tensor const& sub_(A const&... a) const {
-    return call<sub__t>(a...), *this;
+    return write<sub__t>(a...);
   }
   template <class... A>
   tensor const& mul_(A const&... a) const {
-    return call<mul__t>(a...), *this;
+    return write<mul__t>(a...);
   }
   template <class... A>
   tensor const& div_(A const&... a) const {
-    return call<div__t>(a...), *this;
+    return write<div__t>(a...);
   }
   template <class... A>
   tensor const& clamp_(A const&... a) const {
-    return call<clamp__t>(a...), *this;
+    return write<clamp__t>(a...);
   }
   /// Sizes may be given in braces, of which one may be -1.
   template <class T = tensor>
@@ -6046,7 +5908,7 @@ public:
   template <class T = tensor>
   T view(dims const& sizes) const {
     T const r = call<dependent<reshape_t, T>>(sizes);
-    if (!r.shares_storage(*this))
+    if (!r.shares_storage(static_cast<T const&>(*this)))
       refuse::argument_is_invalid("view", "the elements do not lie as the shape asks for; use reshape");
     return r;
   }
@@ -6076,8 +5938,16 @@ public:
   /// The transpose of a matrix; what has fewer dimensions is its own.
   template <class T = tensor>
   T t() const {
-    if (dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
-    return dim() < 2 ? T(*this) : T(call<dependent<transpose_t, T>>(0, 1));
+    auto const& self = static_cast<T const&>(*this);
+    if (self.dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
+    return self.dim() < 2 ? self : T(call<dependent<transpose_t, T>>(0, 1));
+  }
+  /// Matrices with rows and columns exchanged (`x.mT`).
+  template <class T = tensor>
+  T mT() const {
+    if (static_cast<T const&>(*this).dim() < 2)
+      refuse::argument_is_invalid("mT", "it is for matrices and batches of them");
+    return call<dependent<transpose_t, T>>(-2, -1);
   }
   /// The greatest and the smallest of all elements.
   template <class T = tensor>
@@ -6088,6 +5958,248 @@ public:
   T(min)() const {
     return call<dependent<amin_t, T>>();
   }
+
+protected:
+  template <class Op, class... A>
+  decltype(auto) call(A const&... a) const {
+    return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
+  }
+  /// ... of what it writes into.
+  template <class Op, class... A>
+  auto& write(A const&... a) const {
+    call<Op>(a...);
+    return static_cast<dependent<tensor, Op> const&>(*this);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/value/payload.hpp
+/// @file
+/// What a tensor holds, and how what it has not is refused.
+namespace varve::detail {
+
+/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
+/// alone (`meta`).
+enum class payload : unsigned char { memory, seen, subclass, nothing };
+
+[[noreturn]] VARVE_COLD inline void refuse_traced_number() {
+  refuse::with<transform_error>(
+      "varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for "
+      "this value only; use where, cond or while_loop, or pass it as a plain number");
+}
+[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
+  if (p == payload::seen)
+    refuse::with<transform_error>(
+        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (p == payload::subclass)
+    refuse::with<transform_error>(
+        "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  refuse::with<transform_error>("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+}
+[[noreturn]] VARVE_COLD inline void refuse_alias_of_seen() {
+  refuse::with<transform_error>(
+      "varve: alias: a tensor seen through a transform has no memory of its own to share; use "
+      "detach(x), or a view");
+}
+[[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
+  refuse::with<value_error>(
+      (std::string("varve: ") + what +
+       ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived")
+          .c_str());
+}
+
+} // namespace varve::detail
+
+// ---- varve/value/watchers.hpp
+namespace varve {
+
+class tensor;
+
+namespace detail {
+/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
+struct read_watcher {
+  virtual void number(tensor const& t) = 0;
+  virtual void memory(tensor const& t) = 0;
+
+protected:
+  ~read_watcher() = default;
+};
+inline constinit thread_local read_watcher* watches_reads = nullptr;
+/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
+struct literal_lifter {
+  virtual tensor lifted(tensor const& t) = 0;
+
+protected:
+  ~literal_lifter() = default;
+};
+inline constinit thread_local literal_lifter* lifts_literals = nullptr;
+/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
+/// tracer.
+struct rename_watcher {
+  void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
+  void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is the data of `x` (`tensor::data`).
+  void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `y` is another handle of the value x.
+  void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
+  /// `detach`, which no unit has that does not trace.
+  tensor (*detach)(tensor const& x);
+};
+inline constinit thread_local rename_watcher* watches_renames = nullptr;
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/value/tensor.hpp
+#include <vector>
+
+namespace varve {
+
+class tensor;
+class subclass_object;
+class seen_state;
+class hook_handle;
+namespace autograd {
+class node;
+}
+namespace detail {
+struct tensor_block;
+/// How a view came about, where that forbids writing into it (AG-16).
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom, leaf, function, other_dtype };
+/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
+bool is_at_work(std::uint64_t layer);
+/// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
+bool is_traced(std::uint64_t layer);
+/// Is a function of this thread exported?
+inline constinit thread_local bool exports = false;
+/// How many hooks of gradients this thread has registered.
+inline constinit thread_local unsigned hooks_registered = 0;
+} // namespace detail
+
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the
+/// data; a null handle is "absent": `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it
+/// (`value_error`). Operators on tensors consult the calling thread's stack of transforms and modes; those that are
+/// members too are in `member_operators`. One allocation for small tensors, from a per-thread list.
+class tensor : public member_operators {
+public:
+  constexpr tensor() noexcept = default;
+  tensor(tensor const& o) noexcept;
+  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
+  tensor& operator=(tensor const& o) & noexcept;
+  tensor& operator=(tensor&& o) & noexcept {
+    auto* b = block_;
+    block_ = o.block_;
+    o.block_ = b;
+    return *this;
+  }
+  /// A part that is assigned to, as in `x.at(0) = y`, writes into x (`copy_`).
+  template <value Y>
+  tensor const& operator=(Y const& y) && {
+    return call<copy__t>(y);
+  }
+  ~tensor();
+
+  /// Fresh row-major memory, not initialized.
+  static tensor empty(dims const& sizes, varve::dtype type);
+  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
+  template <number T>
+  static tensor from_number(T v);
+  /// Copies `numel(sizes)` elements from row-major memory.
+  template <class T>
+  static tensor from_data(T const* data, dims const& sizes);
+  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
+  /// ... who is told, `release(owner)`, when no tensor needs it any more, on whichever thread; not if this throws.
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type,
+                          void (*release)(void* owner), void* owner);
+  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
+  template <class T, std::size_t N>
+  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)})
+      : tensor(from_data(values, check_count(N, sizes))) {}
+  /// `tensor({{1, 2}, {3, 4}})`.
+  template <class T, std::size_t N, std::size_t M>
+  explicit tensor(T const (&values)[N][M])
+      : tensor(from_data(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  template <class T, std::size_t N, std::size_t M, std::size_t L>
+  explicit tensor(T const (&values)[N][M][L])
+      : tensor(
+            from_data(values[0][0], dims{static_cast<index_t>(N), static_cast<index_t>(M), static_cast<index_t>(L)})) {}
+  /// `tensor({{0.5, 1}, {2, 3}})`: float64 when one of them is floating.
+  template <std::size_t N, std::size_t M>
+  explicit tensor(detail::literal const (&values)[N][M])
+      : tensor(of_literals(values[0], dims{static_cast<index_t>(N), static_cast<index_t>(M)})) {}
+  /// `tensor({0.5, -1, 2})`, `tensor x = {0.5, -1, 2}`: of the numbers' type; of several types float64 when one is
+  /// floating, else int64.
+  template <number A, number B, number... R>
+  tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
+  /// `tensor(0.5)`, of rank 0 and the number's type; a vector of one number is `tensor({0.5})`.
+  template <number N>
+  explicit tensor(N v) : tensor(from_data(&v, {})) {}
+  /// A copy of a range of numbers, or of ranges of them that are as long as each other (`shape_error`): a vector of
+  /// vectors, an array, a span, a view. The dtype is that of the numbers: of doubles float64.
+  template <detail::range_of_numbers R>
+  explicit tensor(R const& range) : tensor(of_range(range)) {}
+  /// A copy of an array.
+  template <class T, index_t... D>
+  explicit tensor(array<T, D...> const& a) : tensor(from_data(a.data, ints<D...>::to_dims())) {}
+
+  bool defined() const noexcept { return block_ != nullptr; }
+  varve::dtype dtype() const;
+  dims const& sizes() const;
+  dims const& strides() const;
+  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  index_t stride(index_t axis) const { return strides()[wrap_axis(axis, dim())]; }
+  bool is_floating_point() const { return is_floating(dtype()); }
+  dims const& size() const { return sizes(); }
+  int dim() const { return sizes().n; }
+  int rank() const { return sizes().n; }
+  index_t numel() const { return varve::numel(sizes()); }
+  bool is_contiguous() const;
+  /// Made from a plain C++ number.
+  bool is_number() const;
+  void mark_number();
+  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2);
+  /// `autograd_error` for inference tensors, which have none.
+  std::uint32_t version() const;
+  void bump_version() const;
+  /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
+  std::uint32_t writes() const;
+  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
+  void set_version(std::uint32_t v) const;
+  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
+  bool is_inference() const;
+  /// Does it require a gradient, or what it is a view of? Then a write into it is autograd's, also where the view was
+  /// made with nothing recorded.
+  bool is_in_recorded_memory() const;
+  /// Does nobody else hold it or its memory? That of `from_blob` is somebody's.
+  bool is_unique() const;
+  /// Was its memory made by this thread in an epoch of it (`this_thread_epoch`), or a later one?
+  bool is_made_since(std::uint32_t epoch) const;
+  /// Do two tensors share memory? In a function that is traced as in one that runs, though a trace runs on copies.
+  bool shares_storage(tensor const& o) const;
+  /// Does it lie in a copy that a trace runs on?
+  bool stands_in() const;
+
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is
+  /// at work: `transform_error`.
+  template <class T>
+  T* data() const;
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
+  void* raw() const;
+  void* raw(index_t item) const;
+  void* raw_inside(index_t item) const;
+  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused
+  /// (`transform_error`). `x.item()` is a double; `x.item<std::int64_t>()` all of a great integer.
+  template <class T = double>
+  T item() const;
+  /// A copy of the elements in row-major order, converted to `T`. Refused where `data` is.
+  template <class T = double>
+  std::vector<T> to_vector() const;
+  /// A copy as a static value: `x.to_array<double, 2, 3>()`. The shape must be this one (`shape_error`), the dtype too
+  /// (`dtype_error`).
+  template <class T, index_t... D>
+  array<T, D...> to_array() const;
 
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none
   /// (`transform_error`).
@@ -6220,10 +6332,6 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
-  template <class Op, class... A>
-  decltype(auto) call(A const&... a) const {
-    return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
-  }
   static tensor of_literals(detail::literal const* values, dims const& sizes);
   template <class A, class... R>
   static tensor of_numbers(A a, R... r) {
@@ -6700,7 +6808,7 @@ private:
   };
   static inline constinit thread_local memory_stand_ins* innermost = nullptr;
   memory_stand_ins* around_;
-  std::vector<pair> all_;
+  list<pair> all_;
 
   static storage const* original_of(storage const* s);
 };
@@ -7285,6 +7393,10 @@ struct op_table {
   attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
   /// Does it take complex operands as they are: a view, or another that only moves elements?
   bool takes_complex = false;
+  /// Of an operator of a `library` that writes into nothing and gives no view: what graph nodes point to.
+  op_handle const* defined = nullptr;
+  /// What a graph node points to; null of operators that are none.
+  op_handle const* node() const { return handle ? handle() : defined; }
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
@@ -8726,8 +8838,8 @@ inline op_table const* table_named(char const* name) {
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
   for (auto* e = first_table(); e; e = e->next) {
-    if (std::strcmp(e->table->name, op.name) != 0 || !e->table->handle) continue;
-    if (op_handle const* const other = e->table->handle(); other == &op || (other->own && op.own)) return e->table;
+    op_handle const* const other = std::strcmp(e->table->name, op.name) ? nullptr : e->table->node();
+    if (other && (other == &op || (other->own && op.own))) return e->table;
   }
   return nullptr;
 }
@@ -9039,6 +9151,11 @@ tensor const& left_in(layer const* transforms, tensor const& t);
 inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 bool is_mapped(tensor const& t);
 
+/// Does a transform process an operator by itself? One of a `library` only if it wants no more than to know that it
+/// computes.
+inline bool has_rules(layer_kind const& by, boxed_op const& op) {
+  return op.table->eval || (op.table->defined && (by.is_trace() || by.role == layer_role::functionalize));
+}
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
 /// is refused by one that has.
 tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x);
@@ -9104,7 +9221,7 @@ VARVE_COLD VARVE_LIBRARY tensor call_without_rules(layer const& in, boxed_op con
 VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
   key_guard const callers(included(), excluded());
   if (kind_.records) of_.grad_mode = grad_mode;
-  if (!replaced) return op.table->eval ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
+  if (!replaced) return has_rules(kind_, op) ? of_.kind->process(of_, op, x) : call_without_rules(*this, op, x);
   auto const mine = [&](tensor const& t) { return t.defined() && t.is_wrapped() && t.layer() == id; };
   bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
@@ -9203,7 +9320,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_transform(void*, boxed_op const& op, di
       return redispatch(op, at, x);
     }
     if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval && s.transforms.top->kind->role != layer_role::lanes) {
+    layer_kind const& by = *s.transforms.top->kind;
+    if (!has_rules(by, op) && by.role != layer_role::lanes) {
       lowered const off;
       return call_without_rules(off.top(), op, x);
     }
@@ -10203,18 +10321,32 @@ struct registration_record {
   interpreter_rule rule;
 };
 
-/// An operator that a library defined: it has a name and a schema, all else is registered.
+/// Does an operator only compute: it writes into nothing, and its results lie in memory of their own?
+inline bool only_computes(operator_schema const& s) {
+  bool r = true;
+  for (auto const* list : {&s.arguments, &s.results})
+    for (auto const& a : *list) r = r && a.alias.empty() && !a.mutated;
+  return r;
+}
+
+/// An operator that a library defined: it has a name and a schema, all else is registered. If it only computes it is
+/// one of graphs too, whose shape its kernels alone know.
 struct defined_operator {
   std::string name, schema;
   void const* library = nullptr; // null: it has ended
   std::atomic<dispatch_table const*> registered{nullptr};
+  op_handle node;
   op_table table;
   table_entry entry;
 
-  defined_operator(std::string const& n, std::string const& s, int operands)
-      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true,    nullptr,    nullptr,
-                                  nullptr,      nullptr,        nullptr,  nullptr, &registered},
-        entry{&table, nullptr} {}
+  defined_operator(std::string const& n, std::string const& s, operator_schema const& read)
+      : name(n), schema(s), node{name.c_str(), op_kind::indexing, read.operands(), nullptr},
+        table{name.c_str(), schema.c_str(), read.operands(), true,    nullptr,    nullptr,
+              nullptr,      nullptr,        nullptr,         nullptr, &registered},
+        entry{&table, nullptr} {
+    node.own = false;
+    if (only_computes(read)) table.defined = &node;
+  }
 };
 
 /// What all libraries of the process registered, and the tables made of it.
@@ -10307,7 +10439,7 @@ op_table const* registry<T>::define(void const* library, std::string const& name
   for (auto const& o : definitions_)
     if (!o->library && o->name == name && o->schema == schema) d = o.get();
   if (!d) {
-    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
+    definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s));
     d = definitions_.back().get();
     of(&d->registered).defined = true;
   }
@@ -11535,18 +11667,18 @@ inline constexpr struct convolution_t {
 inline constexpr struct reshape_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "reshape";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } reshape{};
 inline constexpr struct permute_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "permute";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& axes) const;
 } permute{};
 inline constexpr struct expand_t {
   static constexpr auto op_name = "expand";
-  template <value X, class S>
+  template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
 /// Bounds of an axis as an index: what `slice(1, 5)` is.
@@ -11609,6 +11741,8 @@ inline constexpr struct cat_t {
   constexpr auto operator()(X const& values, A const& axis) const;
   template <class X>
   constexpr auto operator()(X const& values) const;
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(std::initializer_list<X> values, A const& axis = {}) const;
 } cat{};
 inline constexpr struct gather_t {
   static constexpr auto op_name = "gather";
@@ -16035,9 +16169,9 @@ inline constexpr struct select_t : composite_operator<select_t> {
   template <value X, class A, class I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      if (sizes.n == 0) refuse::a_value_of_rank_0_has_no_axis("select");
       int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a])
-        refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : extent(0));
+      if (i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes[a]);
       extent const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
       return dims{a, k, k + 1, 1};
     };
@@ -22618,7 +22752,7 @@ T constant_of(graph const& g, node const& nd) {
   on_dtype(c.dtype(), "graph", [&]<class E>() {
     for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
   });
-  return c;
+  return lifts_literals ? lifts_literals->lifted(c) : c;
 }
 /// Is a node at work that is the text of a custom function? Then what a trace writes of it is so too.
 inline constinit thread_local bool runs_text = false;
@@ -23032,17 +23166,40 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 }
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
+namespace detail {
+/// Refuses a program whose results depend on what the trace did not know, which would be zeros. Regions come behind
+/// the node that has them.
+constexpr void require_known(graph const& g) {
+  list<char> needed(g.nodes.size(), 0), has_results(g.regions.size(), 0);
+  has_results[0] = 1;
+  for (std::size_t r = 0; r < g.regions.size(); ++r) {
+    region const& f = g.regions[r];
+    for (int k = 0; has_results[r] && k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
+    for (int n = f.node_first + f.node_count; n-- > f.node_first;) {
+      node const& nd = g.nodes[n];
+      if (!needed[n]) continue;
+      if (nd.unknown) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+      for (int k = 0; k < nd.count; ++k) needed[g.edges[nd.first + k]] = 1;
+      for (int k = 0; k < nd.regions_count; ++k) has_results[nd.regions_first + k] = 1;
+    }
+  }
+}
+} // namespace detail
+
 /// The program without what was written on the way for shapes alone, and what was made there of values that the trace
-/// did not know.
+/// did not know, on which no result may depend (`value_error`).
 constexpr graph without_scaffolds(graph const& g) {
   list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
   list<char> unknown(g.nodes.size(), 0);
+  bool any = false;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     unknown[n] = nd.unknown;
     for (int k = 0; k < nd.count; ++k) unknown[n] = unknown[n] || unknown[g.edges[nd.first + k]];
     part[n] = !nd.scaffold && !unknown[n];
+    any = any || nd.unknown;
   }
+  if (any) detail::require_known(g);
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(
@@ -23064,6 +23221,44 @@ constexpr graph dce(graph const& g) {
 }
 
 } // namespace varve
+
+// ---- varve/trace/copy_as_laid_out.hpp
+namespace varve::detail {
+
+/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+index_t span_of(dims const& sizes, dims const& strides);
+/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+template <class T>
+T copy_as_laid_out(T const& t) {
+  if (t.is_wrapped()) return clone(t);
+  no_grad const off;
+  T r;
+  if (index_t const span = t.is_contiguous() || !t.has_data() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
+    r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
+    copy_(r, t);
+  } else {
+    r = clone(t);
+  }
+  if (t.requires_grad()) r.set_history(t.history());
+  return r;
+}
+
+#if VARVE_DEFINES
+VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides) {
+  index_t span = 1, count = 1;
+  for (int k = 0; k < sizes.n; ++k) {
+    index_t inside = 0; // of the dimensions with smaller strides
+    for (int q = 0; q < sizes.n; ++q)
+      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
+        inside += (sizes[q] - 1) * strides[q];
+    if (sizes[k] > 1 && strides[k] <= inside) return 0;
+    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
+  }
+  return span > 2 * count ? 0 : span;
+}
+#endif
+
+} // namespace varve::detail
 
 // ---- varve/pass/share_regions.hpp
 namespace varve {
@@ -23682,7 +23877,7 @@ VARVE_LIBRARY void known_values::sweep() {
       if (is_held_elsewhere(k, there)) left.push_back(k);
   std::size_t places = 64;
   while (places < 2 * left.size() + 64) places *= 2;
-  places_.assign(places, {});
+  std::vector<std::vector<known>>(places).swap(places_); // `assign` would be made of copies
   count_ = left.size();
   for (known& k : left) places_[place_of(k.value)].push_back(k);
 }
@@ -23692,26 +23887,6 @@ VARVE_LIBRARY void known_values::sweep() {
 
 // ---- varve/trace/trace_layer.hpp
 namespace varve {
-
-namespace detail {
-/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
-index_t span_of(dims const& sizes, dims const& strides);
-/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
-template <class T>
-T copy_as_laid_out(T const& t) {
-  if (t.is_wrapped()) return clone(t);
-  no_grad const off;
-  T r;
-  if (index_t const span = t.is_contiguous() || !t.has_data() ? 0 : span_of(t.sizes(), t.strides()); span > 0) {
-    r = T::empty(dims{span}, t.dtype()).with_layout({t.sizes(), t.strides(), 0, true}, false);
-    copy_(r, t);
-  } else {
-    r = clone(t);
-  }
-  if (t.requires_grad()) r.set_history(t.history());
-  return r;
-}
-} // namespace detail
 
 /// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
 /// counterpart of calling operators on proxies; both write by the same `graph_builder`.
@@ -23734,7 +23909,7 @@ struct trace_layer : layer {
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
   bool folds = false;
   /// ... and how often each of these constants was written when it was captured: it must stay as it is.
-  std::vector<std::uint32_t> writes_before{};
+  list<std::uint32_t> writes_before{};
   void require_unwritten() const {
     for (std::size_t k = 0; k < writes_before.size(); ++k)
       if ((*captures)[static_cast<int>(k)].writes() != writes_before[k])
@@ -23988,10 +24163,14 @@ private:
   boxed_args originals_;      // arguments of which it runs on an alias
   boxed_args found_;          // of a mode: literals and captured tensors
   std::vector<int> found_nodes_;
-  std::vector<std::pair<extent, int>> told_;         // symbols, and the nodes that they are numbers of
+  struct number_told {
+    extent symbol;
+    int by; // the node whose number it is
+  };
+  list<number_told> told_;
   boxed_args outside_;                               // tensors that it runs on without a copy
   boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
-  std::vector<std::uint32_t> copied_writes_;         // of each copy as it was made
+  list<std::uint32_t> copied_writes_;                // of each copy as it was made
   layer const* modes_ = this_thread_state.modes.top; // as the trace began
   saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
@@ -24052,37 +24231,13 @@ inline constexpr layer_kind trace_layer::mode_kind{.name = "proxy_mode",
 
 } // namespace varve
 
+
+// ---- varve/trace/traced_calls.hpp
+/// @file
+/// How a trace writes a call down, and what it refuses because a graph would not know of it.
 #if VARVE_DEFINES
 namespace varve {
-namespace detail {
-VARVE_COLD VARVE_LIBRARY index_t span_of(dims const& sizes, dims const& strides) {
-  index_t span = 1, count = 1;
-  for (int k = 0; k < sizes.n; ++k) {
-    index_t inside = 0; // of the dimensions with smaller strides
-    for (int q = 0; q < sizes.n; ++q)
-      if (q != k && (strides[q] < strides[k] || (strides[q] == strides[k] && q < k)))
-        inside += (sizes[q] - 1) * strides[q];
-    if (sizes[k] > 1 && strides[k] <= inside) return 0;
-    span += (sizes[k] - 1) * strides[k], count *= sizes[k];
-  }
-  return span > 2 * count ? 0 : span;
-}
-} // namespace detail
-/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
-VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
-  auto const memory_of = [](tensor const& v) {
-    tensor const* p = &v;
-    while (p->is_wrapped() && !p->id()->store) p = &p->inner();
-    return p->id()->store;
-  };
-  if (storage *const now = memory_of(copied), *const then = memory_of(t); now != then)
-    now->epoch = then->epoch, stand_ins_.add(*now, *then);
-  return copied;
-}
-VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
-  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  return standing_for(t, below([&] { return copy(t); }));
-}
+
 /// Modes that were on around an operator with functions, and are on again in these, are no others.
 VARVE_LIBRARY bool trace_layer::sees_other_modes() const {
   layer const* l = this_thread_state.modes.top;
@@ -24114,6 +24269,74 @@ VARVE_LIBRARY void trace_layer::called(int node, bool grad_mode) {
   bool const now = grad_mode && !this_thread_inference;
   if (now != ambient_) builder.called_in(node, now ? recording::on : recording::off);
 }
+VARVE_LIBRARY void trace_layer::settle() {
+  if (!builder.writes_scaffolds()) drawn_ = default_generator;
+}
+VARVE_LIBRARY bool trace_layer::is_random(boxed_op const& op) {
+  return op.table->handle && op.table->handle()->kind == op_kind::random;
+}
+VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
+  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) refuse::with<write_met>();
+  if (apart && is_random(op)) {
+    emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
+    return op(x);
+  }
+  return below([&] { return op(x); });
+}
+VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, boxed_args const& x) {
+  if (!missing_node) detail::no_rule(op.name(), "trace");
+  missing_node(op.name());
+  boxed_args inner;
+  for (auto const& t : x) inner.push_back(t.defined() ? run_on(t) : t);
+  tensor const y = run(op, inner);
+  int const zero = builder.constant(y.dtype(), 0);
+  attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
+  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
+}
+VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
+  require_kept();
+  if (!op.table->node()) return record_nothing(op, x);
+  if (!records(x, is_random(op))) {
+    tensor const y = run(op, x);
+    settle();
+    return y;
+  }
+  boxed_args inner;
+  std::vector<int> ids;
+  for (auto const& t : x) {
+    ids.push_back(node_of(t));
+    inner.push_back(run_on(t));
+  }
+  if (op.table->kind == op_kind::mutation && x[0].origin() == detail::view_origin::other_dtype)
+    refuse::argument_is_invalid("trace",
+                                "what view_as_real or view_as_complex gave is a copy in a traced function, and "
+                                "is written into; write into the value itself, complex(re, im)");
+  bool const acts = op.table->kind == op_kind::effect;
+  detail::unacted_scope const silent(acts); // who runs the graph acts
+  tensor const y = run(op, inner);
+  if (acts && detail::reruns > 0 && op.table->node()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
+  if (is_mode() && op.table->kind == op_kind::mutation)
+    for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
+  attributes at = *op.at;
+  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
+    if (extent const* const n = y.object()->symbol_of(y)) {
+      at = attributes(dims{*n});
+      told(at[0][0], ids[0]);
+    }
+  int const node = builder.emit(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  called(node, grad_mode);
+  return wrap(y, node);
+}
+
+} // namespace varve
+#endif
+
+// ---- varve/trace/traced_nodes.hpp
+/// @file
+/// Which node of the graph a value of a trace is.
+#if VARVE_DEFINES
+namespace varve {
+
 VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   if (is_mode()) {
     known_.remember(v, node);
@@ -24172,6 +24395,60 @@ VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
                                            "it (by another thread, or with modes off); write into it in the function "
                                            "itself");
 }
+VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
+  if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
+  return node;
+}
+/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
+VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
+  tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
+  if (!value.defined()) return -1;
+  int n = -1;
+  on_dtype(t.dtype(), "trace", [&]<class E>() {
+    E const* const elements = static_cast<E const*>(value.raw());
+    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
+    int const number = builder.constant(t.dtype(), detail::held(*elements));
+    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                     meta_of(t));
+  });
+  return from_outside(t, n);
+}
+VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
+  return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
+}
+VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
+  if (int const n = known_.exact(t); n >= 0) return n;
+  for (int k = 0; k < found_.size(); ++k)
+    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
+  return -1;
+}
+VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
+  if (int const n = known_.exact(t); n >= 0) return n;
+  for (auto const& o : originals_)
+    if (o.is(t)) return -1; // captured
+  // A value and what was detached of it lie alike: what has a history is not the latter.
+  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
+}
+VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
+  while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)
+    n = builder.operand_of(n);
+  return builder.written(n).op == &handle<detach_t>;
+}
+VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
+  for (trace_layer const* l = this; l; l = l->outer)
+    if (l->is_mine(t)) return true;
+  return false;
+}
+
+} // namespace varve
+#endif
+
+// ---- varve/trace/traced_renames.hpp
+/// @file
+/// What a trace is told of values that become others under the same handle.
+#if VARVE_DEFINES
+namespace varve {
+
 /// A graph does not keep another shape of an argument.
 VARVE_LIBRARY void trace_layer::follows_renames::told_before(detail::rename_watcher& self, char const* op,
                                                              tensor const& x) {
@@ -24232,49 +24509,30 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_shared(detail::rename_watc
   if (!me.of.is_mode()) return;
   if (int const n = me.of.known_.exact(x); n >= 0) me.of.known_.remember(y, n);
 }
-VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
-  if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
-  return node;
+
+} // namespace varve
+#endif
+
+// ---- varve/trace/traced_values.hpp
+/// @file
+/// What a trace runs on: the values themselves, copies that are in their memory's place, aliases.
+#if VARVE_DEFINES
+namespace varve {
+
+/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
+VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
+  auto const memory_of = [](tensor const& v) {
+    tensor const* p = &v;
+    while (p->is_wrapped() && !p->id()->store) p = &p->inner();
+    return p->id()->store;
+  };
+  if (storage *const now = memory_of(copied), *const then = memory_of(t); now != then)
+    now->epoch = then->epoch, stand_ins_.add(*now, *then);
+  return copied;
 }
-/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
-VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
-  tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
-  if (!value.defined()) return -1;
-  int n = -1;
-  on_dtype(t.dtype(), "trace", [&]<class E>() {
-    E const* const elements = static_cast<E const*>(value.raw());
-    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
-    int const number = builder.constant(t.dtype(), detail::held(*elements));
-    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
-                     meta_of(t));
-  });
-  return from_outside(t, n);
-}
-VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
-  return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
-}
-VARVE_LIBRARY int trace_layer::exact_node(tensor const& t) const {
-  if (int const n = known_.exact(t); n >= 0) return n;
-  for (int k = 0; k < found_.size(); ++k)
-    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
-  return -1;
-}
-VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
-  if (int const n = known_.exact(t); n >= 0) return n;
-  for (auto const& o : originals_)
-    if (o.is(t)) return -1; // captured
-  // A value and what was detached of it lie alike: what has a history is not the latter.
-  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
-}
-VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
-  while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)
-    n = builder.operand_of(n);
-  return builder.written(n).op == &handle<detach_t>;
-}
-VARVE_LIBRARY bool trace_layer::owns(tensor const& t) const {
-  for (trace_layer const* l = this; l; l = l->outer)
-    if (l->is_mine(t)) return true;
-  return false;
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
+  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  return standing_for(t, below([&] { return copy(t); }));
 }
 VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -24332,71 +24590,13 @@ VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
   copied_writes_.push_back(copy.writes());
   return copy;
 }
-VARVE_LIBRARY void trace_layer::settle() {
-  if (!builder.writes_scaffolds()) drawn_ = default_generator;
-}
-VARVE_LIBRARY bool trace_layer::is_random(boxed_op const& op) {
-  return op.table->handle && op.table->handle()->kind == op_kind::random;
-}
 VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
     for (auto const& o : l->outside_)
       if (t.shares_storage(o)) return true;
   return false;
 }
-VARVE_LIBRARY tensor trace_layer::run(boxed_op const& op, boxed_args const& x) const {
-  if (!copies && op.table->kind == op_kind::mutation && is_outside(x[0])) refuse::with<write_met>();
-  if (apart && is_random(op)) {
-    emptied const alone(this_thread_state.transforms), alone_below(mode_slot());
-    return op(x);
-  }
-  return below([&] { return op(x); });
-}
-VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, boxed_args const& x) {
-  if (!missing_node) detail::no_rule(op.name(), "trace");
-  missing_node(op.name());
-  boxed_args inner;
-  for (auto const& t : x) inner.push_back(t.defined() ? run_on(t) : t);
-  tensor const y = run(op, inner);
-  int const zero = builder.constant(y.dtype(), 0);
-  attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
-  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
-}
-VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
-  require_kept();
-  if (!op.table->handle) return record_nothing(op, x);
-  if (!records(x, is_random(op))) {
-    tensor const y = run(op, x);
-    settle();
-    return y;
-  }
-  boxed_args inner;
-  std::vector<int> ids;
-  for (auto const& t : x) {
-    ids.push_back(node_of(t));
-    inner.push_back(run_on(t));
-  }
-  if (op.table->kind == op_kind::mutation && x[0].origin() == detail::view_origin::other_dtype)
-    refuse::argument_is_invalid("trace",
-                                "what view_as_real or view_as_complex gave is a copy in a traced function, and "
-                                "is written into; write into the value itself, complex(re, im)");
-  bool const acts = op.table->kind == op_kind::effect;
-  detail::unacted_scope const silent(acts); // who runs the graph acts
-  tensor const y = run(op, inner);
-  if (acts && detail::reruns > 0 && op.table->handle()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
-  if (is_mode() && op.table->kind == op_kind::mutation)
-    for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
-  attributes at = *op.at;
-  if (op.table->handle() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
-    if (extent const* const n = y.object()->symbol_of(y)) {
-      at = attributes(dims{*n});
-      told(at[0][0], ids[0]);
-    }
-  int const node =
-      builder.emit(op.table->handle(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
-  called(node, grad_mode);
-  return wrap(y, node);
-}
+
 } // namespace varve
 #endif
 
@@ -24518,18 +24718,26 @@ namespace detail {
 /// What a trace runs operators on: the values it is given, and of those that must not be written copies. As a mode
 /// below all others (MD-5), but inside of a transform, whose values it would not see, as a transform. What values of
 /// the trace hold is not to be asked for: the program would be the one for these values.
-class on_real_values : read_watcher {
+class on_real_values : read_watcher, literal_lifter {
 public:
   struct options {};
   static constexpr bool apart = false;
-  explicit on_real_values(options const&) : before_(watches_reads) { watches_reads = this; }
+  explicit on_real_values(options const&) : before_(watches_reads), around_(at_work), lifts_(lifts_literals) {
+    watches_reads = this, at_work = this;
+    if (!lifts_ || lifts_ == around_) lifts_literals = this;
+  }
   on_real_values(on_real_values const&) = delete;
   on_real_values& operator=(on_real_values const&) = delete;
-  ~on_real_values() { watches_reads = before_; }
+  ~on_real_values() { watches_reads = before_, at_work = around_, lifts_literals = lifts_; }
   static layer_kind const& host() {
     return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
   }
-  static constexpr tensor (*literal)(tensor const&) = nullptr;
+  /// The elements of a tensor that the function made of C++ values; undefined of others.
+  static tensor literal(tensor const& t) {
+    if (!at_work || !is_among(at_work->literals_, t)) return {};
+    if (!is_among(at_work->used_, t)) at_work->used_.push_back(t);
+    return t;
+  }
   /// What becomes of the graph at the end.
   template <class G>
   static void finish(G&) {}
@@ -24552,9 +24760,25 @@ private:
   }
   void memory(tensor const& t) override {
     refuse_traced(t);
+    if (is_among(used_, t))
+      refuse::argument_is_invalid("trace", "the memory of a tensor that the function made of C++ values was asked for "
+                                           "after an operator had used it; fill it first, or write by operators");
     if (before_) before_->memory(t);
   }
+  tensor lifted(tensor const& t) override {
+    literals_.push_back(t);
+    return t;
+  }
+  static bool is_among(boxed_args const& all, tensor const& t) {
+    for (int k = all.size(); k-- > 0;)
+      if (all[k].is(t)) return true;
+    return false;
+  }
+  static inline constinit thread_local on_real_values* at_work = nullptr;
   read_watcher* before_;
+  on_real_values* around_;
+  literal_lifter* lifts_;
+  boxed_args literals_, used_;
 };
 } // namespace detail
 
@@ -25583,10 +25807,18 @@ template <class X>
 constexpr void refuse_values_apart() {
   static_assert(never<X>, "varve: stack and cat take their values as one tuple or vector: stack(std::tuple{a, b})");
 }
+/// `join({a, b}, 0)`: how many values stand in the braces only a run tells.
+template <class Join, class X, class A>
+constexpr auto of_braces(Join const& join, std::initializer_list<X> values, A const& axis) {
+  constexpr bool counted_by_a_run = std::is_base_of_v<tensor, X> || is_proxy_base<base_of<X>>;
+  static_assert(counted_by_a_run, "varve: stack and cat take static values as one tuple: stack(std::tuple{a, b})");
+  if constexpr (!counted_by_a_run) return *values.begin();
+  else return join(std::vector<X>(values), axis);
+}
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined
-/// along an axis; dtypes promote.
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat({a, b}, 0)` and of a vector of them:
+/// values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (value<X>) return detail::refuse_values_apart<X>(), values;
@@ -25604,8 +25836,17 @@ constexpr auto cat_t::operator()(X const& values) const {
   return (*this)(values, varve::axis<0>);
 }
 
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+template <value X, class A>
+constexpr auto cat_t::operator()(std::initializer_list<X> values, A const& axis) const {
+  return detail::of_braces(*this, values, axis);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`, of tensors also `stack({a, b}, 0)`.
 inline constexpr struct stack_t {
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(std::initializer_list<X> values, A const& axis = {}) const {
+    return detail::of_braces(*this, values, axis);
+  }
   template <class X, class A = ints<0>>
   constexpr auto operator()(X const& values, A const& axis = {}) const {
     if constexpr (value<X>) {
@@ -25737,6 +25978,100 @@ constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) 
     refuse::argument_is_invalid("functionalize",
                                 "an expanded value repeats its elements and cannot be written into; clone it first");
   return put_slice(w, view, base, v);
+}
+
+} // namespace varve::detail
+
+// ---- varve/pass/apart_from_writes.hpp
+namespace varve::detail {
+
+/// May a call with functions give what it took? A loop gives copies; a branch, a call and a custom function may.
+constexpr bool may_return_operands(node const& nd) {
+  constexpr char cond[] = "cond";
+  int k = 0;
+  while (k < 5 && nd.op->name[k] == cond[k]) ++k;
+  return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
+}
+/// What a graph without in-place operators returns, and what it writes into its arguments at its end, is as it was
+/// before these writes: where it lies in the memory of a written argument, as `x` does that stands for `clone(x)`, it
+/// becomes a copy. Linear in the nodes.
+class apart_from_writes {
+public:
+  constexpr explicit apart_from_writes(graph const& g)
+      : g_(g), w_(g), written_(g.nodes.size(), 0), copies_(g.nodes.size(), -1) {}
+
+  constexpr graph run() {
+    region const all = g_.regions[0];
+    bool done = false;
+    for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
+      if (old(n).op->kind == op_kind::mutation) written_[at(operand(n, 0))] = 1;
+    graph r = w_.run(
+        [&](int n) {
+          if (old(n).op->kind != op_kind::mutation) return w_.copy(old(n));
+          if (!done) copy_all(all);
+          done = true;
+          int const source = operand(n, 1), in[] = {w_.now[at(operand(n, 0))], now(source)};
+          return w_.append(old(n), in);
+        },
+        [] {});
+    for (int k = all.result_first; done && k < all.result_first + all.result_count; ++k)
+      r.results[at(k)] = now(g_.results[at(k)]);
+    return r;
+  }
+
+private:
+  static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
+  constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
+  constexpr int operand(int n, int k) const { return g_.edges[at(old(n).first + k)]; }
+  constexpr int now(int n) const { return copies_[at(n)] >= 0 ? copies_[at(n)] : w_.now[at(n)]; }
+
+  constexpr void copy_all(region const& all) {
+    for (int k = 0; k < all.result_count; ++k) copy(g_.results[at(all.result_first + k)]);
+    for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
+      if (old(n).op->kind == op_kind::mutation && operand(n, 0) != operand(n, 1)) copy(operand(n, 1));
+  }
+  constexpr void copy(int n) {
+    if (copies_[at(n)] >= 0 || !shows_written(n)) return;
+    node nd;
+    nd.op = &handle<clone_t>, nd.out = old(n).out, nd.count = 1;
+    copies_[at(n)] = w_.append(nd, &w_.now[at(n)]);
+  }
+  /// The node whose memory a view shows.
+  constexpr int base(int n) const {
+    while (is_invertible_view(old(n).op)) n = operand(n, 0);
+    return n;
+  }
+  constexpr bool shows_written(int n) const {
+    n = base(n);
+    node const& nd = old(n);
+    if (nd.op->kind == op_kind::placeholder) return written_[at(n)] != 0;
+    if (nd.op == &getitem_handle) return shows_written(operand(n, 0));
+    if (nd.regions_count == 0 || !may_return_operands(nd)) return false;
+    int const first = nd.function < 0; // behind a predicate, or the state of the generator
+    for (int r = 0; r < nd.regions_count; ++r) {
+      region const& f = g_.regions[at(nd.regions_first + r)];
+      for (int k = 0; k < f.result_count; ++k) {
+        node const& by = old(base(g_.results[at(f.result_first + k)]));
+        bool const whatever = by.op == &getitem_handle || (by.regions_count > 0 && may_return_operands(by));
+        for (int i = first; i < nd.count; ++i)
+          if ((whatever || (by.op->kind == op_kind::placeholder && by.value == i - first)) &&
+              shows_written(operand(n, i)))
+            return true;
+      }
+    }
+    return false;
+  }
+
+  graph const& g_;
+  rewriter w_;
+  list<char> written_; // an argument that is written at the end
+  list<int> copies_;   // of an old node: the new one in memory of its own
+};
+/// Where nothing is written, the graph itself.
+constexpr graph with_results_apart(graph const& g) {
+  if (!has_mutation(g)) return g;
+  apart_from_writes a(g);
+  return a.run();
 }
 
 } // namespace varve::detail
@@ -25876,13 +26211,6 @@ private:
     if (nd.op == &getitem_handle) returned_[at(n)] = returned_[at(operand(nd, 0))];
     else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
-  }
-  /// A loop gives copies; a branch, a call and a custom function may give what they took.
-  static constexpr bool may_return_operands(node const& nd) {
-    constexpr char cond[] = "cond";
-    int k = 0;
-    while (k < 5 && nd.op->name[k] == cond[k]) ++k;
-    return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
   }
   /// The node of a function that makes the memory of another one of it.
   constexpr int maker(int n) const {
@@ -26040,10 +26368,12 @@ constexpr graph functionalized(graph const& g, purpose what_for = purpose::value
   if (is_symbolic(g))
     return on_samples("functionalize", g, [what_for](graph const& of, int) {
       functionalizer f(of, what_for);
-      return f.run();
+      graph const r = f.run();
+      return with_results_apart(r);
     });
   functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
-  return f.run();
+  graph const r = f.run();
+  return with_results_apart(r);
 }
 /// Makes known for tensors what a functionalized graph may call.
 template <class>
@@ -26051,7 +26381,7 @@ void functionalizer_operators() {
   (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(),
       (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
   (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(),
-      (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
+      (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>(), (void)registered_table<clone_t, 0>();
 }
 } // namespace detail
 
@@ -29090,7 +29420,7 @@ private:
     tensor value;
     std::uint32_t version;
   };
-  std::vector<saved> saved_;
+  list<saved> saved_;
 };
 /// Sets a version counter by hand; a negative number is `value_error`.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {
@@ -32999,7 +33329,8 @@ constexpr graph values_only(graph const& g) {
 namespace varve {
 
 /// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators, and effects, are left alone; what no result depends on is left out. Of
+/// Random, mutating and higher-order operators, effects, and operators of a `library`, whose kernels may have a state,
+/// are left alone; what no result depends on is left out. Of
 /// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -33024,7 +33355,7 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect)
+        kind == op_kind::effect || (kind != op_kind::constant && !nd.op->shape))
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
@@ -33491,7 +33822,8 @@ constexpr int constant_elements::visit(int n) {
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
-  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+  graph const r = f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+  return detail::with_results_apart(r);
 }
 
 } // namespace varve
@@ -35712,11 +36044,19 @@ struct any_call {
       kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
                        {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
   }
+  /// What an operator of a `library` gives by its kernel for the CPU, which alone knows the shape.
+  VARVE_COLD static tensor defined_by_library(boxed_op const& op, call_info const& c, boxed_args const& x) {
+    tensor const y = redispatch(op, default_keys.below(dispatch_key::inplace_or_view), x);
+    if (!(y.sizes() == c.out.sizes)) refuse::shapes_do_not_match(op.name(), y.sizes(), c.out.sizes);
+    if (y.dtype() != c.out.type) refuse::dtype_is_not_supported(op.name(), name(y.dtype()));
+    return y;
+  }
   static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
     boxed_args x;
     for (int k = 0; k < c.operands; ++k)
       x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    auto const& op = *static_cast<op_table const*>(callee.table);
+    tensor const y = op.eval ? op.eval(c.at, x) : defined_by_library(boxed_op{&op, &c.at}, c, x);
     dims const strides = contiguous_strides(c.out.sizes);
     kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.numbers(), itemsize(c.out.type)},
                          varve::detail::operand_of(y, y.strides().numbers()));
@@ -35759,7 +36099,7 @@ VARVE_COLD std::shared_ptr<prepared const> prepare_tables(graph const& g) {
                                               .c_str());
   for (callee_key const& k : r->p.keys.callees) {
     op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != operator_class::mm && (!table || !table->eval))
+    if (k.what != operator_class::mm && (!table || !(table->eval || table->defined)))
       refuse::with<missing_rule>((std::string("varve: fuse: operator ") + k.op->name +
                                   " is not known for tensors; call it on a tensor anywhere in the program")
                                      .c_str());
@@ -40362,18 +40702,23 @@ inline constexpr struct isnan_t : composite_operator<isnan_t> {
   }
 } isnan{};
 
-/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same.
+/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same; tensors
+/// may be complex.
 inline constexpr struct isclose_t : composite_operator<isclose_t> {
+  static constexpr bool takes_complex = true;
   static constexpr auto op_name = "isclose";
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
     if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
     if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
     auto const near = [&](auto const& u, auto const& v) {
-      auto const within = mul(isfinite(u), mul(isfinite(v), le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
-      auto const same = maximum(eq(u, v), within);
-      return equal_nan ? maximum(same, mul(isnan(u), isnan(v))) : same;
+      auto const finite = mul(lt(abs(u), infinity), lt(abs(v), infinity));
+      auto const same = maximum(eq(u, v), mul(finite, le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
+      return equal_nan ? maximum(same, mul(ne(u, u), ne(v, v))) : same;
     };
+    if constexpr (std::derived_from<X, tensor>)
+      if (is_complex(dtype_of(x))) return near(x, y);
     auto const of_numbers = [&](auto const& u, auto const& v) {
       using wide = ints<static_cast<index_t>(dtype::float64)>;
       return near(to(u, wide{}), to(v, wide{}));
@@ -40381,6 +40726,20 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
     return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
   }
 } isclose{};
+/// Are all elements close, as a bool of C++ (`torch.allclose`)? Shapes broadcast, as in `isclose`. A value that is
+/// traced or mapped has no such answer: write `all(isclose(x, y))` there.
+inline constexpr struct allclose_t {
+  template <value X, value Y>
+  constexpr bool operator()(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8,
+                            bool equal_nan = false) const {
+    return static_cast<bool>(all(isclose(x, y, rtol, atol, equal_nan)));
+  }
+} allclose{};
+/// Have two tensors one shape, one dtype, and the same elements (`torch.equal`)? NaN is not equal to itself.
+template <std::derived_from<tensor> X, std::derived_from<tensor> Y>
+bool equal(X const& x, Y const& y) {
+  return x.sizes() == y.sizes() && x.dtype() == y.dtype() && static_cast<bool>(all(eq(x, y)));
+}
 
 } // namespace varve
 
@@ -40408,13 +40767,24 @@ struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
 // ---- varve/composite/xlogy.hpp
 namespace varve {
 
+namespace detail {
+/// x log(y), by `logarithm`, of y from `least` on. Where x is 0 it is 0, and its derivative by x the logarithm all the
+/// same, if that is finite.
+template <value X, value Y, class F>
+constexpr auto times_logarithm(X const& x, Y const& y, double least, F const& logarithm) {
+  auto const zero = eq(x, 0);
+  auto const finite = mul(gt(y, least), lt(y, std::numeric_limits<double>::infinity()));
+  auto const product = mul(x, logarithm(where(zero, where(finite, y, least + 1), y)));
+  return where(ne(y, y), add(x, y), where(zero, add(product, 0), product)); // never -0
+}
+} // namespace detail
+
 /// x log(y), which is 0 where x is 0, unless y is NaN (`torch.xlogy`).
 inline constexpr struct xlogy_t : composite_operator<xlogy_t> {
   static constexpr auto op_name = "xlogy";
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y) {
-    auto const zero = eq(x, 0);
-    return where(ne(y, y), add(x, y), where(zero, 0, mul(x, log(where(zero, 1, y)))));
+    return detail::times_logarithm(x, y, 0, log);
   }
 } xlogy{};
 
@@ -40423,8 +40793,7 @@ inline constexpr struct xlog1py_t : composite_operator<xlog1py_t> {
   static constexpr auto op_name = "xlog1py";
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y) {
-    auto const zero = eq(x, 0);
-    return where(ne(y, y), add(x, y), where(zero, 0, mul(x, log1p(where(zero, 0, y)))));
+    return detail::times_logarithm(x, y, -1, log1p);
   }
 } xlog1py{};
 
@@ -40854,7 +41223,7 @@ inline constexpr struct fmin_t : composite_operator<fmin_t> {
   }
 } fmin{};
 
-/// sin(pi x) / (pi x), which is 1 at 0.
+/// sin(pi x) / (pi x), which is 1 at 0; its first two derivatives there are right.
 inline constexpr struct sinc_t : composite_operator<sinc_t> {
   static constexpr auto op_name = "sinc";
   template <value X>
@@ -40862,7 +41231,7 @@ inline constexpr struct sinc_t : composite_operator<sinc_t> {
     auto const z = mul(x, 3.1415926535897932384626433832795);
     auto const zero = eq(x, 0);
     auto const known = where(zero, 1, z);
-    return where(zero, add(mul(z, 0), 1), div(sin(known), known));
+    return where(zero, sub(1, mul(mul(z, z), 1 / 6.)), div(sin(known), known));
   }
 } sinc{};
 /// (e^x + e^-x) / 2.
@@ -42521,6 +42890,12 @@ template <value X, class A>
 constexpr auto squares_about_mean(X const& x, A const& axes) {
   return square(sub(x, mean(x, axes, keepdim)));
 }
+/// The root of what is not negative, whose derivative is 0 where it is 0.
+template <value S>
+constexpr auto root(S const& s) {
+  auto const zero = eq(s, 0);
+  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+}
 } // namespace detail
 
 /// `var(x, axes, correction = 1, keepdim)`: the mean square of the distances from the mean, with `correction` less in
@@ -42535,12 +42910,12 @@ inline constexpr struct var_t : composite_operator<var_t> {
     return div(s, maximum(sub(n, correction), 0.0));
   }
 } var{};
-/// The square root of `var`.
+/// The square root of `var`; its derivative is 0 where all are equal.
 inline constexpr struct std_t : composite_operator<std_t> {
   static constexpr auto op_name = "std";
   template <value X, class A = ints<>, class K = ints<0>>
   static constexpr auto body(X const& x, A const& axes = {}, double correction = 1, K const& keep = {}) {
-    return sqrt(var(x, axes, correction, keep));
+    return detail::root(var(x, axes, correction, keep));
   }
 } std_dev{};
 
@@ -43117,6 +43492,66 @@ T with_all_letters(T x, std::string letters, std::string const& all) {
   }
   return reshape(T(permute(x, order)), sizes);
 }
+/// Which axes of two operands with all letters, of size 1 where an operand lacks one, play which part in the sum of
+/// their products.
+class einsum_axes {
+public:
+  template <class T>
+  einsum_axes(T const& x, T const& y, dims const& gone) {
+    for (int k = 0; k < x.dim(); ++k) {
+      bool const in_x = !(x.sizes()[k] == 1), in_y = !(y.sizes()[k] == 1);
+      if (in_x && in_y && !(x.sizes()[k] == y.sizes()[k])) refuse::shapes_do_not_match("einsum", x.sizes(), y.sizes());
+      bool const summed = std::find(gone.begin(), gone.end(), extent(k)) != gone.end();
+      if (summed && in_x != in_y) (in_x ? of_x : of_y).push_back(k);
+      std::vector<int>& part = summed ? (in_x && in_y ? inner : single) : in_x == in_y ? common : in_x ? rows : columns;
+      part.push_back(k);
+      size.push_back(in_x ? x.sizes()[k] : y.sizes()[k]);
+    }
+  }
+  /// Summed over and in one operand alone; summed over and in both; none of these and of size 1 in the result.
+  dims of_x, of_y;
+  std::vector<int> inner, single;
+  /// In the result, of both operands or of one.
+  std::vector<int> common, rows, columns;
+  dims size;
+
+  extent count(std::vector<int> const& part) const {
+    extent n = 1;
+    for (int k : part) n = n * size[k];
+    return n;
+  }
+  static dims order(std::initializer_list<std::vector<int> const*> parts) {
+    dims r;
+    for (auto const* p : parts)
+      for (int k : *p) r.push_back(k);
+    return r;
+  }
+};
+/// The sum of products over the axes `gone`. What would be larger than operands and result is a product of matrices.
+template <class T>
+T summed_product(T x, T y, dims const& gone) {
+  einsum_axes const a(x, y, gone);
+  if (!a.of_x.empty()) x = sum(x, a.of_x, keepdim);
+  if (!a.of_y.empty()) y = sum(y, a.of_y, keepdim);
+  dims const inner = einsum_axes::order({&a.inner});
+  if (inner.empty()) return mul(x, y);
+  if (a.rows.empty() || a.columns.empty() || x.dtype() != y.dtype() || !has_derivatives(x.dtype()))
+    return sum(T(mul(x, y)), inner, keepdim);
+  extent const n = a.count(a.common), r = a.count(a.rows), c = a.count(a.columns), m = a.count(a.inner);
+  auto const shaped = [](T const& v, dims const& order, dims const& to) {
+    return T(reshape(T(permute(v, order)), to));
+  };
+  T const left = shaped(x, a.order({&a.common, &a.rows, &a.inner, &a.columns, &a.single}), dims{n, r, m});
+  T const right = shaped(y, a.order({&a.common, &a.inner, &a.columns, &a.rows, &a.single}), dims{n, m, c});
+  dims const order = a.order({&a.common, &a.rows, &a.columns, &a.inner, &a.single});
+  dims sizes, back = order;
+  for (int k = 0; k < order.n; ++k) {
+    bool const kept = k < order.n - inner.n - static_cast<int>(a.single.size());
+    sizes.push_back(kept ? a.size[static_cast<int>(order[k].number())] : extent(1));
+    back[static_cast<int>(order[k].number())] = k;
+  }
+  return permute(T(reshape(T(matmul(left, right)), sizes)), back);
+}
 } // namespace detail
 
 /// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
@@ -43127,22 +43562,31 @@ template <class T = tensor>
 T einsum(std::string_view equation, std::vector<T> const& x) {
   if (x.empty()) refuse::argument_is_invalid("einsum", "there are no operands");
   detail::axis_letters const names(equation, x);
-  T y = detail::with_all_letters(x[0], names.operands[0], names.all);
-  auto const sum_up = [&](std::size_t next) {
+  std::vector<tensor const*> operands;
+  for (T const& v : x) operands.push_back(&v);
+  if (dtype const type = detail::type_of_halves(operands.data(), static_cast<int>(x.size())); type != dtype::bool_) {
+    std::vector<T> wide;
+    for (T const& v : x) wide.push_back(detail::in_float(v));
+    T const y = einsum(equation, wide);
+    return y.dtype() == dtype::float32 ? T(to(y, type)) : y;
+  }
+  auto const gone_before = [&](std::size_t next) { // letters that neither the result nor later operands have
     dims gone;
     for (std::size_t k = names.result.size(); k < names.all.size(); ++k) {
       bool later = false;
       for (std::size_t o = next; o < x.size(); ++o)
         later = later || names.operands[o].find(names.all[k]) != std::string::npos;
-      if (!later && !(y.sizes()[static_cast<int>(k)] == 1)) gone.push_back(static_cast<index_t>(k));
+      if (!later) gone.push_back(static_cast<index_t>(k));
     }
-    if (!gone.empty()) y = sum(y, gone, keepdim);
+    return gone;
   };
-  sum_up(1);
-  for (std::size_t k = 1; k < x.size(); ++k) {
-    y = mul(y, detail::with_all_letters(x[k], names.operands[k], names.all));
-    sum_up(k + 1);
-  }
+  T y = detail::with_all_letters(x[0], names.operands[0], names.all);
+  dims first;
+  for (extent const k : gone_before(1))
+    if (!(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
+  if (!first.empty()) y = sum(y, first, keepdim);
+  for (std::size_t k = 1; k < x.size(); ++k)
+    y = detail::summed_product(y, detail::with_all_letters(x[k], names.operands[k], names.all), gone_before(k + 1));
   return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
 }
 /// ... as it is called in PyTorch: `einsum("ij,jk->ik", a, b)`.
@@ -43163,9 +43607,7 @@ namespace detail {
 /// The root of a sum of squares along axes, whose derivative is 0 where it is 0.
 template <value X, class A, class K>
 constexpr auto euclidean(X const& x, A const& axes, K const& keep) {
-  auto const s = sum(square(x), axes, keep);
-  auto const zero = eq(s, 0);
-  return where(zero, mul(s, 0), sqrt(where(zero, 1, s)));
+  return root(sum(square(x), axes, keep));
 }
 } // namespace detail
 
@@ -49204,6 +49646,11 @@ template <index_t N, class T, index_t... D>
 struct stack_of_rows<N, array<T, D...>> {
   using type = array<T, N, D...>;
 };
+/// Does a transform see any value of a pack?
+template <class Pack>
+inline constexpr bool some_seen = false;
+template <class... V>
+inline constexpr bool some_seen<std::tuple<V...>> = top_level<V...> > 0;
 } // namespace detail
 
 /// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C`
@@ -49356,7 +49803,10 @@ private:
           detail::spread(f, detail::joined(c, rows, captured)));
     };
     using result = decltype(step(now, 0));
-    if constexpr (std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
+    constexpr bool captures = detail::some_seen<result>;
+    static_assert(!captures, "varve: the function of a loop captures a value that a transform sees; pass it through "
+                             "closure(f, captured...), which calls f(x..., captured...)");
+    if constexpr (!captures && std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
       using carry = decltype(detail::part(std::declval<result>(), zero, carried));
       static_assert(std::is_same_v<carry, decltype(now)> || End::open,
                     "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert "
@@ -51596,7 +52046,8 @@ struct rules<one_hot_t> {
   static constexpr bool differentiable = false;
   using only = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
+    if (in[0].type != dtype::int64)
+      refuse::dtype_is_not_supported("one_hot (int64 expected; write x.to(dtype::int64)):", name(in[0].type));
     dims s = in[0].sizes;
     return {dtype::int64, s.push_back(at[0][0])};
   }
@@ -52970,13 +53421,15 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 
 #if VARVE_DEFINES
 namespace varve::detail {
+/// What a processor makes of 0 / 0 has a sign, which says nothing.
+inline double without_sign_of_nan(double x) { return x == x ? x : std::numeric_limits<double>::quiet_NaN(); }
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   char text[80];
   if (is_complex(t.dtype())) { // 1+2j
     bool const single = t.dtype() == dtype::complex64;
     auto const part = [&](int k) {
-      return single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
-                    : static_cast<double const*>(t.raw())[2 * offset + k];
+      return without_sign_of_nan(single ? static_cast<double>(static_cast<float const*>(t.raw())[2 * offset + k])
+                                        : static_cast<double const*>(t.raw())[2 * offset + k]);
     };
     int const digits = single ? 6 : 10;
     std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
@@ -52987,7 +53440,12 @@ VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offse
     T const v = static_cast<T const*>(t.raw())[offset];
     if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
     else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4, static_cast<double>(v));
+    else
+      std::snprintf(text, sizeof text, "%.*g",
+                    sizeof(T) == 8   ? 10
+                    : sizeof(T) == 4 ? 6
+                                     : 4,
+                    without_sign_of_nan(static_cast<double>(v)));
   });
   to += text;
 }
