@@ -530,3 +530,34 @@ TEST_CASE("checkpoint: a function that draws from a generator of its own draws t
   CHECK((g.seed == before.seed && g.offset == before.offset && g.offset > after.offset));
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("checkpoint: a function that takes a gradient of its own runs again while it runs", "[checkpoint][random]") {
+  tensor const x = from({-1.25, 0.5}, {2}).requires_grad_();
+  auto const gradient = [](tensor const& v) {
+    tensor const leaf = vv::detach(v).requires_grad_();
+    vv::sum(leaf * leaf).backward();
+    return leaf.grad();
+  };
+  auto const twice = [&](tensor const& v) { return vv::checkpoint(gradient, v); };
+  CHECK(elements(vv::checkpoint(twice, x)) == std::vector<double>{-2.5, 1});
+  CHECK(elements(vv::checkpoint(twice, x)) == std::vector<double>{-2.5, 1});
+  // Numbers that are drawn before and behind it are the same when it runs once more.
+  vv::generator g{7};
+  std::vector<std::vector<double>> drawn;
+  auto const draws = [&](tensor const& v) {
+    tensor const a = vv::rand({2}, g);
+    tensor const leaf = vv::detach(v).requires_grad_();
+    vv::sum(leaf * leaf * a).backward();
+    tensor const b = vv::rand({2}, g);
+    drawn.push_back(elements(a)), drawn.push_back(elements(b));
+    return vv::sin(v * a) * b * leaf.grad();
+  };
+  tensor const y = vv::checkpoint(draws, x);
+  std::vector<double> const a = drawn[drawn.size() - 2], b = drawn.back();
+  x.zero_grad();
+  vv::sum(y).backward();
+  std::vector<double> const v = elements(vv::detach(x)), slope = elements(x.grad());
+  for (std::size_t k = 0; k < 2; ++k)
+    CHECK(slope[k] ==
+          Approx(std::cos(v[k] * a[k]) * a[k] * b[k] * 2 * v[k] * a[k])); // what the gradient gave is a constant
+}

@@ -158,8 +158,7 @@ private:
     auto const again = [&] {
       generator_guard const same(random);
       rerun_scope const told;
-      lent.again = true;
-      lent_states_guard const same_lent(lent);
+      lent_states_guard const same_lent(lent, true);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
       saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
@@ -247,7 +246,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   };
   saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
-  detail::lent_states_guard const lent(r->lent);
+  detail::lent_states_guard const lent(r->lent, false);
   return f(x...);
 }
 

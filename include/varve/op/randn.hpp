@@ -22,20 +22,40 @@ namespace detail {
 /// it runs again: then from these, and no generator moves.
 struct lent_states {
   std::vector<generator> all{};
-  std::size_t next = 0;
-  bool again = false;
-  lent_states* around = nullptr;
 };
-inline constinit thread_local lent_states* lent_here = nullptr;
+/// A run of such a function: the first one, or again. A function that takes gradients of its own may run again while it
+/// runs for the first time.
 class lent_states_guard {
 public:
-  explicit lent_states_guard(lent_states& s) {
-    s.around = lent_here, s.next = 0;
-    lent_here = &s;
-  }
+  lent_states_guard(lent_states& s, bool again) : states_(s), again_(again), around_(here) { here = this; }
   lent_states_guard(lent_states_guard const&) = delete;
   lent_states_guard& operator=(lent_states_guard const&) = delete;
-  ~lent_states_guard() { lent_here = lent_here->around; }
+  ~lent_states_guard() { here = around_; }
+  /// The state from which a call draws: that of the first time where a function runs again, which is told.
+  template <class G>
+  static bool is_drawn_again(G& state) {
+    bool again = false;
+    for (lent_states_guard* l = here; l; l = l->around_)
+      if (l->again_ && l->next_ < l->states_.all.size()) {
+        if (!again) state = l->states_.all[l->next_];
+        again = true, ++l->next_;
+      }
+    for (lent_states_guard* l = here; l; l = l->around_)
+      if (!l->again_ && !l->runs_again_inside()) l->states_.all.push_back(state);
+    return again;
+  }
+
+private:
+  bool runs_again_inside() const {
+    for (lent_states_guard const* l = here; l != this; l = l->around_)
+      if (&l->states_ == &states_) return true;
+    return false;
+  }
+  static inline constinit thread_local lent_states_guard* here = nullptr;
+  lent_states& states_;
+  bool again_;
+  std::size_t next_ = 0;
+  lent_states_guard* around_;
 };
 /// How often this thread set its generator by `manual_seed` or `set_rng_state`.
 inline constinit thread_local std::uint64_t generator_sets = 0;

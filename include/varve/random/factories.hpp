@@ -23,19 +23,6 @@ private:
 };
 
 namespace detail {
-/// The state from which a call draws that is given a generator: that of the first time where a function runs again.
-template <class G>
-bool is_drawn_again(G& state) {
-  bool again = false;
-  for (lent_states* l = lent_here; l; l = l->around)
-    if (l->again && l->next < l->all.size()) {
-      if (!again) state = l->all[l->next];
-      again = true, ++l->next;
-    }
-  for (lent_states* l = lent_here; l; l = l->around)
-    if (!l->again) l->all.push_back(state);
-  return again;
-}
 /// What a message names instead of the random operator by which a function draws.
 class random_caller_guard {
 public:
@@ -57,7 +44,10 @@ auto drawn_from(generator_ref g, F const& f, char const* caller = nullptr) {
   struct lend {
     generator &of, thread, from;
     bool again;
-    explicit lend(generator& o) : of(o), thread(default_generator), from(o), again(is_drawn_again(from)) { set(from); }
+    explicit lend(generator& o)
+        : of(o), thread(default_generator), from(o), again(lent_states_guard::is_drawn_again(from)) {
+      set(from);
+    }
     lend(lend const&) = delete;
     lend& operator=(lend const&) = delete;
     ~lend() {
