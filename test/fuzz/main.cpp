@@ -125,6 +125,7 @@ tally run_lot(std::uint64_t from, std::uint64_t to, options const& o, long& show
     std::string const end = apart_from_us([&] {
       tally t;
       at_work = [](stack const& s) {
+        give_up_after(patience); // each stack has as long
         std::string names;
         for (way const* w : s) names += std::string(w->name) + "\n";
         std::snprintf(state->stack, sizeof state->stack, "%s", names.c_str());
