@@ -23167,22 +23167,32 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
 namespace detail {
-/// Refuses a program whose results depend on what the trace did not know, which would be zeros. Regions come behind
-/// the node that has them.
-constexpr void require_known(graph const& g) {
-  list<char> needed(g.nodes.size(), 0), has_results(g.regions.size(), 0);
-  has_results[0] = 1;
-  for (std::size_t r = 0; r < g.regions.size(); ++r) {
+/// Does a result of a program depend on what the trace did not know, which would be zeros? An operand of a function
+/// that does not use it is not asked for. Regions come behind the node that has them.
+constexpr bool needs_unknown(graph const& g) {
+  list<char> needed(g.nodes.size(), 0), unknown(g.regions.size(), 0); // of nodes; in regions
+  auto const asks_for = [&](node const& nd, int operand) {
+    bool asks = nd.regions_count == 0;
+    for (int r = nd.regions_first; r < nd.regions_first + nd.regions_count; ++r) {
+      region const& f = g.regions[r];
+      int const input = operand - (nd.count - f.inputs);
+      asks = asks || input < 0 || needed[f.node_first + input];
+    }
+    return asks;
+  };
+  for (std::size_t r = g.regions.size(); r-- > 0;) {
     region const& f = g.regions[r];
-    for (int k = 0; has_results[r] && k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
+    for (int k = 0; k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
     for (int n = f.node_first + f.node_count; n-- > f.node_first;) {
       node const& nd = g.nodes[n];
       if (!needed[n]) continue;
-      if (nd.unknown) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
-      for (int k = 0; k < nd.count; ++k) needed[g.edges[nd.first + k]] = 1;
-      for (int k = 0; k < nd.regions_count; ++k) has_results[nd.regions_first + k] = 1;
+      unknown[r] = unknown[r] || nd.unknown;
+      for (int k = 0; k < nd.regions_count; ++k) unknown[r] = unknown[r] || unknown[nd.regions_first + k];
+      for (int k = 0; k < nd.count; ++k)
+        if (asks_for(nd, k)) needed[g.edges[nd.first + k]] = 1;
     }
   }
+  return unknown[0] != 0;
 }
 } // namespace detail
 
@@ -23199,7 +23209,8 @@ constexpr graph without_scaffolds(graph const& g) {
     part[n] = !nd.scaffold && !unknown[n];
     any = any || nd.unknown;
   }
-  if (any) detail::require_known(g);
+  if (any && detail::needs_unknown(g))
+    refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(
@@ -23671,20 +23682,40 @@ namespace detail {
 /// it runs again: then from these, and no generator moves.
 struct lent_states {
   std::vector<generator> all{};
-  std::size_t next = 0;
-  bool again = false;
-  lent_states* around = nullptr;
 };
-inline constinit thread_local lent_states* lent_here = nullptr;
+/// A run of such a function: the first one, or again. A function that takes gradients of its own may run again while it
+/// runs for the first time.
 class lent_states_guard {
 public:
-  explicit lent_states_guard(lent_states& s) {
-    s.around = lent_here, s.next = 0;
-    lent_here = &s;
-  }
+  lent_states_guard(lent_states& s, bool again) : states_(s), again_(again), around_(here) { here = this; }
   lent_states_guard(lent_states_guard const&) = delete;
   lent_states_guard& operator=(lent_states_guard const&) = delete;
-  ~lent_states_guard() { lent_here = lent_here->around; }
+  ~lent_states_guard() { here = around_; }
+  /// The state from which a call draws: that of the first time where a function runs again, which is told.
+  template <class G>
+  static bool is_drawn_again(G& state) {
+    bool again = false;
+    for (lent_states_guard* l = here; l; l = l->around_)
+      if (l->again_ && l->next_ < l->states_.all.size()) {
+        if (!again) state = l->states_.all[l->next_];
+        again = true, ++l->next_;
+      }
+    for (lent_states_guard* l = here; l; l = l->around_)
+      if (!l->again_ && !l->runs_again_inside()) l->states_.all.push_back(state);
+    return again;
+  }
+
+private:
+  bool runs_again_inside() const {
+    for (lent_states_guard const* l = here; l != this; l = l->around_)
+      if (&l->states_ == &states_) return true;
+    return false;
+  }
+  static inline constinit thread_local lent_states_guard* here = nullptr;
+  lent_states& states_;
+  bool again_;
+  std::size_t next_ = 0;
+  lent_states_guard* around_;
 };
 /// How often this thread set its generator by `manual_seed` or `set_rng_state`.
 inline constinit thread_local std::uint64_t generator_sets = 0;
@@ -28832,8 +28863,7 @@ private:
     auto const again = [&] {
       generator_guard const same(random);
       rerun_scope const told;
-      lent.again = true;
-      lent_states_guard const same_lent(lent);
+      lent_states_guard const same_lent(lent, true);
       set_grad_enabled const on(true);
       // The function may ask for gradients of its own.
       saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
@@ -28921,7 +28951,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   };
   saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
   detail::context_guard<A> const on(r->contexts.forward);
-  detail::lent_states_guard const lent(r->lent);
+  detail::lent_states_guard const lent(r->lent, false);
   return f(x...);
 }
 

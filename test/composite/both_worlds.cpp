@@ -97,6 +97,9 @@ TEST_CASE("composites: truth, statistics, norms in both worlds", "[composite]") 
   agree(OF_ONE(vv::isinf(a)), x);
   agree(OF_ONE(vv::isnan(a)), x);
   agree(OF_TWO(vv::isclose(a, b)), x, y);
+  static_assert(vv::allclose(x, x) && !vv::allclose(x, y));
+  CHECK(vv::allclose(as_tensor(x), as_tensor(x)));
+  CHECK_FALSE(vv::allclose(as_tensor(x), as_tensor(y)));
   agree(OF_ONE(vv::var(a, vv::axis<1>)), x);
   agree(OF_ONE(vv::std_dev(a, vv::axis<0>, 0, vv::keepdim)), x);
   agree(OF_ONE(vv::nansum(a, vv::axis<1>)), x);

@@ -91,22 +91,32 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
 namespace detail {
-/// Refuses a program whose results depend on what the trace did not know, which would be zeros. Regions come behind
-/// the node that has them.
-constexpr void require_known(graph const& g) {
-  list<char> needed(g.nodes.size(), 0), has_results(g.regions.size(), 0);
-  has_results[0] = 1;
-  for (std::size_t r = 0; r < g.regions.size(); ++r) {
+/// Does a result of a program depend on what the trace did not know, which would be zeros? An operand of a function
+/// that does not use it is not asked for. Regions come behind the node that has them.
+constexpr bool needs_unknown(graph const& g) {
+  list<char> needed(g.nodes.size(), 0), unknown(g.regions.size(), 0); // of nodes; in regions
+  auto const asks_for = [&](node const& nd, int operand) {
+    bool asks = nd.regions_count == 0;
+    for (int r = nd.regions_first; r < nd.regions_first + nd.regions_count; ++r) {
+      region const& f = g.regions[r];
+      int const input = operand - (nd.count - f.inputs);
+      asks = asks || input < 0 || needed[f.node_first + input];
+    }
+    return asks;
+  };
+  for (std::size_t r = g.regions.size(); r-- > 0;) {
     region const& f = g.regions[r];
-    for (int k = 0; has_results[r] && k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
+    for (int k = 0; k < f.result_count; ++k) needed[g.results[f.result_first + k]] = 1;
     for (int n = f.node_first + f.node_count; n-- > f.node_first;) {
       node const& nd = g.nodes[n];
       if (!needed[n]) continue;
-      if (nd.unknown) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
-      for (int k = 0; k < nd.count; ++k) needed[g.edges[nd.first + k]] = 1;
-      for (int k = 0; k < nd.regions_count; ++k) has_results[nd.regions_first + k] = 1;
+      unknown[r] = unknown[r] || nd.unknown;
+      for (int k = 0; k < nd.regions_count; ++k) unknown[r] = unknown[r] || unknown[nd.regions_first + k];
+      for (int k = 0; k < nd.count; ++k)
+        if (asks_for(nd, k)) needed[g.edges[nd.first + k]] = 1;
     }
   }
+  return unknown[0] != 0;
 }
 } // namespace detail
 
@@ -123,7 +133,8 @@ constexpr graph without_scaffolds(graph const& g) {
     part[n] = !nd.scaffold && !unknown[n];
     any = any || nd.unknown;
   }
-  if (any) detail::require_known(g);
+  if (any && detail::needs_unknown(g))
+    refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   list<char> const live = live_nodes(g, part);
   rewriter w(g);
   return w.run(
