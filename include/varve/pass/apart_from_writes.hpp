@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/op/clone.hpp>
+#include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
 #include <varve/pass/rewriter.hpp>
 
@@ -25,10 +26,10 @@ public:
     region const all = g_.regions[0];
     bool done = false;
     for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
-      if (old(n).op->kind == op_kind::mutation) written_[at(operand(n, 0))] = 1;
+      if (is_write(n)) written_[at(operand(n, 0))] = 1;
     graph r = w_.run(
         [&](int n) {
-          if (old(n).op->kind != op_kind::mutation) return w_.copy(old(n));
+          if (!is_write(n)) return w_.copy(old(n));
           if (!done) copy_all(all);
           done = true;
           int const source = operand(n, 1), in[] = {w_.now[at(operand(n, 0))], now(source)};
@@ -43,13 +44,17 @@ public:
 private:
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
+  /// Not those of functions that write into a copy of their operand (`auto_functionalized`).
+  constexpr bool is_write(int n) const {
+    return n < g_.regions[0].node_first + g_.regions[0].node_count && old(n).op == &handle<copy__t>;
+  }
   constexpr int operand(int n, int k) const { return g_.edges[at(old(n).first + k)]; }
   constexpr int now(int n) const { return copies_[at(n)] >= 0 ? copies_[at(n)] : w_.now[at(n)]; }
 
   constexpr void copy_all(region const& all) {
     for (int k = 0; k < all.result_count; ++k) copy(g_.results[at(all.result_first + k)]);
     for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
-      if (old(n).op->kind == op_kind::mutation && operand(n, 0) != operand(n, 1)) copy(operand(n, 1));
+      if (is_write(n) && operand(n, 0) != operand(n, 1)) copy(operand(n, 1));
   }
   constexpr void copy(int n) {
     if (copies_[at(n)] >= 0 || !shows_written(n)) return;
@@ -88,9 +93,18 @@ private:
   list<char> written_; // an argument that is written at the end
   list<int> copies_;   // of an old node: the new one in memory of its own
 };
-/// Where nothing is written, the graph itself.
+/// Where nothing is written, or not by `copy_` alone, the graph itself.
 constexpr graph with_results_apart(graph const& g) {
   if (!has_mutation(g)) return g;
+  bool any = false;
+  region const& all = g.regions[0];
+  for (int n = all.node_first; n < all.node_first + all.node_count; ++n) {
+    op_handle const* const op = g.nodes[static_cast<std::size_t>(n)].op;
+    if (op->kind != op_kind::mutation) continue;
+    if (op != &handle<copy__t>) return g;
+    any = true;
+  }
+  if (!any) return g;
   apart_from_writes a(g);
   return a.run();
 }
