@@ -306,7 +306,7 @@ inline std::string compared(program const& p, stack const& reference, stack cons
     base = 2e-4;
     first = differ();
   }
-  if (first.empty() || (p.special && fuses(ways) && meets(is_negative_zeros, p, meaning(ways)))) return "";
+  if (first.empty() || (fuses(ways) && meets(is_negative_zeros, p, meaning(ways)))) return "";
   values moved[2];
   for (int k = 0; k < 2; ++k) {
     given const g = inputs_of(p);
