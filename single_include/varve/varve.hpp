@@ -24192,7 +24192,7 @@ private:
   detail::memory_stand_ins stand_ins_;
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
-  boxed_args found_;          // of a mode: literals and captured tensors
+  boxed_args found_;          // literals, of a mode captured tensors too
   std::vector<int> found_nodes_;
   struct number_told {
     extent symbol;
@@ -24218,6 +24218,8 @@ private:
     return v;
   }
   int literal_node(tensor const& t);
+  int captured_node(tensor const& t);
+  static bool can_be_constant(tensor const& t); // its dtype and its elements
   tensor record_nothing(boxed_op const& op, boxed_args const& x);
   bool sees_other_modes() const;
   /// A symbol is the number in one value only.
@@ -24405,9 +24407,21 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
   if (builder.writes_scaffolds() && (t.is_made_since(epoch) || (t.stands_in() && !is_mode()))) return unknown(t);
+  if (!captures && t.is_made_since(epoch) && t.writes())
+    refuse::argument_is_invalid("make_fx", "the function uses a tensor that it made apart from what is traced, and "
+                                           "wrote into; use the operator without underscore");
+  return captured_node(t);
+}
+/// A captured tensor is an input behind the arguments, where these are collected.
+VARVE_LIBRARY int trace_layer::captured_node(tensor const& t) {
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
     if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+  for (int k = 0; !is_mode() && k < found_.size(); ++k)
+    if (found_[k].shares_storage(t) && !found_[k].is(t))
+      refuse::argument_is_invalid("trace",
+                                  "another handle of a tensor that the function made of C++ values (data()) is "
+                                  "used beside it, and would not see what is written; use detach");
   int at = 0;
   while (at < captures->size() && !(*captures)[at].is(t)) ++at;
   if (at == captures->size()) {
@@ -24430,19 +24444,40 @@ VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
 }
-/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
+/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3); one that no constant
+/// holds is a copy of a captured one. It stays the node that it is when it is written into, but where writes fold.
 VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
+  if (folds && t.writes()) return -1;
+  for (int k = 0; !is_mode() && k < found_.size(); ++k)
+    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
   if (!value.defined()) return -1;
+  for (std::size_t k = 0; !is_mode() && k < captured_.size(); k += 2) // another handle of it is captured
+    if ((*captures)[captured_[k]].shares_storage(t)) return -1;
   int n = -1;
-  on_dtype(t.dtype(), "trace", [&]<class E>() {
-    E const* const elements = static_cast<E const*>(value.raw());
-    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
-    int const number = builder.constant(t.dtype(), detail::held(*elements));
-    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
-                     meta_of(t));
-  });
-  return from_outside(t, n);
+  if (captures && value.is(t) && !can_be_constant(value)) {
+    int const captured = captured_node(t);
+    n = builder.emit(&handle<clone_t>, {}, &captured, 1, meta_of(t));
+  } else {
+    on_dtype(t.dtype(), "trace", [&]<class E>() {
+      E const* const elements = static_cast<E const*>(value.raw());
+      if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
+      int const number = builder.constant(t.dtype(), detail::held(*elements));
+      n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                       meta_of(t));
+    });
+  }
+  found_.push_back(t), found_nodes_.push_back(n);
+  return n;
+}
+VARVE_LIBRARY bool trace_layer::can_be_constant(tensor const& t) {
+  bool r = !is_compact(t.dtype()) && !is_complex(t.dtype());
+  if (t.dtype() == dtype::int64)
+    for (index_t k = 0; k < t.numel(); ++k) {
+      std::int64_t const x = static_cast<std::int64_t const*>(t.raw())[k];
+      r = r && x <= std::int64_t{1} << 53 && x >= -(std::int64_t{1} << 53);
+    }
+  return r;
 }
 VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
@@ -26025,11 +26060,11 @@ constexpr bool may_return_operands(node const& nd) {
 }
 /// What a graph without in-place operators returns, and what it writes into its arguments at its end, is as it was
 /// before these writes: where it lies in the memory of a written argument, as `x` does that stands for `clone(x)`, it
-/// becomes a copy. Linear in the nodes.
+/// becomes a copy. Linear in the nodes, and in operands times results of calls with functions.
 class apart_from_writes {
 public:
   constexpr explicit apart_from_writes(graph const& g)
-      : g_(g), w_(g), written_(g.nodes.size(), 0), copies_(g.nodes.size(), -1) {}
+      : g_(g), w_(g), written_(g.nodes.size(), 0), shows_(g.nodes.size(), not_asked), copies_(g.nodes.size(), -1) {}
 
   constexpr graph run() {
     region const all = g_.regions[0];
@@ -26076,8 +26111,12 @@ private:
     while (is_invertible_view(old(n).op)) n = operand(n, 0);
     return n;
   }
-  constexpr bool shows_written(int n) const {
-    n = base(n);
+  constexpr bool shows_written(int n) {
+    char& known = shows_[at(base(n))];
+    if (known == not_asked) known = finds_written(base(n)) ? yes : no;
+    return known == yes;
+  }
+  constexpr bool finds_written(int n) {
     node const& nd = old(n);
     if (nd.op->kind == op_kind::placeholder) return written_[at(n)] != 0;
     if (nd.op == &getitem_handle) return shows_written(operand(n, 0));
@@ -26099,7 +26138,9 @@ private:
 
   graph const& g_;
   rewriter w_;
+  enum answer : char { not_asked, no, yes };
   list<char> written_; // an argument that is written at the end
+  list<char> shows_;   // answers: branches behind branches ask for the same again and again
   list<int> copies_;   // of an old node: the new one in memory of its own
 };
 /// Where nothing is written, or not by `copy_` alone, the graph itself.
@@ -33514,7 +33555,7 @@ struct constant_elements {
   }
   /// A constant of the given meta; -1 when the graph offers no operator to write it with.
   constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 ? !expand : !numbers) return -1;
+    if (is_compact(m.type) || (m.sizes.n > 0 ? !expand : !numbers)) return -1;
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
     int const id = add(c, nullptr, operator_class::constant);
@@ -33627,7 +33668,7 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
     else if (!is_splat(in[e])) return false;
   }
-  if (!any || nd.count > 3) return false;
+  if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no constants of such
   for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)

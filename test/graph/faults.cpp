@@ -592,3 +592,22 @@ TEST_CASE("what a graph returns, or writes into an argument, is as it was before
   })(vector_of({1}), vector_of({2})));
   for (auto const& n : g.nodes) CHECK(std::string(n.op->name) != "clone");
 }
+
+TEST_CASE("optimize: branches behind branches are asked once each what they show", "[graph][optimize]") {
+  tensor const x = from({0.5, -1.5}, {2}), written = from({1, 2}, {2});
+  auto const f = [](tensor const& v, tensor const& w, tensor const& z) {
+    tensor a = v, b = w;
+    for (int k = 0; k < 60; ++k) { // 2^60 ways from the result to the arguments
+      auto const [c, d] = vv::cond(
+          vv::sum(a) > 0.0, [](tensor const& p, tensor const& q) { return std::tuple(p * 1.0, q * 1.0); },
+          [](tensor const& p, tensor const& q) { return std::tuple(q * 1.0, p * 1.0); }, a, b);
+      a = c, b = d;
+    }
+    vv::mul_(z, 2.0);
+    return a;
+  };
+  vv::graph const g = vv::optimize(vv::make_fx(f)(x, x * 2.0, vv::clone(written)));
+  tensor const one = vv::clone(written), two = vv::clone(written);
+  CHECK(difference(vv::interpret(g, vv::boxed_args(x, tensor(x * 2.0), one))[0], f(x, x * 2.0, two)) == "");
+  CHECK(difference(one, two) == "");
+}

@@ -2,6 +2,7 @@
 // Tensors that a traced function makes of C++ values, and constants of graphs that run in a trace, are constants.
 #include "../sample/value.hpp"
 
+#include <varve/compile/compile.hpp>
 #include <varve/fake.hpp>
 #include <varve/varve.hpp>
 
@@ -79,4 +80,57 @@ TEST_CASE("constants of graphs that run in a trace are constants of that", "[gra
   CHECK(difference(vv::grad(again)(x), want, 1e-12) == "");
   vv::graph const outer = vv::make_fx(vv::grad(again))(x);
   CHECK(difference(vv::interpret(outer, vv::boxed_args(x))[0], want, 1e-12) == "");
+}
+
+TEST_CASE("compile: tensors made of C++ values are new in each call", "[graph][compile][MX-3]") {
+  tensor const x = from({1.5, -1.75}, {2});
+  auto const agrees = [&](auto const& f) {
+    auto const compiled = vv::compile(f);
+    for (double by : {1.0, 2.0, -3.0}) CHECK(difference(compiled(x * by), f(x * by)) == "");
+  };
+  agrees([](tensor const& v) {
+    tensor const t({1.0, 2.0});
+    vv::add_(t, v);
+    return t * t;
+  });
+  agrees([](tensor const& v) {
+    tensor const t({1.0, 2.0});
+    tensor const before = t * v;
+    vv::add_(vv::select(t, 0, 1), 1.0);
+    return before + t * v;
+  });
+  agrees([](tensor const& v) { // no constant holds these
+    tensor const t({(std::int64_t{1} << 60) + 1, std::int64_t{2}});
+    vv::add_(t, vv::to(v, dtype::int64));
+    return t + 1;
+  });
+  agrees([](tensor const& v) {
+    tensor const step({1.0, 2.0});
+    auto const walk = [&](tensor const& c, tensor const& e) {
+      tensor const n = c * step + e;
+      return std::pair(n, n * tensor({0.5, 2.0}));
+    };
+    return vv::scan(walk, v, vv::stack({v, v * 2.0}, 0)).second;
+  });
+  agrees([](tensor const& v) {
+    tensor const t({1.0, 2.0});
+    return vv::grad([&](tensor const& u) { return vv::sum(u * u * t); })(v);
+  });
+  auto const handles = [](tensor const& v) {
+    tensor const t({1.0, 2.0});
+    vv::add_(t, v);
+    return t.data() * v;
+  };
+  CHECK_THROWS_WITH(vv::compile(handles)(x), ContainsText("another handle") && ContainsText("use detach"));
+}
+
+TEST_CASE("optimize: dtypes that no constant has are computed in each run", "[graph][optimize]") {
+  tensor const x = from({1.5, -1.75}, {2});
+  for (dtype const t : {dtype::float16, dtype::bfloat16, dtype::int8, dtype::int16}) {
+    auto const f = [t](tensor const& v) {
+      tensor const one = vv::to(vv::reshape(vv::ones({1}), dims{}), t);
+      return vv::to(v, t) * one + vv::to(vv::arange(2), t);
+    };
+    CHECK(difference(vv::interpret(vv::optimize(vv::make_fx(f)(x)), vv::boxed_args(x))[0], f(x)) == "");
+  }
 }

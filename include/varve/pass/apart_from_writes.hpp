@@ -16,11 +16,11 @@ constexpr bool may_return_operands(node const& nd) {
 }
 /// What a graph without in-place operators returns, and what it writes into its arguments at its end, is as it was
 /// before these writes: where it lies in the memory of a written argument, as `x` does that stands for `clone(x)`, it
-/// becomes a copy. Linear in the nodes.
+/// becomes a copy. Linear in the nodes, and in operands times results of calls with functions.
 class apart_from_writes {
 public:
   constexpr explicit apart_from_writes(graph const& g)
-      : g_(g), w_(g), written_(g.nodes.size(), 0), copies_(g.nodes.size(), -1) {}
+      : g_(g), w_(g), written_(g.nodes.size(), 0), shows_(g.nodes.size(), not_asked), copies_(g.nodes.size(), -1) {}
 
   constexpr graph run() {
     region const all = g_.regions[0];
@@ -67,8 +67,12 @@ private:
     while (is_invertible_view(old(n).op)) n = operand(n, 0);
     return n;
   }
-  constexpr bool shows_written(int n) const {
-    n = base(n);
+  constexpr bool shows_written(int n) {
+    char& known = shows_[at(base(n))];
+    if (known == not_asked) known = finds_written(base(n)) ? yes : no;
+    return known == yes;
+  }
+  constexpr bool finds_written(int n) {
     node const& nd = old(n);
     if (nd.op->kind == op_kind::placeholder) return written_[at(n)] != 0;
     if (nd.op == &getitem_handle) return shows_written(operand(n, 0));
@@ -90,7 +94,9 @@ private:
 
   graph const& g_;
   rewriter w_;
+  enum answer : char { not_asked, no, yes };
   list<char> written_; // an argument that is written at the end
+  list<char> shows_;   // answers: branches behind branches ask for the same again and again
   list<int> copies_;   // of an old node: the new one in memory of its own
 };
 /// Where nothing is written, or not by `copy_` alone, the graph itself.

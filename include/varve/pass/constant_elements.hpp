@@ -81,7 +81,7 @@ struct constant_elements {
   }
   /// A constant of the given meta; -1 when the graph offers no operator to write it with.
   constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 ? !expand : !numbers) return -1;
+    if (is_compact(m.type) || (m.sizes.n > 0 ? !expand : !numbers)) return -1;
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
     int const id = add(c, nullptr, operator_class::constant);
@@ -194,7 +194,7 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
     else if (!is_splat(in[e])) return false;
   }
-  if (!any || nd.count > 3) return false;
+  if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no constants of such
   for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)

@@ -287,7 +287,7 @@ private:
   detail::memory_stand_ins stand_ins_;
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   boxed_args originals_;      // arguments of which it runs on an alias
-  boxed_args found_;          // of a mode: literals and captured tensors
+  boxed_args found_;          // literals, of a mode captured tensors too
   std::vector<int> found_nodes_;
   struct number_told {
     extent symbol;
@@ -313,6 +313,8 @@ private:
     return v;
   }
   int literal_node(tensor const& t);
+  int captured_node(tensor const& t);
+  static bool can_be_constant(tensor const& t); // its dtype and its elements
   tensor record_nothing(boxed_op const& op, boxed_args const& x);
   bool sees_other_modes() const;
   /// A symbol is the number in one value only.

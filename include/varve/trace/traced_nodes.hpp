@@ -44,9 +44,21 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
   if (builder.writes_scaffolds() && (t.is_made_since(epoch) || (t.stands_in() && !is_mode()))) return unknown(t);
+  if (!captures && t.is_made_since(epoch) && t.writes())
+    refuse::argument_is_invalid("make_fx", "the function uses a tensor that it made apart from what is traced, and "
+                                           "wrote into; use the operator without underscore");
+  return captured_node(t);
+}
+/// A captured tensor is an input behind the arguments, where these are collected.
+VARVE_LIBRARY int trace_layer::captured_node(tensor const& t) {
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
     if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+  for (int k = 0; !is_mode() && k < found_.size(); ++k)
+    if (found_[k].shares_storage(t) && !found_[k].is(t))
+      refuse::argument_is_invalid("trace",
+                                  "another handle of a tensor that the function made of C++ values (data()) is "
+                                  "used beside it, and would not see what is written; use detach");
   int at = 0;
   while (at < captures->size() && !(*captures)[at].is(t)) ++at;
   if (at == captures->size()) {
@@ -69,19 +81,40 @@ VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
 }
-/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3).
+/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3); one that no constant
+/// holds is a copy of a captured one. It stays the node that it is when it is written into, but where writes fold.
 VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
+  if (folds && t.writes()) return -1;
+  for (int k = 0; !is_mode() && k < found_.size(); ++k)
+    if (found_[k].is(t)) return found_nodes_[static_cast<std::size_t>(k)];
   tensor const value = literal && t.is_made_since(epoch) && !t.writes() ? literal(t) : tensor();
   if (!value.defined()) return -1;
+  for (std::size_t k = 0; !is_mode() && k < captured_.size(); k += 2) // another handle of it is captured
+    if ((*captures)[captured_[k]].shares_storage(t)) return -1;
   int n = -1;
-  on_dtype(t.dtype(), "trace", [&]<class E>() {
-    E const* const elements = static_cast<E const*>(value.raw());
-    if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
-    int const number = builder.constant(t.dtype(), detail::held(*elements));
-    n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
-                     meta_of(t));
-  });
-  return from_outside(t, n);
+  if (captures && value.is(t) && !can_be_constant(value)) {
+    int const captured = captured_node(t);
+    n = builder.emit(&handle<clone_t>, {}, &captured, 1, meta_of(t));
+  } else {
+    on_dtype(t.dtype(), "trace", [&]<class E>() {
+      E const* const elements = static_cast<E const*>(value.raw());
+      if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
+      int const number = builder.constant(t.dtype(), detail::held(*elements));
+      n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                       meta_of(t));
+    });
+  }
+  found_.push_back(t), found_nodes_.push_back(n);
+  return n;
+}
+VARVE_LIBRARY bool trace_layer::can_be_constant(tensor const& t) {
+  bool r = !is_compact(t.dtype()) && !is_complex(t.dtype());
+  if (t.dtype() == dtype::int64)
+    for (index_t k = 0; k < t.numel(); ++k) {
+      std::int64_t const x = static_cast<std::int64_t const*>(t.raw())[k];
+      r = r && x <= std::int64_t{1} << 53 && x >= -(std::int64_t{1} << 53);
+    }
+  return r;
 }
 VARVE_LIBRARY bool trace_layer::is_mine(tensor const& t) const {
   return is_mode() ? known_node(t) >= 0 : t.is_wrapped() && t.layer() == id;
