@@ -261,7 +261,8 @@ inline bool is_single(statement const&, values x) {
 inline bool tells_zeros_apart(statement const& s, values x) {
   std::string_view const name = s.op->name;
   bool r = false;
-  for (std::string_view const n : {"reciprocal", "div", "div_", "pow", "atan2", "copysign"}) r = r || name == n;
+  for (std::string_view const n : {"reciprocal", "div", "remainder", "floor_divide", "atan2 anywhere", "copysign"})
+    r = r || name == n;
   return r && std::any_of(x.begin(), x.end(), [](tensor const& t) {
            bool any = false;
            for (index_t e = 0; varve::is_floating(t.dtype()) && e < t.numel(); ++e)
