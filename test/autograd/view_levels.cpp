@@ -462,3 +462,52 @@ TEST_CASE("as_strided: of a slice that vmap maps it is a view too", "[op][view][
   CHECK_THROWS_AS(strided(vv::select(x, 0, 0)), vv::value_error);
   CHECK_THROWS_AS(vv::vmap(strided)(x), vv::value_error);
 }
+
+TEST_CASE("diagonals and windows are views of what lies in any order", "[op][view][vmap][functionalize]") {
+  numbers draw(11);
+  tensor const x = uniform({4, 6}, draw), both = vv::stack(std::vector<tensor>{x, x * 2.0}, 0);
+  auto const agrees = [&](auto const& f) {
+    tensor const right = f(x), rows = vv::stack(std::vector<tensor>{right, f(x * 2.0)}, 0);
+    tensor const back_to_front = vv::movedim(both, 0, -1);
+    CHECK(vv::allclose(vv::functionalize(f)(x), right));
+    CHECK(vv::allclose(vv::compile(f)(x), right));
+    CHECK(vv::allclose(vv::interpret(vv::make_fx(f)(x), vv::boxed_args(x))[0], right));
+    CHECK(vv::allclose(vv::vmap(f)(both), rows));
+    CHECK(vv::allclose(vv::vmap(f, vv::in_dims<-1>)(back_to_front), rows));
+    CHECK(vv::allclose(vv::vmap(vv::functionalize(f), vv::in_dims<-1>)(back_to_front), rows));
+    CHECK(vv::allclose(vv::functionalize(vv::vmap(f, vv::in_dims<-1>))(back_to_front), rows));
+    auto const loss = [f](tensor const& v) {
+      tensor const y = f(v * 1.0);
+      return vv::sum(y * y);
+    };
+    tensor const leaf = vv::clone(x);
+    leaf.requires_grad_();
+    loss(leaf).backward();
+    CHECK(vv::allclose(vv::grad(loss)(x), leaf.grad()));
+    CHECK(vv::allclose(vv::jacfwd(loss)(x), leaf.grad()));
+    return right;
+  };
+  tensor const seen = agrees([](tensor const& v) {
+    tensor const y = v * 1.0;
+    vv::mul_(vv::diagonal(vv::transpose(y, 0, 1), 1), 3.0);
+    return y;
+  });
+  CHECK(elements(seen)[6] == 3 * elements(x)[6]); // row 1, column 0
+  CHECK(elements(seen)[1] == elements(x)[1]);
+  (void)agrees([](tensor const& v) {
+    tensor const y = v * 1.0, d = vv::diagonal(vv::slice(y, 1, 1, 6, 2), -1);
+    vv::mul_(y, 3.0);
+    vv::tanh_(d);
+    return y * vv::sum(d);
+  });
+  (void)agrees([](tensor const& v) {
+    tensor const y = v * 1.0, w = vv::unfold(vv::transpose(y, 0, 1), 0, 3, 2);
+    vv::mul_(vv::select(w, 2, 0), 3.0);
+    return w * vv::sum(y);
+  });
+  (void)agrees([](tensor const& v) {
+    tensor const y = v * 1.0, d = vv::diagonal(vv::expand(y, dims{3, 4, 6}), 0, 0, 2);
+    vv::mul_(y, 3.0);
+    return d;
+  });
+}

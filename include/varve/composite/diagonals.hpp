@@ -43,8 +43,8 @@ inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims con
 inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
 } // namespace detail
 
-/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
-/// value (`torch.diagonal`).
+/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view
+/// (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diagonal";
@@ -53,8 +53,8 @@ inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
     auto const s = shape_of(x);
     auto const o = detail::as_fact(offset);
     auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    return as_strided(contiguous(x), on_dims(detail::diagonal_sizes, s, o, a),
-                      on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
+    return detail::region_of(x, on_dims(detail::diagonal_sizes, s, o, a), on_dims(detail::diagonal_strides, s, o, a),
+                             on_dims(detail::diagonal_start, s, o, a));
   }
 } diagonal{};
 

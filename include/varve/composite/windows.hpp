@@ -12,7 +12,7 @@
 /// Windows over the elements of axes, and values with margins.
 namespace varve {
 
-/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view of a row-major value
+/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
 /// (`torch.Tensor.unfold`).
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
   static constexpr bool keeps_elements = true;
@@ -39,7 +39,7 @@ inline constexpr struct unfold_t : composite_operator<unfold_t> {
     auto const a = detail::as_fact(axis);
     auto const n = detail::as_fact(size);
     auto const by = detail::as_fact(step);
-    return as_strided(contiguous(x), on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+    return detail::region_of(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
   }
 } unfold{};
 

@@ -48,11 +48,34 @@ constexpr int axes_of_rows(attributes const& at, layout const& in) {
   }
   return 0;
 }
+/// Does a region of a value of any strides go along its axes, beyond the end of none? Then `r` is where it lies.
+constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r) {
+  for (dims const& d : {at[0], at[1], at[2], in.sizes, in.strides})
+    if (!are_numbers(d)) return false;
+  dims const rows = contiguous_strides(in.sizes);
+  dims last; // indices of the last element
+  last.n = in.sizes.n;
+  auto const step = [&](extent length, extent times) {
+    extent to = 0;
+    for (int k = 0; k < rows.n; ++k) {
+      extent const along = length / rows[k];
+      length -= along * rows[k], last[k] += times * along, to += along * in.strides[k];
+    }
+    return to;
+  };
+  bool const empty = numel(at[0]) == 0;
+  r.offset = in.offset + step(at[2][0], 1);
+  for (int j = 0; j < r.sizes.n; ++j) r.strides[j] = step(at[1][j], empty ? extent(0) : at[0][j] - 1);
+  for (int k = 0; k < rows.n; ++k)
+    if (last[k] >= in.sizes[k]) return false;
+  return true;
+}
 } // namespace detail
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
 /// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
-/// region must lie within (`torch.as_strided`).
+/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::region_of`) is a
+/// view where each step goes along their axes, and of a copy elsewhere.
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -66,6 +89,8 @@ struct rules<as_strided_t> : rule::view {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
     int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
     for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
+    if (layout along = r; !r.expressible && detail::goes_along_axes(at, in, along))
+      return along.expressible = true, along;
     return r;
   }
   template <class Op>
@@ -164,14 +189,21 @@ struct rules<as_strided_scatter_t> {
   }
 };
 
+namespace detail {
+/// ... of a value that may lie in any order.
+template <value X, class S, class T, class O>
+constexpr auto region_of(X const& x, S const& sizes, T const& strides, O const& offset) {
+  auto const s = on_dims(check_region, as_fact(sizes), as_fact(strides), as_fact(offset), shape_of(x));
+  return bind<as_strided_t>(s, as_fact(strides), as_fact(offset))(x);
+}
+} // namespace detail
+
 template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
       refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
-                         detail::as_fact(offset), shape_of(x));
-  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
+  return detail::region_of(x, sizes, strides, offset);
 }
 template <value G, class S, class T, class O>
 constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
