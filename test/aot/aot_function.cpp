@@ -807,3 +807,26 @@ TEST_CASE("aot: numbers that a loop draws and nobody uses are drawn", "[aot][ran
     CHECK(elements(drawn(vv::compile(f))) == elements(want));
   }
 }
+
+TEST_CASE("aot: gradients of a cond in a loop whose branches lay them out otherwise", "[aot][hop]") {
+  auto const two = [] { return values{leaf({1, -2, 3}), leaf({0.5, -1, 2, 3, 1, -1})}; };
+  auto const by = [](auto const& f, auto const& g) {
+    return [f, g](values const& x) {
+      tensor const h = vv::reshape(x[1] * 2.0, dims{2, 3});
+      return values{vv::map(
+          [&](tensor v) {
+            return vv::cond(vv::gt(v, 0.0), [&](tensor u) { return f(u, h); }, [&](tensor u) { return g(u, h); }, v);
+          },
+          x[0])};
+    };
+  };
+  auto const expanded = [](tensor u, tensor h) { return u * vv::sum(h); };
+  auto const part = [](tensor u, tensor h) { return u + vv::sum(vv::select(h, 0, 0)); };
+  auto const transposed = [](tensor u, tensor h) {
+    tensor const t = vv::transpose(h, 0, 1);
+    return u * vv::sum(t * t * vv::reshape(vv::arange(6, dtype::float64), dims{3, 2}));
+  };
+  is_the_same(by(expanded, part), two);
+  is_the_same(by(transposed, part), two);
+  is_the_same(by(transposed, expanded), two);
+}

@@ -96,9 +96,17 @@ struct boxed_pull_fn {
     scope.backward(floating, g);
     return tree_map(
         [&](auto const& t, auto const& v) {
-          return has_derivatives(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+          return has_derivatives(t.dtype()) ? by_rows(scope.gradient(t)) : tensor(detail::constant_zeros(v));
         },
         in, part(x, 0, operands));
+  }
+
+private:
+  /// Branches of which data choose one give gradients that lie in one order.
+  template <class T>
+  static T by_rows(T const& g) {
+    if (!g.object() || g.is_contiguous() || trace_layer::is_traced_by_mode(g)) return g;
+    return contiguous(g);
   }
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
