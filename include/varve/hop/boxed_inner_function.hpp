@@ -227,15 +227,6 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
                                                    return attempt(true);
                                                  });
 }
-/// How many pullbacks this thread is in: what they call again draws what it drew.
-inline constinit thread_local int pullbacks = 0;
-struct pullback_scope {
-  pullback_scope() { ++pullbacks; }
-  pullback_scope(pullback_scope const&) = delete;
-  pullback_scope& operator=(pullback_scope const&) = delete;
-  ~pullback_scope() { --pullbacks; }
-};
-
 /// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
 /// it was.
 template <class Op, class T = tensor>
@@ -265,7 +256,6 @@ struct boxed_hop_pull {
     }
     if (!any) return {};
     require_unchanged();
-    pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
     }(op); // no return type to be deduced here
