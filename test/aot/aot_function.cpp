@@ -807,3 +807,88 @@ TEST_CASE("aot: numbers that a loop draws and nobody uses are drawn", "[aot][ran
     CHECK(elements(drawn(vv::compile(f))) == elements(want));
   }
 }
+
+TEST_CASE("aot: gradients of a cond in a loop whose branches lay them out otherwise", "[aot][hop]") {
+  auto const two = [] { return values{leaf({1, -2, 3}), leaf({0.5, -1, 2, 3, 1, -1})}; };
+  auto const by = [](auto const& f, auto const& g) {
+    return [f, g](values const& x) {
+      tensor const h = vv::reshape(x[1] * 2.0, dims{2, 3});
+      return values{vv::map(
+          [&](tensor v) {
+            return vv::cond(vv::gt(v, 0.0), [&](tensor u) { return f(u, h); }, [&](tensor u) { return g(u, h); }, v);
+          },
+          x[0])};
+    };
+  };
+  auto const expanded = [](tensor u, tensor h) { return u * vv::sum(h); };
+  auto const part = [](tensor u, tensor h) { return u + vv::sum(vv::select(h, 0, 0)); };
+  auto const transposed = [](tensor u, tensor h) {
+    tensor const t = vv::transpose(h, 0, 1);
+    return u * vv::sum(t * t * vv::reshape(vv::arange(6, dtype::float64), dims{3, 2}));
+  };
+  is_the_same(by(expanded, part), two);
+  is_the_same(by(transposed, part), two);
+  is_the_same(by(transposed, expanded), two);
+}
+
+TEST_CASE("aot: a captured tensor that is read as a number is asked at each call", "[aot][compile]") {
+  for (auto const& backend : {vv::graph_compiler(vv::backends::aot_eager), vv::graph_compiler(vv::backends::fused)}) {
+    tensor const w = vv::full({}, 2.0, dtype::float64);
+    auto const f = [&](tensor x) { return w.item<double>() > 1 ? x * w.item<double>() : x + 5.0; };
+    auto const compiled = vv::aot_function(f, {.fw_compiler = backend});
+    for (double v : {2.0, 0.0, 3.0, 3.0}) {
+      vv::fill_(w, v);
+      tensor const x = leaf({1, 2}), z = leaf({1, 2});
+      vv::sum(f(x)).backward(), vv::sum(compiled(z)).backward();
+      CHECK(elements(compiled(data({1, 2}))) == elements(f(data({1, 2}))));
+      CHECK(elements(z.grad()) == elements(x.grad()));
+    }
+    CHECK(compiled.versions() == 2); // of the number that it is, with and without a gradient
+  }
+  tensor const w = vv::full({}, 2.0, dtype::float64);
+  auto const scaled = vv::compile([&](tensor x) { return x * w.item<double>() + 1.0; }, vv::backends::aot_eager);
+  for (vv::index_t n : {2, 3, 4, 5}) { // sizes that are free do not make it forget
+    vv::fill_(w, static_cast<double>(n));
+    CHECK(elements(scaled(vv::ones({n}, dtype::float64))) == std::vector<double>(static_cast<std::size_t>(n), n + 1.0));
+  }
+}
+
+TEST_CASE("aot: made inside of scopes that pack saved values", "[aot][checkpoint]") {
+  tensor const x = leaf({0.5, -1, 2}), w = leaf({1, 2, 3});
+  auto const f = vv::aot_function([&](tensor v) { return vv::exp(v) * w; });
+  vv::sum(vv::checkpoint([&](tensor v) { return f(vv::sin(v)); }, x)).backward();
+  tensor const gx = x.grad(), gw = w.grad();
+  x.zero_grad(), w.zero_grad();
+  vv::sum(vv::exp(vv::sin(x)) * w).backward();
+  CHECK(difference(gx, x.grad(), 1e-14) == "");
+  CHECK(difference(gw, w.grad(), 1e-14) == "");
+  auto const g = vv::aot_function([&](tensor v) { return vv::exp(v) * w; });
+  x.zero_grad();
+  tensor y;
+  {
+    vv::saved_tensors_hooks const on([](tensor const& t) { return vv::clone(t.detach()); },
+                                     [](tensor const& t) { return t; });
+    y = g(x);
+  }
+  vv::sum(y).backward();
+  CHECK(difference(x.grad(), vv::exp(x.detach()) * w.detach(), 1e-14) == "");
+}
+
+TEST_CASE("aot: an argument that is transposed in place is what its gradient needs", "[aot][in_place]") {
+  tensor const x = leaf({1, 2, 3, 4, 5, 6});
+  auto const f = [&](tensor a) {
+    vv::transpose_(a, 0, 1);
+    return vv::matmul(vv::reshape(x, dims{2, 3}), a);
+  };
+  auto const compiled = vv::aot_function(f);
+  tensor const a = vv::reshape(data({1, 2, 0, 1, 1, 3}), dims{2, 3}), b = vv::clone(a);
+  vv::sum(f(a)).backward();
+  auto const right = elements(x.grad());
+  x.zero_grad();
+  vv::sum(compiled(b)).backward();
+  CHECK(elements(x.grad()) == right);
+  CHECK(b.sizes() == dims{3, 2});
+  tensor const c = vv::reshape(data({1, 2, 0, 1, 1, 3}), dims{2, 3}), y = compiled(c);
+  vv::mul_(c, 2.0);
+  CHECK_THROWS_AS(vv::sum(y).backward(), vv::autograd_error);
+}

@@ -561,3 +561,23 @@ TEST_CASE("checkpoint: a function that takes a gradient of its own runs again wh
     CHECK(slope[k] ==
           Approx(std::cos(v[k] * a[k]) * a[k] * b[k] * 2 * v[k] * a[k])); // what the gradient gave is a constant
 }
+
+TEST_CASE("checkpoint: eager gradients through vmap and jvp around it", "[autograd][checkpoint][transform]") {
+  tensor const x = leaf(tensor{{{0.3, 0.7}, {1.1, -0.4}}}), t = leaf(tensor{{{1.0, -2.0}, {0.5, 0.25}}});
+  auto const same = [&](auto const& f) {
+    auto const gradients = [&](auto const& g) {
+      x.zero_grad(), t.zero_grad();
+      vv::sum(f(g)).backward();
+      return std::pair(x.grad(), t.grad());
+    };
+    auto const plain = gradients([](tensor const& v) { return layers(v); });
+    auto const saved = gradients([](tensor const& v) { return vv::checkpoint(layers, v); });
+    CHECK(difference(saved.first, plain.first, 1e-14) == "");
+    CHECK(difference(saved.second, plain.second, 1e-14) == "");
+  };
+  same([&](auto const& g) { return vv::vmap(g)(x) * t; });
+  same([&](auto const& g) { return vv::jvp(g, std::tuple(x), std::tuple(t)).second; });
+  same([&](auto const& g) { return vv::jacfwd(g)(vv::select(x, 0, 0)) * t; });
+  same([&](auto const& g) { return vv::vmap([&](tensor const& v) { return v * g(t); })(x); });
+  same([&](auto const& g) { return vv::functionalize(g)(x) * t; });
+}

@@ -2,6 +2,7 @@
 // Saved values: hooks that pack them, and writes into them.
 #include "../sample/value.hpp"
 
+#include <varve/indexing.hpp>
 #include <varve/varve.hpp>
 
 #include <algorithm>
@@ -168,4 +169,24 @@ TEST_CASE("saved values: may be written into where that is allowed", "[autograd]
   CHECK(allowed.copies() == 1);
   c = tensor();
   CHECK(allowed.copies() == 0);
+}
+
+TEST_CASE("saved values: what is written by index needs the index alone", "[autograd][saved][in_place]") {
+  tensor const x = leaf(tensor{{0.5, 2.0, -1.0}}), s = leaf(tensor{{3.0, 4.0}}), at({std::int64_t{2}, std::int64_t{0}});
+  tensor const source = s * 1.0, y = vv::scatter(x * 1.0, 0, at, source);
+  vv::mul_(y, 2.0), vv::mul_(source, 5.0);
+  vv::sum(y).backward();
+  CHECK(elements(x.grad()) == std::vector<double>{0, 2, 0});
+  CHECK(elements(s.grad()) == std::vector<double>{2, 2});
+  tensor const z = vv::index_put(x * 1.0, {at}, s);
+  vv::mul_(vv::index_copy(z, 0, at, s), 3.0), vv::mul_(z, 2.0);
+  vv::sum(z).backward();
+  CHECK(elements(x.grad()) == std::vector<double>{0, 4, 0});
+  CHECK(elements(s.grad()) == std::vector<double>{4, 4});
+  auto const f = [&](auto const& v) {
+    tensor const u = vv::scatter(v * 1.0, 0, at, s.detach());
+    vv::mul_(u, v);
+    return vv::sum(u);
+  };
+  CHECK(elements(vv::grad(f)(x.detach())) == std::vector<double>{4, 4, 3});
 }

@@ -220,3 +220,37 @@ TEST_CASE("checkpoint: a region that draws nothing is not given the state of the
   CHECK(difference(lanes, vv::stack(std::vector{want.second, want.second}, 0), 1e-14) == "");
   CHECK(thread_is_clean());
 }
+
+TEST_CASE("checkpoint: what is drawn behind an inner one is the same when the outer one runs again",
+          "[autograd][checkpoint][graph][random]") {
+  tensor const x = some({8}, 4);
+  auto const noisy = [](tensor const& u) { return tensor(u * u * vv::randn(u.sizes(), dtype::float64)); };
+  auto const nested = [&](tensor const& u) {
+    return vv::checkpoint(
+        [&](tensor const& v) {
+          tensor const inner = vv::checkpoint(noisy, v), by = vv::randn(v.sizes(), dtype::float64);
+          return tensor(inner * by);
+        },
+        u);
+  };
+  auto const both = vv::value_and_grad([&](tensor const& u) { return vv::sum(nested(u)); });
+  auto const fits = [&](auto const& run) { // y = c x² with the gradient 2 y / x, whatever was drawn
+    vv::manual_seed(5);
+    tensor const plain = nested(x);
+    vv::manual_seed(5);
+    auto const [value, gradient] = run();
+    CHECK(difference(value, vv::sum(plain), 1e-13) == "");
+    CHECK(difference(gradient, plain * 2.0 / x, 1e-12) == "");
+  };
+  fits([&] { return both(x); });
+  vv::graph const g = vv::make_fx(both)(x);
+  auto const pair = [](boxed_args const& y) { return std::pair<tensor, tensor>(y[0], y[1]); };
+  fits([&] { return pair(vv::interpret(g, boxed_args(x))); });
+  fits([&] { return pair(vv::interpret(vv::optimize(g), boxed_args(x))); });
+  fits([&] { return pair(vv::fuse(g)(boxed_args(x))); });
+  auto const in_rows = [&](tensor const& u) {
+    return vv::sum(vv::map([&](tensor const& v) { return nested(v); }, vv::reshape(u, dims{2, 4})));
+  };
+  CHECK_THROWS_WITH(vv::compile(vv::grad(in_rows))(x), ContainsText("drawn again"));
+  CHECK(thread_is_clean());
+}

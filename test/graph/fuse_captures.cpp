@@ -93,3 +93,30 @@ TEST_CASE(
   CHECK(elements(vv::compile([up](tensor const& v) { return up ? v * 2 : v * 3; })(x)) == std::vector<double>{-2, -4});
   CHECK(elements(by_truth(x)) == std::vector<double>{-3, -6});
 }
+
+TEST_CASE("compile: what enable_grad records in no_grad mode has its gradient", "[compile][autograd]") {
+  tensor const x = vector_of({1, 2, 3}), w = vector_of({2, -1, 0.5});
+  x.requires_grad_(), w.requires_grad_();
+  auto const f = vv::compile([&](tensor const& v) {
+    vv::enable_grad const on;
+    return vv::sum(v * v * w);
+  });
+  for (tensor const& v : {x.detach(), x, x}) { // one that requires no gradient comes first
+    tensor y;
+    {
+      vv::no_grad const off;
+      y = f(v);
+    }
+    y.backward();
+  }
+  CHECK(elements(x.grad()) == std::vector<double>{8, -8, 6});
+  CHECK(elements(w.grad()) == std::vector<double>{3, 12, 27});
+  tensor const plain = w.detach();
+  auto const none = vv::compile([&](tensor const& v) {
+    vv::enable_grad const on;
+    return vv::sum(v * v * plain);
+  });
+  vv::no_grad const off;
+  CHECK_FALSE(none(plain).requires_grad());
+  CHECK(none.versions() == 1);
+}

@@ -286,6 +286,42 @@ TEST_CASE("complex: gradients are dL/dx + i dL/dy, and fit to tangents and diffe
   };
   CHECK(apart(vv::grad(slope)(z), each(some, [&](C v) { return 16.0 * size(z).item() * v; }), 1e-13) == "");
 }
+TEST_CASE("complex: results that no gradient reads may be written into", "[op][complex][in_place]") {
+  tensor const z = row({{0.5, 1}, {-0.5, 0.25}}), by = row({{2, -1}, {1, 1}});
+  auto const same = [&](auto const& f) {
+    auto const twice = [&](auto const& v) {
+      auto const y = f(v);
+      vv::mul_(y, 2.0);
+      return vv::sum(vv::is_complex(y.dtype()) ? tensor(vv::real(y * by)) : tensor(y));
+    };
+    auto const apart_from_it = [&](auto const& v) {
+      tensor const y = f(v) * 2.0;
+      return vv::sum(vv::is_complex(y.dtype()) ? tensor(vv::real(y * by)) : y);
+    };
+    tensor const x = vv::clone(z);
+    x.requires_grad_();
+    auto const right = numbers_of(vv::grad(apart_from_it)(z));
+    twice(x).backward();
+    CHECK(apart(x.grad(), right) == "");
+    CHECK(apart(vv::grad(twice)(z), right) == "");
+  };
+  same([&](auto const& v) { return v * by; });
+  same([&](auto const& v) { return by * v * v; });
+  same([&](auto const& v) { return v / by; });
+  same([&](auto const& v) { return by / v; });
+  same([&](auto const& v) { return vv::pow(v, by); });
+  same([](auto const& v) { return vv::sin(v); });
+  same([](auto const& v) { return vv::log(v); });
+  same([](auto const& v) { return vv::abs(v); });
+  tensor const x = vv::clone(z);
+  x.requires_grad_();
+  tensor const y = vv::exp(x);
+  vv::mul_(y, 2.0);
+  CHECK_THROWS_AS(vv::sum(vv::abs(y)).backward(), vv::autograd_error);
+  tensor const factor = vv::clone(by), product = x * factor; // a factor whose gradient nobody asks for is kept
+  vv::mul_(factor, 2.0);
+  CHECK_THROWS_AS(vv::sum(vv::abs(product)).backward(), vv::autograd_error);
+}
 TEST_CASE("complex: Jacobians are of real functions of real values", "[op][complex][TR-S34]") {
   tensor const z = row(some), x = vector_of({1, 2});
   auto const itself = [](auto const& v) { return v; };

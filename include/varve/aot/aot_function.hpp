@@ -55,14 +55,17 @@ struct aot_program {
   std::vector<char> leaves;
   std::vector<dependent<free_sizes, F>> free{};
   dependent<graph, F> sizes{}; // the arguments alone, and what must hold of their sizes
+  std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers{};
 
   static bool leaves_free(std::pair<F, aot_options> const& f) { return f.second.automatic_dynamic; }
 
   template <class R, class... X>
   static aot_program make(std::pair<F, aot_options> const& f, boxed_args& captured, R const& returned, X const&... x) {
     aot_program r = kinds_of(tensors_among(x...));
+    numbers_read<dependent<tensor, F>> read;
     r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, {}, returned, x...);
     captured = r.run.of.captured;
+    r.numbers = std::move(read.all);
     compile(r.run, f.second);
     return r;
   }
@@ -81,8 +84,10 @@ struct aot_program {
         if (which[k] >> d & 1) how.policies[k][d] = dim_dynamic::dynamic;
     }
     auto const made = [&]() -> std::optional<aot_program> {
+      numbers_read<dependent<tensor, F>> read;
       r.run.of = trace_ahead_of_time<on_symbolic_values<dependent<fake_mode, F>>>(f.first, how, {}, returned, x...);
       captured = r.run.of.captured;
+      r.numbers = std::move(read.all);
       r.sizes = arguments_of(r.run.of.joint, in.size());
       bool any = false;
       for (node const& n : r.sizes.nodes)
@@ -150,7 +155,11 @@ struct aot_program {
     }
     return free.empty() || has_these_sizes(in);
   }
-  static bool still() { return true; }
+  bool still() const {
+    for (auto const& n : numbers)
+      if (!n.still()) return false;
+    return true;
+  }
 
 private:
   static aot_program kinds_of(boxed_args const& in) {
@@ -255,11 +264,11 @@ private:
 /// gradients, what is written into arguments, and which results are views of what, are as without it. Where no argument
 /// or captured tensor requires a gradient, or in `no_grad` mode, there is a forward part only. Other dtypes, sizes,
 /// strides and needs of gradients are traced anew; 64 programs are kept. Captured tensors are inputs of the graph and
-/// have gradients. Calls under modes and transforms, and where an argument that is written shares elements with
-/// another, run `f` itself. Refused (`autograd_error`): second derivatives of the compiled function (AO-18), writes
-/// into captured tensors and into gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first
-/// call. AO-1 to AO-21.
-/// With `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that is another one than in a call before
+/// have gradients; where one is read as a number (`item()`), it is traced again when that has changed. Calls under
+/// modes and transforms, and where an argument that is written shares elements with another, run `f` itself. Refused
+/// (`autograd_error`): second derivatives of the compiled function (AO-18), writes into captured tensors and into
+/// gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first call. AO-1 to AO-21. With
+/// `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that is another one than in a call before
 /// becomes a symbol of the next program, which then serves all such sizes for which its guards hold; where C++ asks for
 /// the number, or a result is a view that would be made of it, there is a program for each size as without.
 /// Another tensor that is assigned to a captured variable later is not seen, as by `compile`.

@@ -111,14 +111,16 @@ struct compiled_pair {
   boxed_args operator()(boxed_args const& in) const {
     bool const differentiated = of.has_backward();
     boxed_args y = run_forward(in), saved;
+    compiled_backward* pull = nullptr; // of the node, which the results share
     int const own = of.shape.forward_results;
     boxed_args results;
     for (int k = 0; k < own; ++k) results.push_back(apart(y[k], k, y, in));
     if (differentiated) {
       for (int k = own; k < y.size(); ++k) saved.push_back(kept(y[k], in));
-      record(results, saved, in);
+      pull = record(results, saved, in);
     }
     write_back(results, in);
+    if (pull) see_reshaped(*pull, in);
     boxed_args r;
     for (aot_output const& o : of.outputs) r.push_back(output(o, results, in));
     return r;
@@ -156,7 +158,7 @@ private:
       if (of.inputs[k].is_written && t.shares_storage(in[static_cast<int>(k)])) return copied(t); // old value
     return t.alias();
   }
-  void record(boxed_args& results, boxed_args const& saved, boxed_args const& in) const {
+  compiled_backward* record(boxed_args& results, boxed_args const& saved, boxed_args const& in) const {
     compiled_backward pull{backward, saved, {}, {}, of.differentiated, in.size()};
     for (auto const& t : saved) pull.versions.push_back(t.writes());
     for (int k : of.tangents) pull.tangents.push_back(meta_of(results[k]));
@@ -166,9 +168,18 @@ private:
     for (auto const& t : in) edges.push_back(t.requires_grad() ? edge(eager_history(t)) : edge());
     edge const n = edge_to(record_function(std::move(pull), std::move(edges), static_cast<int>(of.tangents.size()),
                                            compiled_backward::name));
-    static_cast<function_node<compiled_backward>*>(n.to())->pullback.self = n.to();
+    compiled_backward& made = static_cast<function_node<compiled_backward>*>(n.to())->pullback;
+    made.self = n.to();
     for (std::size_t k = 0; k < of.tangents.size(); ++k)
       results[of.tangents[k]].set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
+    return &made;
+  }
+  /// Arguments that have become other views of their memory are what was saved of them.
+  void see_reshaped(compiled_backward& pull, boxed_args const& in) const {
+    for (std::size_t k = 0; k < of.inputs.size(); ++k)
+      for (int s = 0; s < pull.saved.size() && of.inputs[k].reshaped && !of.inputs[k].is_written; ++s)
+        if (pull.saved[s].shares_storage(in[static_cast<int>(k)]))
+          pull.versions[static_cast<std::size_t>(s)] = pull.saved[s].writes();
   }
   void write_back(boxed_args const& results, boxed_args const& in) const {
     int next = 0;

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/aot/partition.hpp>
 #include <varve/autograd/backward.hpp>
+#include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/compile/versions.hpp>
 #include <varve/fake/make_fx.hpp>
 #include <varve/functional/functional_mode.hpp>
@@ -442,6 +443,7 @@ joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot
     for (auto const& t : run.values()) all.push_back(t);
     return all;
   };
+  disable_saved_tensors_hooks const of_the_call; // what the trace records is not kept
   make_fx_function<decltype(traced) const&, On> const fx(traced, how);
   r.joint = fx.with_captures_of_its_own(captured, x...);
   put_tangents_last(r.joint, tangents);

@@ -236,7 +236,9 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   layer* const level = detail::one_level_of_grad<>();
   constexpr bool again = std::is_same_v<A, none_t> && std::is_same_v<B, none_t> && detail::owns_captures<F>;
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->records && (!level || !again)) return f(x...); // levels keep what they need
+    if (bool const gone_later = l->kind->role == layer_role::vmap || l->kind->role == layer_role::jvp;
+        gone_later || (l->kind->records && (!level || !again)))
+      return f(x...); // levels keep what they need, and values of lanes and duals are none when it would run again
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
   if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);

@@ -26,6 +26,7 @@ struct fused_program {
   list<int> written; // arguments and captures that further results are written into
   std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
   boxed_function by_operators{}; // in place of `run`, where the graph has effects
+  bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
   template <class R, class... X>
   static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
@@ -38,8 +39,14 @@ struct fused_program {
     G const whole = writes_as_results(pure, written);
     if (count_effects(whole) > 0)
       return {fused_graph(nullptr), std::move(written), std::move(read.all),
-              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }};
-    return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
+              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }, records_itself(g)};
+    return {fuse(whole, How{}...), std::move(written), std::move(read.all), {}, records_itself(g)};
+  }
+  template <class G>
+  static bool records_itself(G const& g) {
+    for (node const& n : g.nodes)
+      if (n.mode == recording::on) return true;
+    return false;
   }
   static bool is_for(boxed_args const&) { return true; }
   bool still() const {
@@ -97,6 +104,8 @@ private:
     auto const v = made_->found_or_made(f_, x...);
     if (!detail::run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
+    for (auto const& t : in)
+      if (v->program.records && t.requires_grad()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)

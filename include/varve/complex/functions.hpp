@@ -217,7 +217,7 @@ T as_factor(T const& flag, dtype t) {
 template <std::size_t I, std::same_as<tensor> T>
 T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
   if (f == complex_pair::mul) return I == 0 ? b : a;
-  if (f == complex_pair::div) return I == 0 ? T(reciprocal(b)) : T(neg(div(y, b)));
+  if (f == complex_pair::div) return I == 0 ? T(reciprocal(b)) : T(neg(div(div(a, b), b))); // y may be written into
   if constexpr (I == 0) {
     T const none = eq(b, 0);
     return where(none, T(constant_zeros(b)), T(mul(b, pow(a, sub(b, 1)))));
@@ -258,6 +258,13 @@ template <>
 struct rules<complex_map_t> : detail::named_function<detail::complex_map> {
   static constexpr auto schema = "(Tensor self, int which) -> Tensor";
   static constexpr int arity = 1;
+  /// What `derivative_of` reads.
+  static constexpr saved_values saved_by(attributes const& at) {
+    using enum detail::complex_map;
+    auto const f = static_cast<detail::complex_map>(at[0][0].number());
+    bool const of_result = f == exp || f == expm1 || f == sqrt || f == reciprocal || f == tan || f == tanh;
+    return {{of_result ? saved_values::result : saved_values::operand(0)}};
+  }
   static constexpr attributes checked(attributes const& at, meta const*) {
     return detail::require_which("complex_map", at, static_cast<index_t>(detail::complex_map::atanh)), at;
   }
@@ -284,6 +291,14 @@ template <>
 struct rules<complex_pair_t> : detail::named_function<detail::complex_pair> {
   static constexpr auto schema = "(Tensor self, Tensor other, int which) -> Tensor";
   static constexpr int arity = 2;
+  /// What `derivative_of` reads.
+  static constexpr saved_values saved_by(attributes const& at) {
+    auto const f = static_cast<detail::complex_pair>(at[0][0].number());
+    constexpr auto a = saved_values::operand(0), b = saved_values::operand(1), y = saved_values::result;
+    if (f == detail::complex_pair::mul) return {{b, a}};
+    if (f == detail::complex_pair::div) return {{b, a | b}};
+    return {{a | b, a | y}};
+  }
   static constexpr attributes checked(attributes const& at, meta const*) {
     return detail::require_which("complex_pair", at, static_cast<index_t>(detail::complex_pair::pow)), at;
   }
@@ -316,6 +331,7 @@ struct rules<complex_abs_t> {
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = 1;
+  static constexpr saved_values saved{{saved_values::operand(0)}}; // the size may be written into
   static constexpr meta shape(attributes const&, meta const* in, int) {
     detail::needs_complex<complex_abs_t>(in[0]);
     return {part_type(in[0].type), in[0].sizes, in[0].number};
@@ -334,8 +350,8 @@ struct rules<complex_abs_t> {
     return real_part(T(mul(conj(detail::direction(z, y)), d)));
   }
   template <class Op, std::same_as<tensor> T>
-  static T vjp(arg_t<0>, Op const&, T const& g, T const& y, T const& z) {
-    return mul(detail::direction(z, y), g);
+  static T vjp(arg_t<0>, Op const& size, T const& g, T const&, T const& z) {
+    return mul(detail::direction(z, T(size(z))), g);
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {

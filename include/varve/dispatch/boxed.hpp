@@ -151,6 +151,9 @@ struct op_table {
   bool takes_complex = false;
   /// Of an operator of a `library` that writes into nothing and gives no view: what graph nodes point to.
   op_handle const* defined = nullptr;
+  /// What is kept where that depends on attributes.
+  saved_values (*saved_by)(attributes const& at) = nullptr;
+  saved_values saved_for(attributes const& at) const { return saved_by ? saved_by(at) : saved; }
   /// What a graph node points to; null of operators that are none.
   op_handle const* node() const { return handle ? handle() : defined; }
 };

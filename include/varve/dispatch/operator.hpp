@@ -26,7 +26,7 @@ enum class op_kind : unsigned char {
 
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
 /// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
-/// constexpr saved_values saved{...}`; without a word all is kept.
+/// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;

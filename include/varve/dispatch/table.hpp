@@ -156,6 +156,13 @@ constexpr saved_values saved_of() {
   else return {};
 }
 
+/// ... where attributes tell; null where they do not.
+template <class R>
+constexpr auto saved_by_of() -> saved_values (*)(attributes const&) {
+  if constexpr (requires(attributes const& at) { R::saved_by(at); }) return &R::saved_by;
+  else return nullptr;
+}
+
 template <class Tag, int Facts>
 constexpr op_table const* functional_of();
 /// May an operator see complex operands? Those of a user refuse what they have no kernel for, as those of varve would.
@@ -213,7 +220,9 @@ inline constexpr op_table table{Tag::op_name,
                                 detail::pointwise_of<Tag>(),
                                 detail::functional_of<Tag, Facts>(),
                                 &detail::erased<Tag, Facts>::checked,
-                                detail::takes_complex<Tag>()};
+                                detail::takes_complex<Tag>(),
+                                nullptr,
+                                detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;

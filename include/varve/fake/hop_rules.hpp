@@ -61,7 +61,14 @@ dims order_of_strides(Mode& mode, layout const& l) {
   }
   return r;
 }
-/// The result of two branches of which data choose one (CD-7, CD-8, CD-10).
+/// Does a dimension show one element again and again? Then it has no place in the order.
+inline bool shows_again(layout const& l) {
+  bool any = false;
+  for (int k = 0; k < l.sizes.n; ++k) any = any || (known_equal(l.strides[k], 0) && !known_equal(l.sizes[k], 1));
+  return any;
+}
+/// The result of two branches of which data choose one (CD-7, CD-8, CD-10). It lies by rows where a branch has no
+/// order.
 template <class Mode>
 tensor merged(Mode& mode, tensor const& a, tensor const& b) {
   meta const of_a = meta_of(a), of_b = meta_of(b);
@@ -69,8 +76,11 @@ tensor merged(Mode& mode, tensor const& a, tensor const& b) {
   layout const la = a.where(), lb = b.where();
   layout r = la;
   for (int k = 0; k < la.sizes.n; ++k) r.sizes[k] = merged_size(mode, la.sizes[k], lb.sizes[k], of_a, of_b);
-  dims const order = order_of_strides(mode, la);
-  if (!(order == order_of_strides(mode, lb)))
+  dims order = order_of_strides(mode, la);
+  bool const alike = order == order_of_strides(mode, lb);
+  if (!alike && (shows_again(la) || shows_again(lb)))
+    for (int k = 0; k < order.n; ++k) order[k] = k;
+  else if (!alike)
     refuse::with<shape_error>(
         "varve: cond: the branches give results whose dimensions lie in memory in different orders; make "
         "both contiguous");

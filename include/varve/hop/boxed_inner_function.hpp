@@ -96,9 +96,17 @@ struct boxed_pull_fn {
     scope.backward(floating, g);
     return tree_map(
         [&](auto const& t, auto const& v) {
-          return has_derivatives(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+          return has_derivatives(t.dtype()) ? by_rows(scope.gradient(t)) : tensor(detail::constant_zeros(v));
         },
         in, part(x, 0, operands));
+  }
+
+private:
+  /// Branches of which data choose one give gradients that lie in one order.
+  template <class T>
+  static T by_rows(T const& g) {
+    if (!g.object() || g.is_contiguous() || trace_layer::is_traced_by_mode(g)) return g;
+    return contiguous(g);
   }
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
@@ -219,15 +227,6 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
                                                    return attempt(true);
                                                  });
 }
-/// How many pullbacks this thread is in: what they call again draws what it drew.
-inline constinit thread_local int pullbacks = 0;
-struct pullback_scope {
-  pullback_scope() { ++pullbacks; }
-  pullback_scope(pullback_scope const&) = delete;
-  pullback_scope& operator=(pullback_scope const&) = delete;
-  ~pullback_scope() { --pullbacks; }
-};
-
 /// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
 /// it was.
 template <class Op, class T = tensor>
@@ -257,7 +256,6 @@ struct boxed_hop_pull {
     }
     if (!any) return {};
     require_unchanged();
-    pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
     }(op); // no return type to be deduced here

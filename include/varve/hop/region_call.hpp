@@ -108,7 +108,7 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      attributes const at(dims{c.at[0][0] || pullbacks});
+      attributes const at(dims{c.at[0][0] != 0});
       return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
                                     [](auto const&, auto const& only, auto const&) { return only; });
     }

@@ -39,7 +39,7 @@ struct wrap_activation_checkpoint_t {
   static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
     if (detail::is_no_state(lead)) return f(x);
     generator const state = detail::generator_of(lead);
-    if (again || detail::pullbacks) {
+    if (again) {
       generator_guard const same(state);
       return f(x);
     }

@@ -75,6 +75,12 @@ struct rules<scatter_by_t> {
   }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;
+  /// What is written over needs no more than the index.
+  static constexpr saved_values saved_by(attributes const& at) {
+    constexpr auto index = saved_values::operand(1);
+    if (static_cast<scatter_rule>(index_t(at[1][0])) == scatter_rule::write) return {{index, 0, index}};
+    return {};
+  }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     detail::check_index("scatter", at[0], in[0].sizes, in[1].sizes);
     if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter index (int64 expected):", name(in[1].type));
@@ -124,7 +130,7 @@ struct rules<scatter_by_t> {
   template <class Op, class G, class Y, class X, class I, class S>
   static constexpr auto vjp(arg_t<0>, Op const& op, G const& g, Y const& y, X const& x, I const& index, S const& s) {
     return by_kind(
-        op, [&](auto const& v) { return op(v, index, detail::constant_zeros(s)); },
+        op, [&](auto const& v) { return op(v, index, detail::constant_like(v, shape_of(s), 0)); },
         [&](auto const& v) { return mul(v, factor_of_self(op, x, index, s)); },
         [&](auto const& v) { return mul(v, shares(op, y, x, index, s).first); }, g);
   }

@@ -94,7 +94,8 @@ struct eager_level {
     auto const edge_of = [&](int i) -> edge const* {
       if (x[i].is_inference()) [[unlikely]]
         for (int k = 0; k < x.size(); ++k)
-          if (x[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(x[i], op.table->name);
+          if (x[k].requires_grad() && op.table->saved_for(*op.at).of[k] >> i & 1)
+            detail::refuse_inference(x[i], op.table->name);
       edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
     };
@@ -238,9 +239,10 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   edge edges[saved_values::most];
   unsigned keep = 0;
   boxed_args before = x;
+  saved_values const saved = op.table->saved_for(*op.at);
   for (int i = 0; i < x.size(); ++i) {
     edges[i] = eager_history(x[i]);
-    if (edges[i]) keep |= op.table->saved.of[i];
+    if (edges[i]) keep |= saved.of[i];
   }
   for (int i = 0; i < x.size(); ++i)
     if (keep >> i & 1) refuse_inference(x[i], op.name());

@@ -99,9 +99,10 @@ struct operator_node : grad_node {
     edge const* const* edges = found;
     if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
     unsigned reads = 0;
+    saved_values const& saved = t.saved_by ? t.saved_by(*op.at) : t.saved;
     for (int i = 0; i < n; ++i) {
       if constexpr (!std::is_pointer_v<EdgeOf>) found[i] = edge_of(i);
-      if (edges[i]) reads |= t.saved.of[i];
+      if (edges[i]) reads |= saved.of[i];
     }
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well

@@ -115,9 +115,10 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   check_write(op.name(), self);
   edge edges[saved_values::most];
   unsigned keep = 0;
+  saved_values const saved = op.table->saved_for(*op.at);
   for (int i = 0; i < x.size(); ++i) {
     if (in.mine(x[i])) edges[i] = x[i].history();
-    if (edges[i]) keep |= op.table->saved.of[i];
+    if (edges[i]) keep |= saved.of[i];
   }
   boxed_args const before = kept_before<>(t.primal, keep);
   tensor const y = op(t.primal);

@@ -47,23 +47,25 @@ private:
       return f.result_count > 0 ? now(result(nd, 0)) : -1;
     }
     int const state = w_.operand(nd, 0);
+    bool const around = again_;
+    again_ = around || (nd.op->draws_from_state && nd.at[0][0] != 0);
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
-        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
+      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
       else now(n) = each(n);
     }
+    again_ = around;
     return f.result_count > 0 ? now(result(nd, 0)) : -1;
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
-  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
+  constexpr int drawn(int n, int state, std::size_t& seen) {
     for (; seen < drawn_.size(); seen += 2)
       if (drawn_[seen] == state) {
         seen += 2;
         return drawn_[seen - 1];
       }
-    if (again && remains_[region_] && old(n).at.count > 0)
+    if (again_ && remains_[region_] && old(n).at.count > 0)
       refuse::argument_is_invalid(
           "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
                   "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
@@ -78,6 +80,7 @@ private:
   graph const& g_;
   bool of_custom_functions_;
   int region_ = -1;      // that is written now
+  bool again_ = false;   // within a call that runs again
   list<char> remains_{}; // of the regions: is it called when all is done?
   list<int> drawn_{};    // pairs of a state and what was drawn from it
 };
