@@ -48,3 +48,33 @@ TEST_CASE("an infinite leg makes an infinite hypotenuse beside NaN too", "[compo
 TEST_CASE("the entropy of nothing is steep", "[composite]") {
   CHECK(slopes([](auto const& x) { return vv::entr(x); }, {0, -0.0, 1}) == doubles({inf, inf, -1}));
 }
+TEST_CASE("losses that are squares near 0 are curved at 0", "[composite][nn]") {
+  auto const huber = [](auto const& x) { return vv::huber_loss(x, 0.0, vv::reduction::none, 2.0); };
+  auto const smooth = [](auto const& x) { return vv::smooth_l1_loss(x, 0.0, vv::reduction::none, 2.0); };
+  auto const slope = [](auto const& f) { return [f](auto const& x) { return vv::grad(f)(x); }; };
+  STATIC_REQUIRE(vv::grad(vv::grad([](auto x) { return vv::huber_loss(x, 0.0); }))(0.0) == 1);
+  CHECK(slope(slope(huber))(0.0) == 1);
+  CHECK(slope(slope(smooth))(0.0) == 0.5);
+  CHECK(elements(vv::hessian([&](auto const& x) { return vv::sum(huber(x)); })(vector_of({0, 3}))) ==
+        doubles({1, 0, 0, 0}));
+}
+TEST_CASE("the cross entropy of certain probabilities has the derivative of PyTorch", "[composite][nn]") {
+  auto const of = [](auto const& x, auto const& y) {
+    return vv::binary_cross_entropy(x, y, vv::none, vv::reduction::sum);
+  };
+  tensor const p = vector_of({0, 0, 1, 1, 1e-50, 0.25}), t = vector_of({0, 1, 0, 1, 1, 1});
+  auto const [x, y] = vv::grad(of, vv::argnums<0, 1>)(p, t);
+  CHECK(difference(x, vector_of({0, -1e12, 1e12, 0, -1e12, -4}), 1e-12) == "");
+  CHECK(difference(y, vector_of({100, 100, -100, -100, 100, -std::log(1. / 3)}), 1e-12) == "");
+  CHECK(vv::grad(of)(1.0, 1.0) == 0);
+  CHECK(vv::grad(vv::grad(of))(0.25, 1.0) == 16);
+}
+TEST_CASE("classes exactly at the margin have no derivative", "[composite][nn]") {
+  tensor const x = vector_of({1, 2, 0.5}), y = from({1}, dims{}, dtype::int64);
+  auto const of = [&](auto const& v) { return vv::multi_margin_loss(v, y); };
+  CHECK(difference(vv::grad(of)(x), vector_of({0, 0, 0}), 0) == "");
+  auto const many = [&](auto const& v) {
+    return vv::multilabel_margin_loss(v, from({1, -1, 0}, dims{3}, dtype::int64));
+  };
+  CHECK(difference(vv::grad(many)(x), vector_of({0, 0, 0}), 0) == "");
+}
