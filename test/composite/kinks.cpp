@@ -78,3 +78,10 @@ TEST_CASE("classes exactly at the margin have no derivative", "[composite][nn]")
   };
   CHECK(difference(vv::grad(many)(x), vector_of({0, 0, 0}), 0) == "");
 }
+TEST_CASE("the product of vectors of integers keeps their dtype", "[composite]") {
+  tensor const x = from({1, 2, 3}, dims{3}, dtype::int16);
+  CHECK(vv::dot(x, x).dtype() == dtype::int16);
+  CHECK(vv::dot(x, x).item() == 14);
+  STATIC_REQUIRE(vv::dtype_of(vv::dot(vv::array<std::int32_t, 2>{1, 2}, vv::array<std::int32_t, 2>{3, 4})) ==
+                 dtype::int32);
+}
