@@ -222,3 +222,9 @@ TEST_CASE("call: whatever the arguments are, what is not done is refused by an e
   CHECK(done > 500);
   CHECK(refused > 1000);
 }
+TEST_CASE("call: differences of order 0 are the value alone", "[call]") {
+  tensor const y = one(ops::call("diff", {x, 0, 0, x, x}));
+  CHECK(elements(y) == elements(x));
+  CHECK(!y.shares_storage(x));
+  CHECK(one(ops::call("diff", {x, 1, 0, x})).sizes() == dims{3, 3});
+}
