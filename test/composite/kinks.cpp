@@ -85,3 +85,37 @@ TEST_CASE("the product of vectors of integers keeps their dtype", "[composite]")
   STATIC_REQUIRE(vv::dtype_of(vv::dot(vv::array<std::int32_t, 2>{1, 2}, vv::array<std::int32_t, 2>{3, 4})) ==
                  dtype::int32);
 }
+TEST_CASE("pools and images of other sizes read what lies in their windows alone", "[composite][nn]") {
+  tensor const x = from({1, 2, inf, 4, NaN, 6, 7, 8, -9, 10}, dims{1, 1, 10});
+  auto const finite = [&](auto const& f) {
+    std::vector<double> r;
+    for (double e : elements(f(x))) r.push_back(std::isfinite(e) ? e : 0);
+    return r;
+  };
+  CHECK(finite([](auto const& v) { return vv::adaptive_avg_pool1d(v, vv::dims{5}); }) ==
+        doubles({1.5, 0, 0, 7.5, 0.5}));
+  CHECK(finite([](auto const& v) { return vv::adaptive_avg_pool1d(v, vv::dims{3}); }) == doubles({0, 0, 4}));
+  CHECK(finite([](auto const& v) { return vv::interpolate(v, vv::dims{5}, vv::interpolation::area); }) ==
+        doubles({1.5, 0, 0, 7.5, 0.5}));
+  CHECK(finite([](auto const& v) { return vv::interpolate(v, vv::dims{5}, vv::interpolation::linear); }) ==
+        doubles({1.5, 0, 0, 7.5, 0.5}));
+  auto const cubic = finite([](auto const& v) { return vv::interpolate(v, vv::dims{5}, vv::interpolation::cubic); });
+  CHECK(cubic[0] == 0);
+  CHECK(cubic[4] != 0);
+  auto const pooled = [](auto const& v) {
+    return vv::sum(vv::slice(vv::adaptive_avg_pool1d(v, vv::dims{5}), 2, 3, 5));
+  };
+  CHECK(elements(vv::grad(pooled)(x)) == doubles({0, 0, 0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5}));
+  auto const uneven = [](auto const& v) { return vv::sum(vv::adaptive_avg_pool1d(v, vv::dims{4})); };
+  CHECK(
+      difference(vv::grad(uneven)(x),
+                 from({1. / 3, 1. / 3, 2. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3, 2. / 3, 1. / 3, 1. / 3}, dims{1, 1, 10}),
+                 1e-15) == "");
+}
+TEST_CASE("compact images are rounded once", "[composite][nn]") {
+  tensor const x = from({1, 1.0078125}, dims{1, 1, 1, 2}, dtype::bfloat16);
+  tensor const single = vv::to(x, dtype::float32);
+  for (auto how : {vv::interpolation::linear, vv::interpolation::cubic})
+    CHECK(difference(vv::interpolate(x, vv::dims{3, 5}, how),
+                     vv::to(vv::interpolate(single, vv::dims{3, 5}, how), dtype::bfloat16)) == "");
+}
