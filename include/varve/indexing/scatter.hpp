@@ -199,6 +199,7 @@ inline constexpr struct scatter_t : composite_operator<scatter_t> {
   static constexpr auto op_name = "scatter";
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
+    detail::require_element(op_name, source, dtype_of(x));
     if constexpr (number<S>)
       return scatter_by(x, axis, index, expand(detail::constant_like(x, ints<>{}, source), shape_of(index)),
                         by_rule<scatter_rule::write>);
