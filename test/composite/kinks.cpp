@@ -2,6 +2,7 @@
 // Values and derivatives of composites at infinities, at the ends of their domains, and where formulas meet.
 #include "../sample/value.hpp"
 
+#include <varve/indexing.hpp>
 #include <varve/nn.hpp>
 #include <varve/special.hpp>
 #include <varve/varve.hpp>
@@ -118,4 +119,27 @@ TEST_CASE("compact images are rounded once", "[composite][nn]") {
   for (auto how : {vv::interpolation::linear, vv::interpolation::cubic})
     CHECK(difference(vv::interpolate(x, vv::dims{3, 5}, how),
                      vv::to(vv::interpolate(single, vv::dims{3, 5}, how), dtype::bfloat16)) == "");
+}
+TEST_CASE("the derivatives of a product by index by two zeros know of each other", "[indexing]") {
+  tensor const at = from({0, 0, 1}, dims{3}, dtype::int64);
+  auto const of = [&](tensor const& x, tensor const& s) {
+    return vv::sum(vv::scatter_reduce(x, vv::axis<0>, at, s, vv::index_reduction::prod));
+  };
+  for (auto const& [x, s] : {std::pair(doubles({0, 5}), doubles({0, 3, 7})), // x0 s0 s1 + x1 s2
+                             std::pair(doubles({2, 0}), doubles({0, 4, 0}))}) {
+    tensor const u(x), v(s);
+    auto const by_source = [&](tensor const& y) {
+      return vv::sum(vv::grad([&](tensor const& z) { return of(y, z); })(v));
+    };
+    auto const by_self = [&](tensor const& z) {
+      return vv::sum(vv::grad([&](tensor const& y) { return of(y, z); })(u));
+    };
+    CHECK(elements(vv::grad(by_source)(u)) == std::vector<double>{s[0] + s[1], 1});
+    CHECK(elements(vv::grad(by_self)(v)) == std::vector<double>{s[1], s[0], 1});
+  }
+  auto const twice = [&](tensor const& z) {
+    return vv::sum(
+        vv::mul(vv::grad([&](tensor const& y) { return of(tensor({2.0, 1.0}), y); })(z), tensor({1.0, 10.0, 0.0})));
+  };
+  CHECK(elements(vv::grad(twice)(tensor({0.0, 0.0, 1.0}))) == doubles({20, 2, 0}));
 }

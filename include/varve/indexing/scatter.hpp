@@ -153,7 +153,8 @@ private:
   static constexpr auto factor_of_self(Op const& op, X const& x, I const& index, S const& s) {
     return op(detail::constant_ones(x), index, s);
   }
-  /// The product of all others at the place of each source, which is exact for zeros, too.
+  /// The product of all others at the place of each source, which is exact for zeros, too. Of two zeros each is what
+  /// the other is multiplied by: that product is 0, and changes with it.
   template <class Op, class Y, class X, class I, class S>
   static constexpr auto factor_of_source(Op const& op, Y const& y, X const& x, I const& index, S const& s) {
     auto const got = [&](auto const& v) { return bind<gather_t>(op.a)(v, index); };
@@ -161,7 +162,11 @@ private:
     auto const known = where(zero, 1, s);
     auto const zeros = bind<scatter_add_t>(op.a)(detail::is_zero(x), index, detail::is_zero(s));
     auto const others = op(where(eq(x, 0), 1, x), index, known); // but the zeros
-    return where(zero, where(eq(got(zeros), 1), got(others), 0), div(got(y), known));
+    auto const nothing = bind<scatter_add_t>(op.a)(where(eq(x, 0), x, 0), index, where(zero, s, 0));
+    auto const by_other = mul(got(others), sub(got(nothing), where(zero, s, 0)));
+    auto const count = got(zeros);
+    auto const at_zero = where(eq(count, 1), got(others), where(eq(count, 2), by_other, 0));
+    return where(zero, at_zero, div(got(y), known));
   }
   /// Which share of a derivative an element has that is the extremum: equal ones have equal shares.
   template <class Op, class Y, class X, class I, class S>
