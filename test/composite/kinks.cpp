@@ -143,3 +143,15 @@ TEST_CASE("the derivatives of a product by index by two zeros know of each other
   };
   CHECK(elements(vv::grad(twice)(tensor({0.0, 0.0, 1.0}))) == doubles({20, 2, 0}));
 }
+TEST_CASE("embeddings divide the gradients of rows by how often they were read", "[nn]") {
+  tensor const w = from({1, 2, inf, 4, 5, 6}, dims{3, 2}), at = from({1, 0, 1, 1}, dims{4}, dtype::int64);
+  auto const sums = [&](tensor const& v) { return vv::sum(vv::embedding(at, v, {}, {}, 2, true)); };
+  CHECK(elements(vv::embedding(at, w, {}, {}, 2, true)) == elements(vv::embedding(at, w)));
+  tensor const finite = vv::where(vv::isfinite(w), w, 3);
+  CHECK(difference(vv::grad(sums)(finite), from({1, 1, 1, 1, 0, 0}, dims{3, 2}), 1e-15) == "");
+  auto const bags = [&](tensor const& v) {
+    return vv::sum(vv::embedding_bag(vv::reshape(at, dims{2, 2}), v, tensor(), vv::bag_rule::sum, tensor(), false, {},
+                                     {}, 2, true));
+  };
+  CHECK(difference(vv::grad(bags)(finite), from({1, 1, 1, 1, 0, 0}, dims{3, 2}), 1e-15) == "");
+}
