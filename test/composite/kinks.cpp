@@ -155,3 +155,13 @@ TEST_CASE("embeddings divide the gradients of rows by how often they were read",
   };
   CHECK(difference(vv::grad(bags)(finite), from({1, 1, 1, 1, 0, 0}, dims{3, 2}), 1e-15) == "");
 }
+TEST_CASE("places on the edges of an image have no derivative where they are limited to it", "[nn]") {
+  tensor const x = from({1, 2, 4, 8}, dims{1, 1, 1, 4});
+  auto const of = [&](vv::beyond_edges beyond) {
+    return elements(vv::grad([&](tensor const& g) {
+      return vv::sum(vv::grid_sample<2>(x, g, vv::sampling::linear, beyond, true));
+    })(from({-1, 0, 1, 0, 0, 0, 2, 0}, dims{1, 1, 4, 2})));
+  };
+  CHECK(of(vv::beyond_edges::border) == doubles({0, 0, 0, 0, 3, 0, 0, 0}));
+  CHECK(of(vv::beyond_edges::reflection) == doubles({0, 0, 0, 0, 3, 0, -3, 0}));
+}
