@@ -165,3 +165,17 @@ TEST_CASE("places on the edges of an image have no derivative where they are lim
   CHECK(of(vv::beyond_edges::border) == doubles({0, 0, 0, 0, 3, 0, 0, 0}));
   CHECK(of(vv::beyond_edges::reflection) == doubles({0, 0, 0, 0, 3, 0, -3, 0}));
 }
+TEST_CASE("whole parts keep the sign of a zero whatever the registers", "[special]") {
+  std::vector<double> const v{-0.0, -0.5, 0.5, -0.0, -1e-20, 1e-20, -0.9, 0.0, -0.25};
+  auto const negative = [&](auto const& f, dtype t) {
+    std::vector<bool> r;
+    for (double e : elements(f(from(v, dims{9}, t)))) r.push_back(std::signbit(e));
+    return r;
+  };
+  for (dtype t : {dtype::float32, dtype::float64}) {
+    std::vector<bool> const of_v{true, true, false, true, true, false, true, false, true};
+    CHECK(negative([](tensor const& x) { return vv::ceil(x); }, t) == of_v);
+    CHECK(negative([](tensor const& x) { return vv::trunc(x); }, t) == of_v);
+    CHECK(negative([](tensor const& x) { return vv::floor(x); }, t) == of_v);
+  }
+}
