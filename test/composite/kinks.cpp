@@ -3,6 +3,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/indexing.hpp>
+#include <varve/linalg.hpp>
 #include <varve/nn.hpp>
 #include <varve/special.hpp>
 #include <varve/varve.hpp>
@@ -178,4 +179,15 @@ TEST_CASE("whole parts keep the sign of a zero whatever the registers", "[specia
     CHECK(negative([](tensor const& x) { return vv::trunc(x); }, t) == of_v);
     CHECK(negative([](tensor const& x) { return vv::floor(x); }, t) == of_v);
   }
+}
+TEST_CASE("extrema beside NaN pass derivatives to both operands", "[op]") {
+  auto const of = [](auto const& f) {
+    auto const [x, y] = vv::grad([&](auto const& a, auto const& b) { return vv::sum(f(a, b)); },
+                                 vv::argnums<0, 1>)(vector_of({NaN, 1, 2, 3}), vector_of({1, NaN, 2, 1}));
+    std::vector<double> r = elements(x), s = elements(y);
+    r.insert(r.end(), s.begin(), s.end());
+    return r;
+  };
+  CHECK(of([](auto const& a, auto const& b) { return vv::maximum(a, b); }) == doubles({1, 1, 0.5, 1, 1, 1, 0.5, 0}));
+  CHECK(of([](auto const& a, auto const& b) { return vv::minimum(a, b); }) == doubles({1, 1, 0.5, 0, 1, 1, 0.5, 1}));
 }
