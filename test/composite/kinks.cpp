@@ -191,3 +191,7 @@ TEST_CASE("extrema beside NaN pass derivatives to both operands", "[op]") {
   CHECK(of([](auto const& a, auto const& b) { return vv::maximum(a, b); }) == doubles({1, 1, 0.5, 1, 1, 1, 0.5, 0}));
   CHECK(of([](auto const& a, auto const& b) { return vv::minimum(a, b); }) == doubles({1, 1, 0.5, 0, 1, 1, 0.5, 1}));
 }
+TEST_CASE("prelu has a derivative by its slope beside an infinity", "[nn]") {
+  auto const of = [](auto const& w) { return vv::sum(vv::prelu(vector_of({inf, -2, 3}), w)); };
+  CHECK(elements(vv::grad(of)(vector_of({0.5}))) == doubles({-2}));
+}
