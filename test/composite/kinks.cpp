@@ -195,3 +195,10 @@ TEST_CASE("prelu has a derivative by its slope beside an infinity", "[nn]") {
   auto const of = [](auto const& w) { return vv::sum(vv::prelu(vector_of({inf, -2, 3}), w)); };
   CHECK(elements(vv::grad(of)(vector_of({0.5}))) == doubles({-2}));
 }
+TEST_CASE("cholesky_inverse does not read what is above the diagonal", "[linalg]") {
+  tensor const l = from({2, NaN, 1, 3}, dims{2, 2}), same = from({2, 0, 1, 3}, dims{2, 2});
+  auto const of = [](tensor const& v) { return vv::cholesky_inverse(v); };
+  CHECK(difference(of(l), of(same)) == "");
+  auto const slope = [&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(of(u)); })(v); };
+  CHECK(difference(vv::tril(slope(l)), vv::tril(slope(same))) == "");
+}
