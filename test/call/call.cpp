@@ -222,3 +222,21 @@ TEST_CASE("call: whatever the arguments are, what is not done is refused by an e
   CHECK(done > 500);
   CHECK(refused > 1000);
 }
+TEST_CASE("call: differences of order 0 are the value alone", "[call]") {
+  tensor const y = one(ops::call("diff", {x, 0, 0, x, x}));
+  CHECK(elements(y) == elements(x));
+  CHECK(!y.shares_storage(x));
+  CHECK(one(ops::call("diff", {x, 1, 0, x})).sizes() == dims{3, 3});
+}
+TEST_CASE("call: numbers beyond the range of a dtype are refused where they would be elements", "[call]") {
+  tensor const b = vv::to(x, dtype::int8), at = vv::zeros({1, 1}, dtype::int64), mask = vv::gt(x, 2);
+  auto const refused = [](auto const& f) { return says(refusal(f), "beyond the range"); };
+  CHECK(refused([&] { ops::call("full", {dims{2}, 300}, {{"dtype", dtype::int8}}); }));
+  CHECK(refused([&] { ops::call("fill", {b, 300}); }));
+  CHECK(refused([&] { ops::call("fill_", {b, 300}); }));
+  CHECK(refused([&] { ops::call("masked_fill", {b, mask, 300}); }));
+  CHECK(refused([&] { ops::call("index_fill", {b, 0, vv::zeros({1}, dtype::int64), 300}); }));
+  CHECK(refused([&] { ops::call("scatter", {b, 0, at, 300}); }));
+  CHECK(elements(one(ops::call("masked_fill", {b, mask, -128})))[5] == -128);
+  CHECK(elements(b) == elements(x));
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
+#include <varve/composite/ranges.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>
@@ -126,10 +127,21 @@ TEST_CASE("the state of the generator: read and set", "[op][random]") {
   CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({2})), vv::dtype_error);
   CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({3}, dtype::int64)), vv::shape_error);
 }
-TEST_CASE("full: a number that its dtype does not hold is converted as tensors are, in both worlds", "[op][dtype]") {
-  CHECK(vv::full({}, 9e18, vv::dtype::int32).item<std::int64_t>() ==
-        vv::to(vv::full({}, 9e18, vv::dtype::float64), vv::dtype::int32).item<std::int64_t>());
-  CHECK(vv::full({2}, 3e9 + 7, vv::dtype::uint8).data<std::uint8_t>()[1] ==
-        vv::full_like(vv::array<std::uint8_t, 2>{}, 3e9 + 7)[1]);
+TEST_CASE("full: a number that its dtype does not hold is refused in both worlds", "[op][dtype]") {
+  CHECK_THROWS_AS(vv::full({}, 9e18, vv::dtype::int32), vv::value_error);
+  CHECK_THROWS_AS(vv::full({2}, 3e9 + 7, vv::dtype::uint8), vv::value_error);
+  CHECK_THROWS_AS(vv::full_like(vv::array<std::uint8_t, 2>{}, 3e9 + 7), vv::value_error);
   CHECK(vv::full({}, 9007199254740993, vv::dtype::int64).item<std::int64_t>() == 9007199254740993);
+}
+TEST_CASE("ranges of integer dtypes begin and step in whole numbers", "[op][factory]") {
+  auto const range = [](auto a, auto b, auto s, dtype t) { return elements(vv::arange(a, b, s, t)); };
+  CHECK(range(0, 5, 1.5, dtype::int64) == doubles({0, 1, 2, 3, 4}));
+  CHECK(range(0, 5, 1.5, dtype::int32) == doubles({0, 1, 2, 3})); // as many as of the numbers themselves
+  CHECK(range(-0.9, 2.1, 2.0, dtype::int64) == doubles({0}));
+  CHECK(range(-0.9, 2.1, 2.0, dtype::int32) == doubles({0, 2}));
+  CHECK(range(0, -8.5, -4.0, dtype::int64) == doubles({0, -4}));
+  CHECK(range(0, 1, 0.25, dtype::float64) == doubles({0, 0.25, 0.5, 0.75}));
+  CHECK_THROWS_AS(range(0, 1, 0.25, dtype::int64), vv::value_error);
+  CHECK(elements(vv::logspace(0, 1.2, 2, 10, dtype::int64)) == doubles({1, 10}));
+  CHECK(elements(vv::linspace(4.3, -3, 2, dtype::int8)) == doubles({4, -3}));
 }

@@ -329,3 +329,38 @@ TEST_CASE("slice takes a bound beyond any size for the end", "[op][slice]") {
   CHECK(elements(vv::slice(x, 0, 1, std::uint64_t{1} << 62)) == doubles({2, 3}));
   CHECK(elements(vv::slice(x, 0, -(index_t{1} << 62), 2)) == doubles({1, 2}));
 }
+
+TEST_CASE("numbers beyond the range of a dtype are no elements of it", "[op][factory]") {
+  tensor const b = vv::zeros({3}, dtype::int8), u = vv::zeros({3}, dtype::uint8), h = vv::zeros({3}, dtype::float16);
+  auto const fills = [](tensor const& x, auto n) { // full_like, or what it is refused with
+    try {
+      return elements(vv::full_like(x, n))[0];
+    } catch (vv::value_error const&) { return -1000.0; }
+  };
+  double const no = -1000;
+  CHECK(fills(b, 300) == no);
+  CHECK(fills(b, -129) == no);
+  CHECK(fills(b, NaN) == no);
+  CHECK(fills(b, inf) == no);
+  CHECK(fills(b, 126.9) == 126);
+  CHECK(fills(b, -128) == -128);
+  CHECK(fills(u, -1) == 255); // wraps around, as in PyTorch
+  CHECK(fills(u, -0.5) == no);
+  CHECK(fills(u, 256) == no);
+  CHECK(fills(h, 70000) == no);
+  CHECK(fills(h, inf) == inf);
+  CHECK(fills(vv::zeros({1}), 1e39) == no);
+  CHECK(fills(vv::zeros({1}, dtype::bool_), 1e39) == 1);
+  CHECK(fills(vv::zeros({1}, dtype::int64), 1e19) == no);
+  CHECK_THROWS_AS(vv::full({2}, ~std::uint64_t{0}), vv::value_error);
+  CHECK_THROWS_AS(vv::full({2}, 300, dtype::int8), vv::value_error);
+  CHECK_THROWS_AS(vv::fill_(b, 300), vv::value_error);
+  CHECK_THROWS_AS(b[0] = 300, vv::value_error);
+  CHECK_THROWS_AS(b.at(vv::eq(b, 0)) = 300, vv::value_error);
+  CHECK_THROWS_AS(b.at(vv::slice(0, 2)) = 300, vv::value_error);
+  CHECK_THROWS_AS(vv::constant_pad_nd(b, dims{1, 1}, 300), vv::value_error);
+  CHECK_THROWS_AS(vv::vmap([](auto const& x) { return vv::full_like(x, 300); })(b), vv::value_error);
+  CHECK_THROWS_AS(vv::full_like(vv::array<std::uint8_t, 2>{}, 300), vv::value_error);
+  CHECK(b.version() == 0);
+  CHECK(elements(b) == doubles({0, 0, 0}));
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/call/row.hpp>
+#include <varve/dispatch/integer_range.hpp>
+#include <varve/op/to.hpp>
 
 /// @file
 /// What rows of several families say of function objects and numbers.
@@ -28,6 +30,14 @@ template <class F>
 tensor with_number(tensor const& v, F const& f) {
   if (v.dtype() == dtype::bool_) return f(v.item<bool>());
   return is_floating(v.dtype()) ? f(v.item<double>()) : f(v.item<index_t>());
+}
+/// A number that is to be an element of x, in its dtype; what is beyond its range is refused.
+inline tensor as_element(char const* op, tensor const& x, tensor const& v) {
+  if (v.is_number() && !is_complex(v.dtype())) {
+    if (is_floating(v.dtype())) detail::require_element(op, v.item<double>(), x.dtype());
+    else if (v.dtype() != dtype::bool_) detail::require_element(op, v.item<index_t>(), x.dtype());
+  }
+  return to(v, x.dtype());
 }
 
 } // namespace varve::by_name

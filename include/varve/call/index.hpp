@@ -32,7 +32,7 @@ inline tensor has_index(tensor const& x, index_t a, tensor const& index) {
 inline tensor filled_at(tensor const& x, index_t a, tensor const& index, tensor const& v) {
   if (v.dim() != 0) refuse::argument_is_invalid("index_fill", "the value has one element, of rank 0");
   detail::needs_room("index_fill", x, v);
-  return where(has_index(x, a, index), to(v, x.dtype()), x);
+  return where(has_index(x, a, index), as_element("index_fill", x, v), x);
 }
 
 /// Places in ascending values, which `sorter` may bring into their order.

@@ -194,8 +194,9 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
          std::vector<tensor> parts;
          for (tensor const& t : {before, x, after})
            if (t.defined()) parts.push_back(t);
-         tensor y = parts.size() > 1 ? tensor(cat(parts, dims{a})) : x;
          if (n < 0) refuse::argument_is_invalid("diff", "the order must not be negative");
+         if (n == 0) return clone(x); // nothing is joined then
+         tensor y = parts.size() > 1 ? tensor(cat(parts, dims{a})) : x;
          for (index_t k = 0; k < n; ++k) y = diff(y, dims{a});
          return y;
        },

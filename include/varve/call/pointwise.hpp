@@ -45,7 +45,7 @@ inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v)
   if (v.dim() != 0) refuse::argument_is_invalid("masked_fill", "the value has one element, of rank 0");
   if (has_derivatives(v.dtype()) && category(v.dtype()) > category(x.dtype()))
     refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
-  return where(mask, to(v, x.dtype()), x);
+  return where(mask, as_element("masked_fill", x, v), x);
 }
 /// To a plain power, which C++ is asked for by `pow(x, n)`, and refuses as that does.
 inline tensor to_power(tensor const& x, tensor const& n) {
@@ -199,14 +199,14 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"special_entr(Tensor self) -> Tensor", of_one<entr_t>, out, "special.entr"},
       {"special_ndtr(Tensor self) -> Tensor", of_one<ndtr_t>, out, "special.ndtr"},
       {"fill.Scalar(Tensor self, Scalar value) -> Tensor",
-       +[](tensor const& x, tensor const& v) -> tensor { return add(zeros_like(x), to(v, x.dtype())); }},
+       +[](tensor const& x, tensor const& v) -> tensor { return add(zeros_like(x), as_element("fill", x, v)); }},
       {"masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", filled_where, in_place},
       {"masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", filled_where, in_place},
 
       {"copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
        +[](tensor const& x, tensor const& y, bool) { return copy_(x, y); }},
       {"fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-       +[](tensor const& x, tensor const& v) { return copy_(x, v); }},
+       +[](tensor const& x, tensor const& v) { return copy_(x, as_element("fill_", x, v)); }},
       {"fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
        +[](tensor const& x, tensor const& v) {
          if (v.dim() != 0) refuse::argument_is_invalid("fill_", "the value has one element, of rank 0");

@@ -33,15 +33,15 @@ inline tensor sampled_at(tensor const& x, tensor const& grid, std::string const&
 }
 /// The index and the weight may be turned round, as in PyTorch.
 inline tensor bags(tensor const& index, tensor const& weight, tensor const& offsets, std::optional<double> most,
-                   double p, bool, std::string const& mode, bool, tensor const& each, bool with_end,
+                   double p, bool by_count, std::string const& mode, bool sparse, tensor const& each, bool with_end,
                    std::optional<index_t> padding) {
   if (is_floating(index.dtype()) && !is_floating(weight.dtype()))
-    return bags(weight, index, offsets, most, p, false, mode, false, each, with_end, padding);
+    return bags(weight, index, offsets, most, p, by_count, mode, sparse, each, with_end, padding);
   bag_rule how = bag_rule::mean;
   if (mode == "sum") how = bag_rule::sum;
   else if (mode == "max") how = bag_rule::max;
   else if (mode != "mean") refuse::argument_is_invalid("embedding_bag", "the mode is 'sum', 'mean' or 'max'");
-  return embedding_bag(index, weight, offsets, how, each, with_end, padding, most, p);
+  return embedding_bag(index, weight, offsets, how, each, with_end, padding, most, p, by_count);
 }
 
 VARVE_LIBRARY std::span<call_row const> samplings() {
@@ -51,9 +51,10 @@ VARVE_LIBRARY std::span<call_row const> samplings() {
        sampled_at},
       {"nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
        "norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-       +[](tensor const& i, tensor const& w, std::optional<index_t> padding, std::optional<double> most, double p, bool,
-           bool) {
-         return is_floating(i.dtype()) ? embedding(w, i, padding, most, p) : embedding(i, w, padding, most, p);
+       +[](tensor const& i, tensor const& w, std::optional<index_t> padding, std::optional<double> most, double p,
+           bool by_count, bool) {
+         return is_floating(i.dtype()) ? embedding(w, i, padding, most, p, by_count)
+                                       : embedding(i, w, padding, most, p, by_count);
        }},
       {"nn.functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float "
        "norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, Tensor? "

@@ -21,7 +21,7 @@ inline tensor scattered(tensor const& x, index_t a, tensor const& i, tensor cons
 }
 /// A number at all places of an index.
 inline tensor number_for(tensor const& x, tensor const& i, tensor const& v) {
-  return expand(to(v, x.dtype()), i.dim() || i.numel() != 1 ? i.sizes() : dims{});
+  return expand(as_element("scatter", x, v), i.dim() || i.numel() != 1 ? i.sizes() : dims{});
 }
 inline tensor scattered_by(tensor const& x, index_t a, tensor const& i, tensor const& s, std::string const& how) {
   if (how == "add") return scatter_add(x, dims{a}, i, s);

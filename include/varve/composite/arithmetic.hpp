@@ -100,14 +100,24 @@ inline constexpr struct cosh_t : composite_operator<cosh_t> {
     return add(mul(exp(z), 0.5), mul(exp(neg(z)), 0.5));
   }
 } cosh{};
+namespace detail {
+/// From where on 1 is nothing beside the square of a number: there the areas of hyperbolas are log(2 x).
+inline constexpr double nothing_beside_square = 1e10;
+template <value Z, value R>
+constexpr auto area_of_hyperbola(Z const& z, R const& near) {
+  auto const far = gt(z, nothing_beside_square); // the sum within `near` may be too large there
+  return where(far, add(log(where(far, z, 1)), 0.69314718055994530941723212145818), near);
+}
+} // namespace detail
 /// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
 inline constexpr struct acosh_t : composite_operator<acosh_t> {
   static constexpr auto op_name = "acosh";
   template <value X>
   static constexpr auto body(X const& x) {
     auto const z = detail::as_floating(x);
-    auto const d = sub(z, 1);
-    return log1p(add(d, sqrt(mul(d, add(z, 1)))));
+    auto const known = where(gt(z, detail::nothing_beside_square), 1.5, z), d = sub(known, 1);
+    // two roots: the root of the product has no derivative at 1, where that of the area is infinite
+    return detail::area_of_hyperbola(z, log1p(add(d, mul(sqrt(d), sqrt(add(known, 1))))));
   }
 } acosh{};
 /// 2^x.
@@ -177,7 +187,9 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
     auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is
     auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
-    return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+    auto const r = mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+    auto const infinite = mul(ne(r, r), add(isinf(x), isinf(y))); // beside NaN too
+    return where(infinite, std::numeric_limits<double>::infinity(), r);
   }
 } hypot{};
 /// x * 2^y.
@@ -202,9 +214,10 @@ inline constexpr struct entr_t : composite_operator<entr_t> {
   static constexpr auto op_name = "special_entr";
   template <value X>
   static constexpr auto body(X const& x) {
-    auto const positive = gt(x, 0);
+    auto const positive = gt(x, 0), zero = eq(x, 0);
     auto const known = where(positive, x, 1);
-    auto const rest = where(eq(x, 0), 0, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
+    auto const at_zero = sqrt(where(zero, add(x, 0), 1)); // 0 too, and as steep there
+    auto const rest = where(zero, at_zero, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
     return where(positive, neg(mul(known, log(known))), rest);
   }
 } entr{};

@@ -272,6 +272,7 @@ private:
   template <class Y>
   void write(Y const& y) const {
     constexpr dims axes = detail::axes_of_values<I...>();
+    detail::require_element("at", y, of_.dtype());
     std::vector<tensor> values;
     auto const take = [&](auto const& i) {
       if constexpr (detail::value_index<std::remove_cvref_t<decltype(i)>>) values.push_back(i);

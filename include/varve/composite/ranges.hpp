@@ -28,7 +28,8 @@ T stepped(extent n, A start, S step, dtype type) {
 }
 } // namespace detail
 
-/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Errors:
+/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Start
+/// and step of an integer dtype are whole, as are the ends of `linspace` and `logspace`: the rest is cut off. Errors:
 /// `value_error` for a step of 0, or one that leads away from the end.
 template <number A, number B, number S = int, class T = tensor>
 T arange(A start, B end, S step = 1,
@@ -38,7 +39,14 @@ T arange(A start, B end, S step = 1,
   if (by == 0 || !std::isfinite(from) || !std::isfinite(to) || !std::isfinite(by))
     refuse::argument_is_invalid("arange", "start, end and step must be finite, and the step not 0");
   if ((by > 0) != (to >= from) && to != from) refuse::argument_is_invalid("arange", "the step leads away from the end");
-  return detail::stepped<T>(static_cast<index_t>(std::ceil((to - from) / by)), start, step, type);
+  double n = std::ceil((to - from) / by);
+  if (category(type) == 1 && !(std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>)) {
+    double const first = std::trunc(from), each = std::trunc(by); // what is behind the point is cut off, as in PyTorch
+    if (each == 0) refuse::argument_is_invalid("arange", "of whole numbers the step must not be 0");
+    if (type == dtype::int64) n = (std::max)(0.0, std::ceil((std::trunc(to) - first) / each));
+    return detail::stepped<T>(static_cast<index_t>(n), static_cast<index_t>(first), static_cast<index_t>(each), type);
+  }
+  return detail::stepped<T>(static_cast<index_t>(n), start, step, type);
 }
 
 /// The n x m matrix with ones on its diagonal (`torch.eye`).
@@ -54,6 +62,7 @@ T eye(index_t n, index_t m, dtype type = get_default_dtype()) {
 template <class T = tensor>
 T linspace(double start, double end, index_t steps, dtype type = get_default_dtype()) {
   if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
+  if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   double const step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   T const up = detail::stepped<T>(steps, start, step, dtype::float64);
   T const down = detail::stepped<T>(steps, end - step * static_cast<double>(steps - 1), step, dtype::float64);
@@ -63,6 +72,7 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
 /// base to the power of the numbers of `linspace` (`torch.logspace`).
 template <class T = tensor>
 T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
+  if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
 }
 

@@ -30,6 +30,43 @@ constexpr std::int64_t greatest_of(dtype t) {
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
                              : (std::numeric_limits<std::int64_t>::max)();
 }
+/// The greatest finite number of a floating dtype, or of the parts of a complex one.
+constexpr double greatest_finite_of(dtype t) {
+  switch (part_type(t)) {
+  case dtype::float16:
+    return 65504;
+  case dtype::bfloat16:
+    return 0x1.fep127;
+  case dtype::float32:
+    return static_cast<double>((std::numeric_limits<float>::max)());
+  default:
+    return (std::numeric_limits<double>::max)();
+  }
+}
+/// Is a number one that elements of a dtype can be filled with? As in PyTorch what is behind the point is cut off, all
+/// numbers have a truth, negative integers wrap around in uint8, and infinity is a floating number.
+template <number N>
+constexpr bool is_element(N v, dtype t) {
+  if (t == dtype::bool_ || std::is_same_v<N, bool>) return true;
+  auto const d = static_cast<double>(v);
+  if (category(t) != 1) {
+    double const most = greatest_finite_of(t), infinity = std::numeric_limits<double>::infinity();
+    return !(d > most || d < -most) || d == infinity || d == -infinity;
+  }
+  if constexpr (std::is_floating_point_v<N>) {
+    return d >= static_cast<double>(least_of(t)) && d <= static_cast<double>(greatest_of(t)); // NaN is none
+  } else {
+    if (std::is_unsigned_v<N> && d > 0x1p62) return static_cast<std::uint64_t>(v) <= std::uint64_t(greatest_of(t));
+    auto const n = static_cast<std::int64_t>(v);
+    return n <= greatest_of(t) && n >= (t == dtype::uint8 ? -255 : least_of(t));
+  }
+}
+/// Refuses a plain number that cannot be an element, which would be another one.
+template <class N>
+constexpr void require_element(char const* op, [[maybe_unused]] N const& v, [[maybe_unused]] dtype t) {
+  if constexpr (number<N>)
+    if (!is_element(v, t)) refuse::argument_is_invalid(op, "the number is beyond the range of the dtype");
+}
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
 constexpr std::int64_t long_number(char const* op, N n) {

@@ -159,7 +159,8 @@ private:
   static constexpr auto factor_of_self(Op const& op, X const& x, I const& index, S const& s) {
     return op(detail::constant_ones(x), index, s);
   }
-  /// The product of all others at the place of each source, which is exact for zeros, too.
+  /// The product of all others at the place of each source, which is exact for zeros, too. Of two zeros each is what
+  /// the other is multiplied by: that product is 0, and changes with it.
   template <class Op, class Y, class X, class I, class S>
   static constexpr auto factor_of_source(Op const& op, Y const& y, X const& x, I const& index, S const& s) {
     auto const got = [&](auto const& v) { return bind<gather_t>(op.a)(v, index); };
@@ -167,7 +168,11 @@ private:
     auto const known = where(zero, 1, s);
     auto const zeros = bind<scatter_add_t>(op.a)(detail::is_zero(x), index, detail::is_zero(s));
     auto const others = op(where(eq(x, 0), 1, x), index, known); // but the zeros
-    return where(zero, where(eq(got(zeros), 1), got(others), 0), div(got(y), known));
+    auto const nothing = bind<scatter_add_t>(op.a)(where(eq(x, 0), x, 0), index, where(zero, s, 0));
+    auto const by_other = mul(got(others), sub(got(nothing), where(zero, s, 0)));
+    auto const count = got(zeros);
+    auto const at_zero = where(eq(count, 1), got(others), where(eq(count, 2), by_other, 0));
+    return where(zero, at_zero, div(got(y), known));
   }
   /// Which share of a derivative an element has that is the extremum: equal ones have equal shares.
   template <class Op, class Y, class X, class I, class S>
@@ -205,6 +210,7 @@ inline constexpr struct scatter_t : composite_operator<scatter_t> {
   static constexpr auto op_name = "scatter";
   template <value X, class A, value I, value S>
   static constexpr auto body(X const& x, A const& axis, I const& index, S const& source) {
+    detail::require_element(op_name, source, dtype_of(x));
     if constexpr (number<S>)
       return scatter_by(x, axis, index, expand(detail::constant_like(x, ints<>{}, source), shape_of(index)),
                         by_rule<scatter_rule::write>);

@@ -173,7 +173,7 @@ constexpr T floor(T x) {
 template <lane T>
 VARVE_INLINE batch<T> floor(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::floor(x);
+  else return library::copysign(library::floor(x), x); // SSE2 has no such instruction, and xsimd loses -0
 }
 /// Smallest integer >= x.
 template <arithmetic T>
@@ -184,7 +184,7 @@ constexpr T ceil(T x) {
 template <lane T>
 VARVE_INLINE batch<T> ceil(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::ceil(x);
+  else return library::copysign(library::ceil(x), x);
 }
 /// Towards zero.
 template <arithmetic T>
@@ -195,7 +195,7 @@ constexpr T trunc(T x) {
 template <lane T>
 VARVE_INLINE batch<T> trunc(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::trunc(x);
+  else return library::copysign(library::trunc(x), x);
 }
 /// Nearest integer, ties to even (`torch.round`).
 template <arithmetic T>

@@ -116,7 +116,8 @@ inline constexpr struct cholesky_inverse_t : composite_operator<cholesky_inverse
   static constexpr auto op_name = "cholesky_inverse";
   template <value L>
   static constexpr auto body(L const& l) {
-    auto const lower = add(l, detach(sub(tril(l), l)));
+    auto const known = where(isfinite(l), l, 0); // above the diagonal there may be anything
+    auto const lower = add(known, detach(sub(tril(l), known)));
     auto const i = inverse(lower);
     return detail::transposed_times(i, i);
   }

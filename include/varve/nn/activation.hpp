@@ -37,7 +37,8 @@ inline constexpr struct prelu_t : composite_operator<prelu_t> {
       return r;
     };
     auto const slopes = reshape(weight, on_dims(channels, shape_of(weight), shape_of(x)));
-    return where(gt(x, 0), x, mul(slopes, x));
+    auto const positive = gt(x, 0);
+    return where(positive, x, mul(slopes, where(positive, 0, x))); // no infinities whose product with 0 is NaN
   }
 } prelu{};
 

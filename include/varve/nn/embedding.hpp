@@ -24,6 +24,14 @@ T with_norms_limited(T const& weight, double most, double p) {
   T const limited = where(gt(norms, most), mul(weight, div(most, add(norms, 1e-7))), weight);
   return add(weight, T(detach(T(sub(limited, weight)))));
 }
+/// Rows that were read, of which derivatives are shared by all readings of a row (`scale_grad_by_freq`).
+template <class T>
+T shared_by_readings(T const& read, T const& at, extent rows) {
+  T const each = scatter_add(T(zeros(dims{rows}, dtype::int64)), axis<0>, at, T(ones_like(at)));
+  T const share = unsqueeze(T(reciprocal(T(to(T(gather(each, axis<0>, at)), read.dtype())))), axis<1>);
+  T const shared = add(T(detach(read)), T(mul(T(sub(read, T(detach(read)))), share)));
+  return where(T(isfinite(read)), shared, read);
+}
 /// A row that may count from the end.
 inline index_t row_from_front(char const* op, index_t row, extent n) {
   if (row < -index_t(n) || row >= index_t(n)) refuse::index_out_of_range(op, row, n);
@@ -32,17 +40,20 @@ inline index_t row_from_front(char const* op, index_t row, extent n) {
 } // namespace detail
 
 /// The rows of a matrix that an index names, in the shape of the index with their length behind. The row `padding` has
-/// no gradient; rows are first limited to the norm `most`, in what is read of them.
+/// no gradient; rows are first limited to the norm `most`, in what is read of them. `by_count`: the gradient of a row
+/// is divided by how often it is named.
 template <class T>
   requires std::is_same_v<T, tensor>
 T embedding(T const& index, T const& weight, std::optional<index_t> padding = {}, std::optional<double> most = {},
-            double p = 2) {
+            double p = 2, bool by_count = false) {
   if (weight.dim() != 2) refuse::argument_is_invalid("embedding", "the weight is a matrix");
   detail::require_index("embedding", index, true);
   T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
   dims shape = index.sizes();
   shape.push_back(weight.sizes()[1]);
-  T const y = reshape(T(index_select(rows, dims{0}, T(ravel(index)))), shape);
+  T const at = ravel(index), plain = index_select(rows, dims{0}, at);
+  T const read = by_count ? detail::shared_by_readings(plain, T(to(at, dtype::int64)), weight.sizes()[0]) : plain;
+  T const y = reshape(read, shape);
   if (!padding) return y;
   index_t const row = detail::row_from_front("embedding", *padding, weight.sizes()[0]);
   return where(T(unsqueeze(T(eq(index, row)), axis<-1>)), T(detach(y)), y);
@@ -55,7 +66,7 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how = bag_rule::mean,
                 T const& row_weights = {}, bool with_end = false, std::optional<index_t> padding = {},
-                std::optional<double> most = {}, double p = 2) {
+                std::optional<double> most = {}, double p = 2, bool by_count = false) {
   detail::needs_real("embedding_bag", weight, row_weights);
   if (weight.dim() != 2 || index.dim() < 1 || index.dim() > 2 || (index.dim() == 1) != offsets.defined())
     refuse::argument_is_invalid("embedding_bag", "the weight is a matrix; the index one, or a vector with offsets");
@@ -66,9 +77,12 @@ T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how 
     refuse::argument_is_invalid("embedding_bag", "weights are for sums, one for each index");
   if (is_compact(weight.dtype()) && is_floating(weight.dtype())) { // sums and norms in float32
     auto const single = [](T const& t) { return t.defined() ? T(to(t, dtype::float32)) : t; };
-    return to(embedding_bag(index, single(weight), offsets, how, single(row_weights), with_end, padding, most, p),
-              weight.dtype());
+    return to(
+        embedding_bag(index, single(weight), offsets, how, single(row_weights), with_end, padding, most, p, by_count),
+        weight.dtype());
   }
+  if (by_count && how == bag_rule::max)
+    refuse::argument_is_invalid("embedding_bag", "gradients are not divided by counts where the greatest are taken");
   T const rows = most ? detail::with_norms_limited(weight, *most, p) : weight;
   T const at = to(T(ravel(index)), dtype::int64);
   extent const n = numel(index.sizes()), width = weight.sizes()[1];
@@ -78,6 +92,7 @@ T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how 
           ? T(ravel(T(expand(T(unsqueeze(T(arange(bags)), axis<1>)), index.sizes()))))
           : T(sub(T(searchsorted(T(to(T(slice(offsets, 0, 0, bags)), dtype::int64)), T(arange(n)), ints<1>{})), 1));
   T read = index_select(rows, dims{0}, at), counts = ne(at, -1);
+  if (by_count) read = detail::shared_by_readings(read, at, weight.sizes()[0]);
   if (padding) counts = ne(at, detail::row_from_front("embedding_bag", *padding, weight.sizes()[0]));
   T const column = unsqueeze(counts, axis<1>);
   if (row_weights.defined()) read = mul(read, T(unsqueeze(T(ravel(row_weights)), axis<1>)));

@@ -4,13 +4,13 @@
 #include <varve/nn/pooling.hpp>
 #include <varve/op/abs.hpp>
 #include <varve/op/clamp.hpp>
-#include <varve/op/matmul.hpp>
+#include <varve/op/maximum.hpp>
+#include <varve/op/mul.hpp>
 
 #include <vector>
 
 /// @file
-/// Images of other sizes (`torch.nn.functional.interpolate`): axis by axis, each a product with a matrix of weights, or
-/// a selection.
+/// Images of other sizes (`torch.nn.functional.interpolate`): axis by axis, each a sum of selections, or one.
 namespace varve {
 
 /// How elements between others are found.
@@ -50,19 +50,36 @@ constexpr auto cubic_weight(D const& distance) {
   auto const far = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
   return where(le(d, 1), near, where(lt(d, 2), far, 0));
 }
-/// The weights [old, new] of an axis: `l` are the old elements as a column, `at` the places of the new ones.
-template <value L, value P>
-constexpr auto linear_weights(L const& l, P const& at, index_t size) {
-  return clamp(sub(1, abs(sub(l, clamp(at, 0, size - 1)))), 0);
+/// The weights of neighbours along an axis [new], as a column for what lies behind the axis.
+inline constexpr auto behind_axis = [](dims const& s, dims const& axis) {
+  dims r{s[static_cast<int>(axis[0])]};
+  for (int k = static_cast<int>(axis[0]) + 1; k < s.n; ++k) r.push_back(1);
+  return r;
+};
+template <value X, class A, value K, value W>
+constexpr auto neighbour_share(X const& x, A const& axis, K const& places, W const& weights) {
+  auto const chosen = index_select(x, axis, places);
+  return mul(chosen, reshape(to(weights, type_fact(x)), on_dims(behind_axis, shape_of(chosen), axis)));
 }
-template <value L, value P>
-constexpr auto cubic_weights(L const& l, P const& at, index_t size) {
+/// Of `size` elements along an axis those at the places `at`, between two neighbours. Nothing else is read: what is
+/// infinite or NaN elsewhere does not count.
+template <value X, class A, value P>
+constexpr auto linearly_between(X const& x, A const& axis, P const& at, index_t size) {
+  using whole = ints<static_cast<index_t>(dtype::int64)>;
+  auto const inside = clamp(at, 0);
+  auto const first = minimum(to(inside, whole{}), size - 1);
+  auto const rest = clamp(sub(inside, first), 0, 1);
+  return add(neighbour_share(x, axis, first, sub(1, rest)),
+             neighbour_share(x, axis, minimum(add(first, 1), size - 1), rest));
+}
+/// ... between four, of which those outside are the outer elements.
+template <value X, class A, value P>
+constexpr auto cubically_between(X const& x, A const& axis, P const& at, index_t size) {
   using whole = ints<static_cast<index_t>(dtype::int64)>;
   auto const first = sub(to(add(at, size), whole{}), size); // the floor of what exceeds -size
   auto const rest = sub(at, first);
-  auto const share = [&](index_t j) { // of a neighbour; those outside are the outer elements
-    auto const own = eq(l, clamp(add(first, j), 0, size - 1));
-    return mul(own, cubic_weight(sub(rest, j)));
+  auto const share = [&](index_t j) {
+    return neighbour_share(x, axis, clamp(add(first, j), 0, size - 1), cubic_weight(sub(rest, j)));
   };
   return add(add(share(-1), share(0)), add(share(1), share(2)));
 }
@@ -76,10 +93,9 @@ constexpr auto resampled(X const& x, S const& sizes, interpolation how, bool cor
     index_t const n = to_dims(have)[0], m = to_dims(want)[0];
     resampling const r(n, m, corners, factors ? factors[A] : 0);
     auto const next = [&] {
-      auto const l = reshape(counted(have, v), on_dims([](dims const& s) { return dims{s[0], 1}; }, have));
       auto const at = r.place(counted(want, v));
-      auto const w = how == interpolation::linear ? linear_weights(l, at, n) : cubic_weights(l, at, n);
-      return transpose(matmul(transpose(v, ints<A + 2>{}, axis<-1>), to(w, type_fact(v))), ints<A + 2>{}, axis<-1>);
+      return how == interpolation::linear ? linearly_between(v, ints<A + 2>{}, at, n)
+                                          : cubically_between(v, ints<A + 2>{}, at, n);
     };
     auto const chosen = [&] {
       return index_select(v, ints<A + 2>{}, r.nearest(counted(want, v), how == interpolation::nearest_exact));
@@ -94,6 +110,10 @@ constexpr auto resampled(X const& x, S const& sizes, interpolation how, bool cor
         same_fact(on_dims([](dims const& s, dims const& a) { return dims{a[0] < s.n}; }, sizes, k), ints<1>{}), more,
         identity, x);
 }
+/// The dtype in which elements of another are summed up.
+inline constexpr auto type_of_sums = [](dims const& type) {
+  return dims{static_cast<index_t>(computed_in(static_cast<dtype>(index_t(type[0]))))};
+};
 inline constexpr auto require_image = [](dims const& s, dims const& sizes) {
   if (s.n < 3 || s.n > 5 || sizes.n != s.n - 2)
     refuse::argument_is_invalid("interpolate", "a size for each of one to three spatial dimensions is expected");
@@ -113,8 +133,13 @@ inline constexpr struct interpolate_t : composite_operator<interpolate_t> {
                              std::vector<double> const& factors = {}) {
     auto const s = detail::as_fact(sizes);
     auto const n = on_dims(detail::require_image, shape_of(x), s);
-    if (how != interpolation::area)
-      return contiguous(detail::resampled<0>(x, s, how, align_corners, factors.empty() ? nullptr : factors.data()));
+    bool const selects = how == interpolation::nearest || how == interpolation::nearest_exact;
+    if (!selects) detail::needs_floating<interpolate_t>(x);
+    if (how != interpolation::area) {
+      auto const sums = on_dims(detail::type_of_sums, type_fact(x)); // compact numbers are rounded once
+      double const* const scales = factors.empty() ? nullptr : factors.data();
+      return contiguous(to(detail::resampled<0>(to(x, sums), s, how, align_corners, scales), type_fact(x)));
+    }
     auto const of_three = [&](auto const& v) { return contiguous(adaptive_avg_pool3d(v, s)); };
     auto const of_two = [&](auto const& v) { return contiguous(adaptive_avg_pool2d(v, s)); };
     auto const of_one = [&](auto const& v) { return contiguous(adaptive_avg_pool1d(v, s)); };

@@ -14,6 +14,7 @@
 #include <varve/op/maximum.hpp>
 #include <varve/op/one_hot.hpp>
 #include <varve/op/reciprocal.hpp>
+#include <varve/op/relu.hpp>
 #include <varve/op/softmax.hpp>
 #include <varve/op/sqrt.hpp>
 #include <varve/rule/one_pass.hpp>
@@ -84,7 +85,7 @@ struct smooth_l1_formula {
   constexpr auto operator()(X const& x, B const& beta, S const& scale) const {
     auto const d = abs(x);
     auto const near = lt(d, beta); // an infinite square would make the gradient NaN
-    return where(near, mul(square(where(near, d, 0)), scale), sub(d, mul(beta, 0.5)));
+    return where(near, mul(square(where(near, x, 0)), scale), sub(d, mul(beta, 0.5)));
   }
 };
 /// ... half its square where it is at most `delta`, else delta (|x| - delta / 2).
@@ -96,7 +97,7 @@ struct huber_formula {
   constexpr auto operator()(X const& x, D const& delta) const {
     auto const d = abs(x);
     auto const near = le(d, delta);
-    return where(near, mul(square(where(near, d, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
+    return where(near, mul(square(where(near, x, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
   }
 };
 /// An elementwise formula of one value and numbers: in one pass where it can be.
@@ -130,14 +131,27 @@ inline constexpr struct huber_loss_t : composite_operator<huber_loss_t> {
   }
 } huber_loss{};
 
+namespace detail {
+/// The cross entropy of probabilities that are 0 or 1, or nearly: logarithms are at least -100, and the derivative is
+/// (x - y) / 1e-12, as in PyTorch. That of the logarithms would be 0 or NaN.
+template <value X, value Y>
+constexpr auto cross_entropy_at_ends(X const& x, Y const& y) {
+  auto const p = detach(x);
+  auto const yes = clamp(log(p), -100), no = clamp(log1p(neg(p)), -100);
+  auto const slope = mul(square(sub(x, detach(y))), 0.5); // only its derivative counts
+  return add(sub(mul(sub(y, 1), no), mul(y, yes)), mul(sub(slope, detach(slope)), 1e12));
+}
+} // namespace detail
 /// -(y log x + (1 - y) log(1 - x)) of probabilities x; logarithms are at least -100.
 inline constexpr struct binary_cross_entropy_t : composite_operator<binary_cross_entropy_t> {
   static constexpr auto op_name = "binary_cross_entropy";
   template <value X, value Y, class W = none_t, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, W const& weight = {}, R const& how = {}) {
-    auto const yes = clamp(log(input), -100), no = clamp(log1p(neg(input)), -100);
-    auto const y = sub(mul(sub(target, 1), no), mul(target, yes));
-    return detail::reduced_loss(detail::weighted(y, weight), how);
+    auto const inside = gt(mul(input, sub(1, input)), 1e-12);
+    auto const known = where(inside, input, 0.5);
+    auto const y = sub(mul(sub(target, 1), log1p(neg(known))), mul(target, log(known)));
+    auto const all = where(inside, y, detail::cross_entropy_at_ends(input, target));
+    return detail::reduced_loss(detail::weighted(all, weight), how);
   }
 } binary_cross_entropy{};
 
@@ -390,7 +404,7 @@ inline constexpr struct multi_margin_loss_t : composite_operator<multi_margin_lo
     auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, sizes);
     auto const x = reshape(input, sizes);
     auto const at = reshape(target, column);
-    auto const d = clamp(add(sub(x, gather(x, ints<1>{}, at)), margin), 0);
+    auto const d = relu(add(sub(x, gather(x, ints<1>{}, at)), margin)); // at the margin the derivative is 0
     auto const costs = p == 1 ? mul(d, 1.0) : square(d);
     double const itself = p == 1 ? margin : margin * margin; // the class of the target is counted too, and taken off
     auto const all = sub(sum(costs, axis<1>, keepdim), margin > 0 ? itself : 0.0);
@@ -444,7 +458,7 @@ inline constexpr struct multilabel_margin_loss_t : composite_operator<multilabel
     auto const targets = scatter_add(new_full(detach(x), sizes, 0), ints<1>{}, at, to(valid, type_fact(x)));
     auto const column = on_dims([](dims const& s) { return dims{s[0], s[1], 1}; }, sizes);
     auto const row = on_dims([](dims const& s) { return dims{s[0], 1, s[1]}; }, sizes);
-    auto const d = clamp(sub(add(reshape(x, row), 1), reshape(gather(x, ints<1>{}, at), column)), 0);
+    auto const d = relu(sub(add(reshape(x, row), 1), reshape(gather(x, ints<1>{}, at), column)));
     auto const counts = mul(reshape(valid, column), reshape(eq(targets, 0), row));
     auto const all = div(sum(where(counts, d, 0), axis<1, 2>), index_t(to_dims(sizes)[1]));
     auto const shape = on_dims([](dims const& s) { return s.n == 2 ? dims{s[0]} : dims{}; }, shape_of(input));

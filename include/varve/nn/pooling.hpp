@@ -273,14 +273,25 @@ inline constexpr auto adaptive_sizes = [](dims const& s, dims const& wanted) {
   }
   return r;
 };
+/// The longest of n windows that cover `size` elements.
+inline constexpr auto longest_window = [](dims const& size, dims const& n) {
+  extent most = 1;
+  for (index_t o = 0; o < index_t(n[0]); ++o) {
+    extent const from = size[0] * o / n[0], to = (size[0] * (o + 1) + n[0] - 1) / n[0];
+    if (to - from > most) most = to - from;
+  }
+  return dims{most};
+};
 template <int N>
 struct adaptive_avg_pool_of {
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const {
+    if (!has_derivatives(dtype_of(x))) refuse::dtype_is_not_supported("adaptive_avg_pool", name(dtype_of(x)));
     return along<0>(x, on_dims(adaptive_sizes<N>, shape_of(x), as_fact(sizes)));
   }
 
 private:
+  /// Sums of windows of one length, which read nothing else: of a shorter one the last element stands again, as 0.
   template <int A, class X, class S>
   static constexpr auto along(X const& x, S const& sizes) {
     if constexpr (A == N) return x;
@@ -288,17 +299,35 @@ private:
       auto const place = on_dims([](dims const& s) { return dims{s.n - N + A}; }, shape_of(x));
       auto const have = on_dims([](dims const& s) { return dims{s[s.n - N + A]}; }, shape_of(x));
       auto const want = on_dims([](dims const& s) { return dims{s[A]}; }, sizes);
+      auto const longest = on_dims(longest_window, have, want);
       index_t const size = to_dims(have)[0], n = to_dims(want)[0];
-      auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, have);
-      auto const l = reshape(counted(have, x), column);
-      auto const o = counted(want, x);
+      auto const o = reshape(counted(want, x), on_dims([](dims const& s) { return dims{s[0], 1}; }, want));
       auto const start = adaptive_start(o, size, n), stop = adaptive_end(o, size, n);
-      auto const inside = to(mul(ge(l, start), lt(l, stop)), type_fact(x));
-      auto const shares = div(inside, to(sub(stop, start), type_fact(x)));
-      auto const turned = matmul(transpose(x, place, axis<-1>), shares);
-      return along<A + 1>(transpose(turned, place, axis<-1>), sizes);
+      auto const k = add(start, counted(longest, x));
+      auto const read = index_select(x, place, ravel(minimum(k, sub(stop, 1))));
+      auto const windows = reshape(read, on_dims(apart, shape_of(read), place, want, longest));
+      auto const inside = reshape(lt(k, stop), on_dims(above<2>, shape_of(windows), place));
+      auto const next = on_dims([](dims const& at) { return dims{at[0] + 1}; }, place);
+      auto const sums = varve::sum(where(inside, windows, 0), next);
+      auto const counts = reshape(sub(stop, start), on_dims(above<1>, shape_of(sums), place));
+      return along<A + 1>(div(sums, to(counts, type_fact(x))), sizes);
     }
   }
+  static constexpr auto apart = [](dims const& s, dims const& at, dims const& n, dims const& longest) {
+    dims r;
+    for (int k = 0; k < s.n; ++k)
+      if (k == static_cast<int>(at[0])) r.push_back(n[0]).push_back(longest[0]);
+      else r.push_back(s[k]);
+    return r;
+  };
+  /// The shape of what differs along `Count` axes from a place on.
+  template <int Count>
+  static constexpr auto above = [](dims const& s, dims const& at) {
+    dims r;
+    for (int k = static_cast<int>(at[0]); k < s.n; ++k)
+      r.push_back(k < static_cast<int>(at[0]) + Count ? s[k] : extent(1));
+    return r;
+  };
 };
 template <int N>
 struct adaptive_max_pool_of {
@@ -335,14 +364,6 @@ private:
       return spread<A + 1>(index_select(x, place, ravel(minimum(k, last))), want);
     }
   }
-  static constexpr auto longest_window = [](dims const& size, dims const& n) {
-    extent most = 1;
-    for (index_t o = 0; o < index_t(n[0]); ++o) {
-      extent const from = size[0] * o / n[0], to = (size[0] * (o + 1) + n[0] - 1) / n[0];
-      if (to - from > most) most = to - from;
-    }
-    return dims{most};
-  };
   template <class X, class S>
   static constexpr auto joined(X const& x, S const& want) {
     auto const apart = [](dims const& s, dims const& n) {

@@ -3,6 +3,7 @@
 #include <varve/composite/index_select.hpp>
 #include <varve/composite/logical.hpp>
 #include <varve/op/clamp.hpp>
+#include <varve/op/detach.hpp>
 #include <varve/special/rounding.hpp>
 
 /// @file
@@ -26,7 +27,9 @@ constexpr auto coordinate_of_grid(V const& x, index_t n, bool corners) {
 template <value V>
 constexpr auto inside_edges(V const& x, index_t n, beyond_edges how, bool corners) {
   double const last = static_cast<double>(n) - 1, low = corners ? 0 : -0.5, span = corners ? last : last + 1;
-  auto const limited = [last](auto const& v) { return clamp(v, 0.0, last); };
+  auto const limited = [last](auto const& v) { // without a derivative on the edges, as in PyTorch
+    return where(mul(gt(v, 0), lt(v, last)), v, detach(clamp(v, 0.0, last)));
+  };
   if (how == beyond_edges::zeros) return add(x, 0);
   if (how == beyond_edges::border) return add(limited(x), 0);
   if (span == 0) return add(limited(mul(x, 0)), 0);

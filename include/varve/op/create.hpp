@@ -164,6 +164,7 @@ tensor full(dims const& sizes, N v,
             dtype type = std::is_same_v<N, bool> ? dtype::bool_
                          : std::is_integral_v<N> ? dtype::int64
                                                  : get_default_dtype()) {
+  detail::require_element("full", v, type);
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
 /// A tensor of zeros. (These are templates only to cost nothing unless used.)

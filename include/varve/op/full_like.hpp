@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/dispatch.hpp>
+#include <varve/dispatch/integer_range.hpp>
 #include <varve/fwd.hpp>
 
 namespace varve {
@@ -60,6 +61,7 @@ inline constexpr struct new_full_t {
   template <value X, fact S, number N>
   constexpr auto operator()(X const& x, S const& sizes, N v) const {
     using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    detail::require_element("full", v, dtype_of(x));
     if constexpr (requires { B::is_mapped(x); })
       if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
     return detail::constant_like(x, sizes, v);

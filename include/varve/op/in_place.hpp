@@ -27,6 +27,7 @@ template <class Tag>
 struct in_place {
   template <value... Y>
   tensor const& operator()(tensor const& x, Y const&... y) const {
+    if constexpr (std::is_same_v<Tag, copy__t>) (detail::require_element("copy_", y, x.dtype()), ...);
     bound<Tag>{}(x, y...);
     return x;
   }

@@ -6,6 +6,7 @@
 #include <varve/op/mul.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/sum.hpp>
+#include <varve/op/to.hpp>
 
 namespace varve {
 
@@ -183,7 +184,10 @@ inline constexpr struct dot_t : composite_operator<dot_t> {
       return dims{};
     };
     (void)on_dims(check, shape_of(a), shape_of(b));
-    return sum(mul(a, b));
+    auto const products = mul(a, b);
+    auto const own = [&](auto const& y) { return to(y, type_fact(products)); }; // sums of small integers are int64
+    auto const is_integer = [](dims const& t) { return dims{category(static_cast<dtype>(index_t(t[0]))) == 1}; };
+    return choose(same_fact(on_dims(is_integer, type_fact(products)), ints<1>{}), own, detail::identity, sum(products));
   }
 } dot{};
 

@@ -7,9 +7,10 @@
 namespace varve {
 
 namespace detail {
-/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
-constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
-  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
+/// The share of a tangent or cotangent `v` that an operand gets: none where the other one was chosen, half where both
+/// are equal. Beside NaN nothing is less or greater, and both get all.
+constexpr auto share(value auto const& other, value auto const& x, value auto const& y, value auto const& v) {
+  return where(eq(x, y), mul(v, 0.5), where(other, 0, v));
 }
 struct selecting : rule::pointwise<2> {
   static constexpr saved_values saved{
@@ -17,12 +18,12 @@ struct selecting : rule::pointwise<2> {
   template <std::size_t I, class Op>
   static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x,
                             value auto const& y) {
-    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
+    return share(rules<typename Op::tag>::other_chosen(a, x, y), x, y, match(d, r));
   }
   template <std::size_t I, class Op>
   static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x,
                             value auto const& y) {
-    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
+    return unmatch(share(rules<typename Op::tag>::other_chosen(a, x, y), x, y, g), nth<I>(x, y));
   }
 };
 } // namespace detail
@@ -31,16 +32,16 @@ struct selecting : rule::pointwise<2> {
 template <>
 struct rules<maximum_t> : detail::selecting {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };
 
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
 };
 
 } // namespace varve

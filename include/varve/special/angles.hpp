@@ -86,11 +86,12 @@ inline constexpr struct asinh_t : composite_operator<asinh_t> {
   static constexpr auto op_name = "asinh";
   template <value X>
   static constexpr auto body(X const& x) {
-    auto const z = detail::as_floating(x), a = abs(z);
+    auto const z = detail::as_floating(x), size = abs(z);
+    auto const a = where(gt(size, detail::nothing_beside_square), 1, size);
     auto const root = hypot(a, 1.0);
     // a + a^2 / (1 + root) is root + a - 1 without cancellation
     auto const r = log1p(add(a, mul(a, div(a, add(root, 1)))));
-    return copysign_of(r, z);
+    return copysign_of(detail::area_of_hyperbola(size, r), z);
   }
 
 private:
