@@ -1959,7 +1959,7 @@ enum class op_kind : unsigned char {
 
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
 /// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
-/// constexpr saved_values saved{...}`; without a word all is kept.
+/// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;
@@ -7395,6 +7395,9 @@ struct op_table {
   bool takes_complex = false;
   /// Of an operator of a `library` that writes into nothing and gives no view: what graph nodes point to.
   op_handle const* defined = nullptr;
+  /// What is kept where that depends on attributes.
+  saved_values (*saved_by)(attributes const& at) = nullptr;
+  saved_values saved_for(attributes const& at) const { return saved_by ? saved_by(at) : saved; }
   /// What a graph node points to; null of operators that are none.
   op_handle const* node() const { return handle ? handle() : defined; }
 };
@@ -8006,6 +8009,43 @@ constexpr std::int64_t greatest_of(dtype t) {
          : t == dtype::int16 ? 32767
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
                              : (std::numeric_limits<std::int64_t>::max)();
+}
+/// The greatest finite number of a floating dtype, or of the parts of a complex one.
+constexpr double greatest_finite_of(dtype t) {
+  switch (part_type(t)) {
+  case dtype::float16:
+    return 65504;
+  case dtype::bfloat16:
+    return 0x1.fep127;
+  case dtype::float32:
+    return static_cast<double>((std::numeric_limits<float>::max)());
+  default:
+    return (std::numeric_limits<double>::max)();
+  }
+}
+/// Is a number one that elements of a dtype can be filled with? As in PyTorch what is behind the point is cut off, all
+/// numbers have a truth, negative integers wrap around in uint8, and infinity is a floating number.
+template <number N>
+constexpr bool is_element(N v, dtype t) {
+  if (t == dtype::bool_ || std::is_same_v<N, bool>) return true;
+  auto const d = static_cast<double>(v);
+  if (category(t) != 1) {
+    double const most = greatest_finite_of(t), infinity = std::numeric_limits<double>::infinity();
+    return !(d > most || d < -most) || d == infinity || d == -infinity;
+  }
+  if constexpr (std::is_floating_point_v<N>) {
+    return d >= static_cast<double>(least_of(t)) && d <= static_cast<double>(greatest_of(t)); // NaN is none
+  } else {
+    if (std::is_unsigned_v<N> && d > 0x1p62) return static_cast<std::uint64_t>(v) <= std::uint64_t(greatest_of(t));
+    auto const n = static_cast<std::int64_t>(v);
+    return n <= greatest_of(t) && n >= (t == dtype::uint8 ? -255 : least_of(t));
+  }
+}
+/// Refuses a plain number that cannot be an element, which would be another one.
+template <class N>
+constexpr void require_element(char const* op, [[maybe_unused]] N const& v, [[maybe_unused]] dtype t) {
+  if constexpr (number<N>)
+    if (!is_element(v, t)) refuse::argument_is_invalid(op, "the number is beyond the range of the dtype");
 }
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
@@ -8720,6 +8760,13 @@ constexpr saved_values saved_of() {
   else return {};
 }
 
+/// ... where attributes tell; null where they do not.
+template <class R>
+constexpr auto saved_by_of() -> saved_values (*)(attributes const&) {
+  if constexpr (requires(attributes const& at) { R::saved_by(at); }) return &R::saved_by;
+  else return nullptr;
+}
+
 template <class Tag, int Facts>
 constexpr op_table const* functional_of();
 /// May an operator see complex operands? Those of a user refuse what they have no kernel for, as those of varve would.
@@ -8777,7 +8824,9 @@ inline constexpr op_table table{Tag::op_name,
                                 detail::pointwise_of<Tag>(),
                                 detail::functional_of<Tag, Facts>(),
                                 &detail::erased<Tag, Facts>::checked,
-                                detail::takes_complex<Tag>()};
+                                detail::takes_complex<Tag>(),
+                                nullptr,
+                                detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
@@ -9767,9 +9816,10 @@ struct operator_node : grad_node {
     edge const* const* edges = found;
     if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
     unsigned reads = 0;
+    saved_values const& saved = t.saved_by ? t.saved_by(*op.at) : t.saved;
     for (int i = 0; i < n; ++i) {
       if constexpr (!std::is_pointer_v<EdgeOf>) found[i] = edge_of(i);
-      if (edges[i]) reads |= t.saved.of[i];
+      if (edges[i]) reads |= saved.of[i];
     }
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
@@ -11358,7 +11408,7 @@ constexpr T floor(T x) {
 template <lane T>
 VARVE_INLINE batch<T> floor(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::floor(x);
+  else return library::copysign(library::floor(x), x); // SSE2 has no such instruction, and xsimd loses -0
 }
 /// Smallest integer >= x.
 template <arithmetic T>
@@ -11369,7 +11419,7 @@ constexpr T ceil(T x) {
 template <lane T>
 VARVE_INLINE batch<T> ceil(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::ceil(x);
+  else return library::copysign(library::ceil(x), x);
 }
 /// Towards zero.
 template <arithmetic T>
@@ -11380,7 +11430,7 @@ constexpr T trunc(T x) {
 template <lane T>
 VARVE_INLINE batch<T> trunc(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::trunc(x);
+  else return library::copysign(library::trunc(x), x);
 }
 /// Nearest integer, ties to even (`torch.round`).
 template <arithmetic T>
@@ -12554,6 +12604,7 @@ inline constexpr struct new_full_t {
   template <value X, fact S, number N>
   constexpr auto operator()(X const& x, S const& sizes, N v) const {
     using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    detail::require_element("full", v, dtype_of(x));
     if constexpr (requires { B::is_mapped(x); })
       if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
     return detail::constant_like(x, sizes, v);
@@ -15654,6 +15705,7 @@ template <class Tag>
 struct in_place {
   template <value... Y>
   tensor const& operator()(tensor const& x, Y const&... y) const {
+    if constexpr (std::is_same_v<Tag, copy__t>) (detail::require_element("copy_", y, x.dtype()), ...);
     bound<Tag>{}(x, y...);
     return x;
   }
@@ -17029,7 +17081,8 @@ struct eager_level {
     auto const edge_of = [&](int i) -> edge const* {
       if (x[i].is_inference()) [[unlikely]]
         for (int k = 0; k < x.size(); ++k)
-          if (x[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(x[i], op.table->name);
+          if (x[k].requires_grad() && op.table->saved_for(*op.at).of[k] >> i & 1)
+            detail::refuse_inference(x[i], op.table->name);
       edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
     };
@@ -17173,9 +17226,10 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
   edge edges[saved_values::most];
   unsigned keep = 0;
   boxed_args before = x;
+  saved_values const saved = op.table->saved_for(*op.at);
   for (int i = 0; i < x.size(); ++i) {
     edges[i] = eager_history(x[i]);
-    if (edges[i]) keep |= op.table->saved.of[i];
+    if (edges[i]) keep |= saved.of[i];
   }
   for (int i = 0; i < x.size(); ++i)
     if (keep >> i & 1) refuse_inference(x[i], op.name());
@@ -17359,11 +17413,34 @@ constexpr int axes_of_rows(attributes const& at, layout const& in) {
   }
   return 0;
 }
+/// Does a region of a value of any strides go along its axes, beyond the end of none? Then `r` is where it lies.
+constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r) {
+  for (dims const& d : {at[0], at[1], at[2], in.sizes, in.strides})
+    if (!are_numbers(d)) return false;
+  dims const rows = contiguous_strides(in.sizes);
+  dims last; // indices of the last element
+  last.n = in.sizes.n;
+  auto const step = [&](extent length, extent times) {
+    extent to = 0;
+    for (int k = 0; k < rows.n; ++k) {
+      extent const along = length / rows[k];
+      length -= along * rows[k], last[k] += times * along, to += along * in.strides[k];
+    }
+    return to;
+  };
+  bool const empty = numel(at[0]) == 0;
+  r.offset = in.offset + step(at[2][0], 1);
+  for (int j = 0; j < r.sizes.n; ++j) r.strides[j] = step(at[1][j], empty ? extent(0) : at[0][j] - 1);
+  for (int k = 0; k < rows.n; ++k)
+    if (last[k] >= in.sizes[k]) return false;
+  return true;
+}
 } // namespace detail
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
 /// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
-/// region must lie within (`torch.as_strided`).
+/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::region_of`) is a
+/// view where each step goes along their axes, and of a copy elsewhere.
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -17377,6 +17454,8 @@ struct rules<as_strided_t> : rule::view {
     layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
     int const axes = r.expressible ? 0 : detail::axes_of_rows(at, in);
     for (int k = 0; k < axes; ++k) r.strides[k] = in.strides[k], r.expressible = true;
+    if (layout along = r; !r.expressible && detail::goes_along_axes(at, in, along))
+      return along.expressible = true, along;
     return r;
   }
   template <class Op>
@@ -17475,14 +17554,21 @@ struct rules<as_strided_scatter_t> {
   }
 };
 
+namespace detail {
+/// ... of a value that may lie in any order.
+template <value X, class S, class T, class O>
+constexpr auto region_of(X const& x, S const& sizes, T const& strides, O const& offset) {
+  auto const s = on_dims(check_region, as_fact(sizes), as_fact(strides), as_fact(offset), shape_of(x));
+  return bind<as_strided_t>(s, as_fact(strides), as_fact(offset))(x);
+}
+} // namespace detail
+
 template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
       refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides),
-                         detail::as_fact(offset), shape_of(x));
-  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
+  return detail::region_of(x, sizes, strides, offset);
 }
 template <value G, class S, class T, class O>
 constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
@@ -18121,9 +18207,10 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   check_write(op.name(), self);
   edge edges[saved_values::most];
   unsigned keep = 0;
+  saved_values const saved = op.table->saved_for(*op.at);
   for (int i = 0; i < x.size(); ++i) {
     if (in.mine(x[i])) edges[i] = x[i].history();
-    if (edges[i]) keep |= op.table->saved.of[i];
+    if (edges[i]) keep |= saved.of[i];
   }
   boxed_args const before = kept_before<>(t.primal, keep);
   tensor const y = op(t.primal);
@@ -21257,6 +21344,7 @@ tensor full(dims const& sizes, N v,
             dtype type = std::is_same_v<N, bool> ? dtype::bool_
                          : std::is_integral_v<N> ? dtype::int64
                                                  : get_default_dtype()) {
+  detail::require_element("full", v, type);
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
 /// A tensor of zeros. (These are templates only to cost nothing unless used.)
@@ -25038,9 +25126,17 @@ struct boxed_pull_fn {
     scope.backward(floating, g);
     return tree_map(
         [&](auto const& t, auto const& v) {
-          return has_derivatives(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v));
+          return has_derivatives(t.dtype()) ? by_rows(scope.gradient(t)) : tensor(detail::constant_zeros(v));
         },
         in, part(x, 0, operands));
+  }
+
+private:
+  /// Branches of which data choose one give gradients that lie in one order.
+  template <class T>
+  static T by_rows(T const& g) {
+    if (!g.object() || g.is_contiguous() || trace_layer::is_traced_by_mode(g)) return g;
+    return contiguous(g);
   }
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
@@ -25161,15 +25257,6 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
                                                    return attempt(true);
                                                  });
 }
-/// How many pullbacks this thread is in: what they call again draws what it drew.
-inline constinit thread_local int pullbacks = 0;
-struct pullback_scope {
-  pullback_scope() { ++pullbacks; }
-  pullback_scope(pullback_scope const&) = delete;
-  pullback_scope& operator=(pullback_scope const&) = delete;
-  ~pullback_scope() { --pullbacks; }
-};
-
 /// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
 /// it was.
 template <class Op, class T = tensor>
@@ -25199,7 +25286,6 @@ struct boxed_hop_pull {
     }
     if (!any) return {};
     require_unchanged();
-    pullback_scope const again;
     return [&](auto const& o) -> boxed_args {
       return rules<typename Op::tag>::pull(o, pred, operands, g);
     }(op); // no return type to be deduced here
@@ -27194,7 +27280,7 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      attributes const at(dims{c.at[0][0] || pullbacks});
+      attributes const at(dims{c.at[0][0] != 0});
       return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
                                     [](auto const&, auto const& only, auto const&) { return only; });
     }
@@ -27298,7 +27384,7 @@ struct wrap_activation_checkpoint_t {
   static boxed_args run(tensor const& lead, bool again, boxed_function const& f, boxed_args const& x) {
     if (detail::is_no_state(lead)) return f(x);
     generator const state = detail::generator_of(lead);
-    if (again || detail::pullbacks) {
+    if (again) {
       generator_guard const same(state);
       return f(x);
     }
@@ -28995,7 +29081,9 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
   layer* const level = detail::one_level_of_grad<>();
   constexpr bool again = std::is_same_v<A, none_t> && std::is_same_v<B, none_t> && detail::owns_captures<F>;
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (l->kind->records && (!level || !again)) return f(x...); // levels keep what they need
+    if (bool const gone_later = l->kind->role == layer_role::vmap || l->kind->role == layer_role::jvp;
+        gone_later || (l->kind->records && (!level || !again)))
+      return f(x...); // levels keep what they need, and values of lanes and duals are none when it would run again
   auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
   r->random = default_generator;
   if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);
@@ -33347,23 +33435,25 @@ private:
       return f.result_count > 0 ? now(result(nd, 0)) : -1;
     }
     int const state = w_.operand(nd, 0);
+    bool const around = again_;
+    again_ = around || (nd.op->draws_from_state && nd.at[0][0] != 0);
     std::size_t seen = 0; // of what was drawn from that state
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random)
-        now(n) = drawn(n, state, seen, nd.at[0][0] != 0);
+      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
       else now(n) = each(n);
     }
+    again_ = around;
     return f.result_count > 0 ? now(result(nd, 0)) : -1;
   }
   /// The next number drawn from a state of the generator: the same in every call that begins there.
-  constexpr int drawn(int n, int state, std::size_t& seen, bool again) {
+  constexpr int drawn(int n, int state, std::size_t& seen) {
     for (; seen < drawn_.size(); seen += 2)
       if (drawn_[seen] == state) {
         seen += 2;
         return drawn_[seen - 1];
       }
-    if (again && remains_[region_] && old(n).at.count > 0)
+    if (again_ && remains_[region_] && old(n).at.count > 0)
       refuse::argument_is_invalid(
           "fuse", "random numbers that a step of a loop, or a branch of a cond, drew are drawn again for its gradient, "
                   "which fused programs cannot; run the graph by interpret, or the function as it is, or draw the "
@@ -33378,6 +33468,7 @@ private:
   graph const& g_;
   bool of_custom_functions_;
   int region_ = -1;      // that is written now
+  bool again_ = false;   // within a call that runs again
   list<char> remains_{}; // of the regions: is it called when all is done?
   list<int> drawn_{};    // pairs of a state and what was drawn from it
 };
@@ -40406,6 +40497,7 @@ struct fused_program {
   list<int> written; // arguments and captures that further results are written into
   std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
   boxed_function by_operators{}; // in place of `run`, where the graph has effects
+  bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
   template <class R, class... X>
   static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
@@ -40418,8 +40510,14 @@ struct fused_program {
     G const whole = writes_as_results(pure, written);
     if (count_effects(whole) > 0)
       return {fused_graph(nullptr), std::move(written), std::move(read.all),
-              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }};
-    return {fuse(whole, How{}...), std::move(written), std::move(read.all)};
+              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }, records_itself(g)};
+    return {fuse(whole, How{}...), std::move(written), std::move(read.all), {}, records_itself(g)};
+  }
+  template <class G>
+  static bool records_itself(G const& g) {
+    for (node const& n : g.nodes)
+      if (n.mode == recording::on) return true;
+    return false;
   }
   static bool is_for(boxed_args const&) { return true; }
   bool still() const {
@@ -40477,6 +40575,8 @@ private:
     auto const v = made_->found_or_made(f_, x...);
     if (!detail::run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
+    for (auto const& t : in)
+      if (v->program.records && t.requires_grad()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
@@ -40651,9 +40751,10 @@ constexpr auto amin_t::operator()(X const& x, A const&... at) const {
 namespace varve {
 
 namespace detail {
-/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
-constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
-  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
+/// The share of a tangent or cotangent `v` that an operand gets: none where the other one was chosen, half where both
+/// are equal. Beside NaN nothing is less or greater, and both get all.
+constexpr auto share(value auto const& other, value auto const& x, value auto const& y, value auto const& v) {
+  return where(eq(x, y), mul(v, 0.5), where(other, 0, v));
 }
 struct selecting : rule::pointwise<2> {
   static constexpr saved_values saved{
@@ -40661,12 +40762,12 @@ struct selecting : rule::pointwise<2> {
   template <std::size_t I, class Op>
   static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x,
                             value auto const& y) {
-    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
+    return share(rules<typename Op::tag>::other_chosen(a, x, y), x, y, match(d, r));
   }
   template <std::size_t I, class Op>
   static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x,
                             value auto const& y) {
-    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
+    return unmatch(share(rules<typename Op::tag>::other_chosen(a, x, y), x, y, g), nth<I>(x, y));
   }
 };
 } // namespace detail
@@ -40675,16 +40776,16 @@ struct selecting : rule::pointwise<2> {
 template <>
 struct rules<maximum_t> : detail::selecting {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };
 
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
 };
 
 } // namespace varve
@@ -41177,7 +41278,10 @@ inline constexpr struct dot_t : composite_operator<dot_t> {
       return dims{};
     };
     (void)on_dims(check, shape_of(a), shape_of(b));
-    return sum(mul(a, b));
+    auto const products = mul(a, b);
+    auto const own = [&](auto const& y) { return to(y, type_fact(products)); }; // sums of small integers are int64
+    auto const is_integer = [](dims const& t) { return dims{category(static_cast<dtype>(index_t(t[0]))) == 1}; };
+    return choose(same_fact(on_dims(is_integer, type_fact(products)), ints<1>{}), own, detail::identity, sum(products));
   }
 } dot{};
 
@@ -41327,14 +41431,24 @@ inline constexpr struct cosh_t : composite_operator<cosh_t> {
     return add(mul(exp(z), 0.5), mul(exp(neg(z)), 0.5));
   }
 } cosh{};
+namespace detail {
+/// From where on 1 is nothing beside the square of a number: there the areas of hyperbolas are log(2 x).
+inline constexpr double nothing_beside_square = 1e10;
+template <value Z, value R>
+constexpr auto area_of_hyperbola(Z const& z, R const& near) {
+  auto const far = gt(z, nothing_beside_square); // the sum within `near` may be too large there
+  return where(far, add(log(where(far, z, 1)), 0.69314718055994530941723212145818), near);
+}
+} // namespace detail
 /// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
 inline constexpr struct acosh_t : composite_operator<acosh_t> {
   static constexpr auto op_name = "acosh";
   template <value X>
   static constexpr auto body(X const& x) {
     auto const z = detail::as_floating(x);
-    auto const d = sub(z, 1);
-    return log1p(add(d, sqrt(mul(d, add(z, 1)))));
+    auto const known = where(gt(z, detail::nothing_beside_square), 1.5, z), d = sub(known, 1);
+    // two roots: the root of the product has no derivative at 1, where that of the area is infinite
+    return detail::area_of_hyperbola(z, log1p(add(d, mul(sqrt(d), sqrt(add(known, 1))))));
   }
 } acosh{};
 /// 2^x.
@@ -41404,7 +41518,9 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
     auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is
     auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
-    return mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+    auto const r = mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
+    auto const infinite = mul(ne(r, r), add(isinf(x), isinf(y))); // beside NaN too
+    return where(infinite, std::numeric_limits<double>::infinity(), r);
   }
 } hypot{};
 /// x * 2^y.
@@ -41429,9 +41545,10 @@ inline constexpr struct entr_t : composite_operator<entr_t> {
   static constexpr auto op_name = "special_entr";
   template <value X>
   static constexpr auto body(X const& x) {
-    auto const positive = gt(x, 0);
+    auto const positive = gt(x, 0), zero = eq(x, 0);
     auto const known = where(positive, x, 1);
-    auto const rest = where(eq(x, 0), 0, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
+    auto const at_zero = sqrt(where(zero, add(x, 0), 1)); // 0 too, and as steep there
+    auto const rest = where(zero, at_zero, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
     return where(positive, neg(mul(known, log(known))), rest);
   }
 } entr{};
@@ -42467,6 +42584,7 @@ private:
   template <class Y>
   void write(Y const& y) const {
     constexpr dims axes = detail::axes_of_values<I...>();
+    detail::require_element("at", y, of_.dtype());
     std::vector<tensor> values;
     auto const take = [&](auto const& i) {
       if constexpr (detail::value_index<std::remove_cvref_t<decltype(i)>>) values.push_back(i);
@@ -42579,8 +42697,8 @@ inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims con
 inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
 } // namespace detail
 
-/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view of a row-major
-/// value (`torch.diagonal`).
+/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view
+/// (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diagonal";
@@ -42589,8 +42707,8 @@ inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
     auto const s = shape_of(x);
     auto const o = detail::as_fact(offset);
     auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    return as_strided(contiguous(x), on_dims(detail::diagonal_sizes, s, o, a),
-                      on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
+    return detail::region_of(x, on_dims(detail::diagonal_sizes, s, o, a), on_dims(detail::diagonal_strides, s, o, a),
+                             on_dims(detail::diagonal_start, s, o, a));
   }
 } diagonal{};
 
@@ -43888,7 +44006,8 @@ T stepped(extent n, A start, S step, dtype type) {
 }
 } // namespace detail
 
-/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Errors:
+/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Start
+/// and step of an integer dtype are whole, as are the ends of `linspace` and `logspace`: the rest is cut off. Errors:
 /// `value_error` for a step of 0, or one that leads away from the end.
 template <number A, number B, number S = int, class T = tensor>
 T arange(A start, B end, S step = 1,
@@ -43898,7 +44017,14 @@ T arange(A start, B end, S step = 1,
   if (by == 0 || !std::isfinite(from) || !std::isfinite(to) || !std::isfinite(by))
     refuse::argument_is_invalid("arange", "start, end and step must be finite, and the step not 0");
   if ((by > 0) != (to >= from) && to != from) refuse::argument_is_invalid("arange", "the step leads away from the end");
-  return detail::stepped<T>(static_cast<index_t>(std::ceil((to - from) / by)), start, step, type);
+  double n = std::ceil((to - from) / by);
+  if (category(type) == 1 && !(std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>)) {
+    double const first = std::trunc(from), each = std::trunc(by); // what is behind the point is cut off, as in PyTorch
+    if (each == 0) refuse::argument_is_invalid("arange", "of whole numbers the step must not be 0");
+    if (type == dtype::int64) n = (std::max)(0.0, std::ceil((std::trunc(to) - first) / each));
+    return detail::stepped<T>(static_cast<index_t>(n), static_cast<index_t>(first), static_cast<index_t>(each), type);
+  }
+  return detail::stepped<T>(static_cast<index_t>(n), start, step, type);
 }
 
 /// The n x m matrix with ones on its diagonal (`torch.eye`).
@@ -43914,6 +44040,7 @@ T eye(index_t n, index_t m, dtype type = get_default_dtype()) {
 template <class T = tensor>
 T linspace(double start, double end, index_t steps, dtype type = get_default_dtype()) {
   if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
+  if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   double const step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   T const up = detail::stepped<T>(steps, start, step, dtype::float64);
   T const down = detail::stepped<T>(steps, end - step * static_cast<double>(steps - 1), step, dtype::float64);
@@ -43923,6 +44050,7 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
 /// base to the power of the numbers of `linspace` (`torch.logspace`).
 template <class T = tensor>
 T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
+  if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
 }
 
@@ -44302,7 +44430,7 @@ inline constexpr struct split_at_t {
 /// Windows over the elements of axes, and values with margins.
 namespace varve {
 
-/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view of a row-major value
+/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
 /// (`torch.Tensor.unfold`).
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
   static constexpr bool keeps_elements = true;
@@ -44329,7 +44457,7 @@ inline constexpr struct unfold_t : composite_operator<unfold_t> {
     auto const a = detail::as_fact(axis);
     auto const n = detail::as_fact(size);
     auto const by = detail::as_fact(step);
-    return as_strided(contiguous(x), on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+    return detail::region_of(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
   }
 } unfold{};
 
