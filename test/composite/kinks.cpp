@@ -202,3 +202,15 @@ TEST_CASE("cholesky_inverse does not read what is above the diagonal", "[linalg]
   auto const slope = [&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(of(u)); })(v); };
   CHECK(difference(vv::tril(slope(l)), vv::tril(slope(same))) == "");
 }
+TEST_CASE("extrema by index of truth values without those that were there", "[indexing]") {
+  tensor const x = from({0, 1, 1}, dims{3}, dtype::bool_), s = from({1, 0, 0}, dims{3}, dtype::bool_);
+  tensor const at = from({0, 1, 1}, dims{3}, dtype::int64);
+  auto const of = [&](vv::index_reduction how) {
+    return elements(vv::scatter_reduce(x, vv::axis<0>, at, s, how, false));
+  };
+  CHECK(of(vv::index_reduction::amax) == doubles({1, 0, 1}));
+  CHECK(of(vv::index_reduction::amin) == doubles({1, 0, 1}));
+  tensor const i = from({3, 5}, dims{2}, dtype::int64), low = from({-7}, dims{1}, dtype::int64);
+  CHECK(elements(vv::scatter_reduce(i, vv::axis<0>, vv::zeros({1}, dtype::int64), low, vv::index_reduction::amax,
+                                    false)) == doubles({-7, 5}));
+}

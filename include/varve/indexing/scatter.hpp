@@ -238,11 +238,11 @@ constexpr auto base_of_reduction(X const& x, A const& a, I const& index, S const
   auto const neutral = to(add(detail::constant_like(s, ints<>{}, 0), 0), type_fact(x));
   bool const extreme = how == index_reduction::amax || how == index_reduction::amin;
   auto const fill = [&](auto const& v) -> std::remove_cvref_t<decltype(identity(v))> {
-    if (extreme && !is_floating(dtype_of(v))) // exactly, where no floating number is
-      return scatter(
-          v, a, index,
-          expand(add(neutral, how == index_reduction::amax ? least_of(dtype_of(v)) : greatest_of(dtype_of(v))),
-                 shape_of(index)));
+    if (extreme && !is_floating(dtype_of(v))) { // exactly, where no floating number is
+      bool const greatest = how == index_reduction::amax, truth = dtype_of(v) == dtype::bool_;
+      std::int64_t const n = greatest ? (truth ? 0 : least_of(dtype_of(v))) : truth ? 1 : greatest_of(dtype_of(v));
+      return scatter(v, a, index, expand(to(add(neutral, n), type_fact(v)), shape_of(index)));
+    }
     return scatter(v, a, index,
                    expand(to(add(neutral, neutral_number(how, dtype_of(v))), type_fact(v)), shape_of(index)));
   };
