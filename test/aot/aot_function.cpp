@@ -892,3 +892,16 @@ TEST_CASE("aot: an argument that is transposed in place is what its gradient nee
   vv::mul_(c, 2.0);
   CHECK_THROWS_AS(vv::sum(y).backward(), vv::autograd_error);
 }
+
+TEST_CASE("aot: a write into a view of what is captured is refused under functionalize too", "[aot][functionalize]") {
+  tensor const w = vv::ones({1, 2}, vv::dtype::float64), x = vv::ones({}, vv::dtype::float64);
+  auto const f = [w](tensor const& v) {
+    vv::cos_(vv::select(w, 1, 0));
+    return v * w;
+  };
+  CHECK_THROWS_AS(vv::compile(vv::functionalize(f), vv::backends::aot_eager)(x), vv::error);
+  CHECK_THROWS_AS(vv::compile(f, vv::backends::aot_eager)(x), vv::error);
+  CHECK(vv::equal(w, vv::ones({1, 2}, vv::dtype::float64)));
+  (void)vv::functionalize(f)(x);
+  CHECK_FALSE(vv::equal(w, vv::ones({1, 2}, vv::dtype::float64)));
+}

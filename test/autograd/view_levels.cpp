@@ -511,3 +511,22 @@ TEST_CASE("diagonals and windows are views of what lies in any order", "[op][vie
     return d;
   });
 }
+
+TEST_CASE("a write into lanes that lie between one another is refused before it is made",
+          "[autograd][view][vmap][jvp]") {
+  tensor const x = vv::reshape(vv::to(vv::arange(24), vv::dtype::float64), dims{2, 2, 6}), before = vv::clone(x);
+  auto const tangent = [](tensor const& v) {
+    auto const write = [](tensor const& u) {
+      tensor const row = vv::select(u, 0, 0);
+      vv::tanh_(row);
+      return vv::clone(row);
+    };
+    return vv::jvp(write, std::tuple(v), std::tuple(v * 0.5)).second;
+  };
+  CHECK_THROWS_AS(vv::vmap(tangent, vv::in_dims<-1>)(x), vv::autograd_error);
+  CHECK_THROWS_AS(vv::vmap(tangent, vv::in_dims<1>)(x), vv::autograd_error);
+  CHECK(elements(x) == elements(before));
+  CHECK(x.version() == before.version());
+  CHECK_NOTHROW(vv::vmap(tangent)(x));
+  CHECK(elements(x) != elements(before));
+}

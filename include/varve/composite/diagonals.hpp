@@ -53,8 +53,8 @@ inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
     auto const s = shape_of(x);
     auto const o = detail::as_fact(offset);
     auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    return detail::region_of(x, on_dims(detail::diagonal_sizes, s, o, a), on_dims(detail::diagonal_strides, s, o, a),
-                             on_dims(detail::diagonal_start, s, o, a));
+    return detail::strided_region(x, on_dims(detail::diagonal_sizes, s, o, a),
+                                  on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
   }
 } diagonal{};
 

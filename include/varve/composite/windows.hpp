@@ -39,7 +39,7 @@ inline constexpr struct unfold_t : composite_operator<unfold_t> {
     auto const a = detail::as_fact(axis);
     auto const n = detail::as_fact(size);
     auto const by = detail::as_fact(step);
-    return detail::region_of(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+    return detail::strided_region(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
   }
 } unfold{};
 

@@ -201,9 +201,11 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
     break;
   }
   tensor const* memory = &x.base();
-  while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? is_dense(memory->state()->layout_shown())
-                        : memory->is_contiguous() || is_dense(memory->where())))
+  int mapped = 0; // lanes must be dense each, as its history asks of them (`region_of`)
+  for (; memory->is_wrapped() && !memory->state(); memory = &memory->inner())
+    mapped += memory->inner().dim() - memory->dim();
+  if (!(memory->state() ? is_dense(memory->state()->layout_shown(), mapped)
+                        : memory->is_contiguous() || is_dense(memory->where(), mapped)))
     refuse_write(op, "a view of memory that has gaps is written into with grad mode enabled; clone it first");
 }
 VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {

@@ -64,6 +64,7 @@ struct functional_core {
     for (int k = 0; k < x.size(); ++k)
       if (y.is(plain[k])) return x[k];
     if (op.table->kind == op_kind::view && host().mine(x[0])) return view(op, y, x[0], plain[0]);
+    if (op.table->kind == op_kind::view && y.object() && !x[0].object()) return y; // a mode below made it of a capture
     for (int k = 0; k < x.size(); ++k) {
       if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
       if (!host().mine(x[k])) return y;

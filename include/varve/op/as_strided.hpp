@@ -74,8 +74,8 @@ constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
 /// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
-/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::region_of`) is a
-/// view where each step goes along their axes, and of a copy elsewhere.
+/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::strided_region`) is
+/// a view where each step goes along their axes, and of a copy elsewhere.
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -192,7 +192,7 @@ struct rules<as_strided_scatter_t> {
 namespace detail {
 /// ... of a value that may lie in any order.
 template <value X, class S, class T, class O>
-constexpr auto region_of(X const& x, S const& sizes, T const& strides, O const& offset) {
+constexpr auto strided_region(X const& x, S const& sizes, T const& strides, O const& offset) {
   auto const s = on_dims(check_region, as_fact(sizes), as_fact(strides), as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, as_fact(strides), as_fact(offset))(x);
 }
@@ -203,7 +203,7 @@ constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& str
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
       refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  return detail::region_of(x, sizes, strides, offset);
+  return detail::strided_region(x, sizes, strides, offset);
 }
 template <value G, class S, class T, class O>
 constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
