@@ -17188,9 +17188,11 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
     break;
   }
   tensor const* memory = &x.base();
-  while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
-  if (!(memory->state() ? is_dense(memory->state()->layout_shown())
-                        : memory->is_contiguous() || is_dense(memory->where())))
+  int mapped = 0; // lanes must be dense each, as its history asks of them (`region_of`)
+  for (; memory->is_wrapped() && !memory->state(); memory = &memory->inner())
+    mapped += memory->inner().dim() - memory->dim();
+  if (!(memory->state() ? is_dense(memory->state()->layout_shown(), mapped)
+                        : memory->is_contiguous() || is_dense(memory->where(), mapped)))
     refuse_write(op, "a view of memory that has gaps is written into with grad mode enabled; clone it first");
 }
 VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
@@ -17439,8 +17441,8 @@ constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
 /// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
-/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::region_of`) is a
-/// view where each step goes along their axes, and of a copy elsewhere.
+/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::strided_region`) is
+/// a view where each step goes along their axes, and of a copy elsewhere.
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -17557,7 +17559,7 @@ struct rules<as_strided_scatter_t> {
 namespace detail {
 /// ... of a value that may lie in any order.
 template <value X, class S, class T, class O>
-constexpr auto region_of(X const& x, S const& sizes, T const& strides, O const& offset) {
+constexpr auto strided_region(X const& x, S const& sizes, T const& strides, O const& offset) {
   auto const s = on_dims(check_region, as_fact(sizes), as_fact(strides), as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, as_fact(strides), as_fact(offset))(x);
 }
@@ -17568,7 +17570,7 @@ constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& str
   if constexpr (std::is_same_v<X, tensor>)
     if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()))
       refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  return detail::region_of(x, sizes, strides, offset);
+  return detail::strided_region(x, sizes, strides, offset);
 }
 template <value G, class S, class T, class O>
 constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
@@ -42707,8 +42709,8 @@ inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
     auto const s = shape_of(x);
     auto const o = detail::as_fact(offset);
     auto const a = on_dims(detail::two_axes, detail::as_fact(first), detail::as_fact(second));
-    return detail::region_of(x, on_dims(detail::diagonal_sizes, s, o, a), on_dims(detail::diagonal_strides, s, o, a),
-                             on_dims(detail::diagonal_start, s, o, a));
+    return detail::strided_region(x, on_dims(detail::diagonal_sizes, s, o, a),
+                                  on_dims(detail::diagonal_strides, s, o, a), on_dims(detail::diagonal_start, s, o, a));
   }
 } diagonal{};
 
@@ -44457,7 +44459,7 @@ inline constexpr struct unfold_t : composite_operator<unfold_t> {
     auto const a = detail::as_fact(axis);
     auto const n = detail::as_fact(size);
     auto const by = detail::as_fact(step);
-    return detail::region_of(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+    return detail::strided_region(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
   }
 } unfold{};
 
@@ -45036,6 +45038,7 @@ struct functional_core {
     for (int k = 0; k < x.size(); ++k)
       if (y.is(plain[k])) return x[k];
     if (op.table->kind == op_kind::view && host().mine(x[0])) return view(op, y, x[0], plain[0]);
+    if (op.table->kind == op_kind::view && y.object() && !x[0].object()) return y; // a mode below made it of a capture
     for (int k = 0; k < x.size(); ++k) {
       if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
       if (!host().mine(x[k])) return y;
