@@ -8045,7 +8045,8 @@ constexpr bool is_element(N v, dtype t) {
 template <class N>
 constexpr void require_element(char const* op, [[maybe_unused]] N const& v, [[maybe_unused]] dtype t) {
   if constexpr (number<N>)
-    if (!is_element(v, t)) refuse::argument_is_invalid(op, "the number is beyond the range of the dtype");
+    if (!is_element(v, t))
+      refuse::argument_is_invalid(op, "the number is beyond the range of the dtype; take a wider one");
 }
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
@@ -29713,6 +29714,9 @@ public:
     }
   };
   std::vector<one> all{};
+  static bool still(std::vector<one> const& read) {
+    return std::all_of(read.begin(), read.end(), [](one const& n) { return n.still(); });
+  }
 
 private:
   void number(tensor const& t) override {
@@ -40522,11 +40526,7 @@ struct fused_program {
     return false;
   }
   static bool is_for(boxed_args const&) { return true; }
-  bool still() const {
-    for (auto const& n : numbers)
-      if (!n.still()) return false;
-    return true;
-  }
+  bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 };
 } // namespace detail
 
@@ -40577,8 +40577,9 @@ private:
     auto const v = made_->found_or_made(f_, x...);
     if (!detail::run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
-    for (auto const& t : in)
-      if (v->program.records && t.requires_grad()) return itself();
+    if (v->program.records)
+      for (auto const& t : in)
+        if (t.requires_grad()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)

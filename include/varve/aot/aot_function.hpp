@@ -155,11 +155,7 @@ struct aot_program {
     }
     return free.empty() || has_these_sizes(in);
   }
-  bool still() const {
-    for (auto const& n : numbers)
-      if (!n.still()) return false;
-    return true;
-  }
+  bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 
 private:
   static aot_program kinds_of(boxed_args const& in) {

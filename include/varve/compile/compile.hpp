@@ -49,11 +49,7 @@ struct fused_program {
     return false;
   }
   static bool is_for(boxed_args const&) { return true; }
-  bool still() const {
-    for (auto const& n : numbers)
-      if (!n.still()) return false;
-    return true;
-  }
+  bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 };
 } // namespace detail
 
@@ -104,8 +100,9 @@ private:
     auto const v = made_->found_or_made(f_, x...);
     if (!detail::run_plainly(v->captured)) return itself();
     for (auto const& t : v->captured) in.push_back(t);
-    for (auto const& t : in)
-      if (v->program.records && t.requires_grad()) return itself();
+    if (v->program.records)
+      for (auto const& t : in)
+        if (t.requires_grad()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)

@@ -115,6 +115,9 @@ public:
     }
   };
   std::vector<one> all{};
+  static bool still(std::vector<one> const& read) {
+    return std::all_of(read.begin(), read.end(), [](one const& n) { return n.still(); });
+  }
 
 private:
   void number(tensor const& t) override {

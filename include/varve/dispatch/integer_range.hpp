@@ -65,7 +65,8 @@ constexpr bool is_element(N v, dtype t) {
 template <class N>
 constexpr void require_element(char const* op, [[maybe_unused]] N const& v, [[maybe_unused]] dtype t) {
   if constexpr (number<N>)
-    if (!is_element(v, t)) refuse::argument_is_invalid(op, "the number is beyond the range of the dtype");
+    if (!is_element(v, t))
+      refuse::argument_is_invalid(op, "the number is beyond the range of the dtype; take a wider one");
 }
 /// A plain integer as one of 64 bits; what is greater is refused.
 template <class N>
