@@ -255,7 +255,7 @@ TEST_CASE("constants: what a trace computes of constants has the value that thei
   computes_alike([](auto x) { return as_int(filled(x, 200) + filled(x, 200)) + as_int(x); }, u);
   computes_alike([](auto x) { return as_int(-filled(x, 200)) + as_int(x); }, u);
   computes_alike([](auto x) { return as_int(vv::square(filled(x, 200)) - filled(x, 100)) + as_int(x); }, u);
-  computes_alike([](auto x) { return as_int(filled(x, 300)) + as_int(x); }, u);
+  computes_alike([](auto x) { return as_int(filled(x, -212)) + as_int(x); }, u);
   computes_alike([](auto x) { return x < 300; }, u);
   computes_alike([](auto x) { return as_int(filled(x, 2)) + as_int(x); }, array<bool, 2>{true, false});
   computes_alike([](auto x) { return filled(x, 2.7) * 2 + x; }, array<int, 2>{1, 2});
@@ -325,7 +325,7 @@ constexpr auto results = [](auto const&... y) { return std::tuple{y...}; };
 
 TEST_CASE("constants: are elements of their dtype", "[fuse][constant][dtype]") {
   auto const bytes = [](auto x) {
-    auto const a = vv::full_like(x, 200), b = vv::full_like(x, 100), c = vv::full_like(x, 300);
+    auto const a = vv::full_like(x, 200), b = vv::full_like(x, 100), c = vv::full_like(x, -212);
     return results(x + c, (a + b) > 50, vv::to(a + b, vv::type<float>), vv::to(vv::neg(b), vv::type<int>), c * 1.0);
   };
   computed_alike<std::uint8_t>(bytes, vv::to(vv::full({3}, 5), dtype::uint8));
@@ -343,7 +343,7 @@ TEST_CASE("constants: are elements of their dtype", "[fuse][constant][dtype]") {
   auto const singles = [](auto x) {
     auto const a = vv::full_like(x, 0.1), big = vv::full_like(x, 1e8);
     return results(vv::to(a, vv::type<double>), vv::to(a * 3.0, vv::type<double>), (big + 1.0) - big,
-                   vv::full_like(x, 1e200), vv::to(x, vv::type<double>) * a);
+                   vv::full_like(x, 1e-200), vv::to(x, vv::type<double>) * a);
   };
   computed_alike<float>(singles, vv::full({3}, 0.3));
 }
@@ -385,7 +385,7 @@ TEST_CASE("constants: what no constant expression may compute is computed at run
     auto const zero = vv::zeros_like(x), infinite = 1.0 / zero,
                great = vv::full_like(vv::to(x, vv::type<double>), 1e300);
     return results(x + infinite, zero / zero, vv::reciprocal(zero), infinite - infinite, infinite * 0.0, great * great,
-                   vv::full_like(x, 1e300) / vv::full_like(x, 1e-300));
+                   vv::full_like(x, 3e38) / vv::full_like(x, 1e-38));
   };
   computed_alike<float>(f, vv::full({3}, 0.3));
 }
