@@ -164,8 +164,9 @@ public:
 private:
   bool before_;
 };
-/// A region of a value whose lanes lie apart, as a `vmap` around the graph may have them, is a copy. Refused where the
-/// graph writes later into what it was taken of, or into the region: neither would see the other's elements.
+/// A region of a value whose lanes lie apart, as a `vmap` around the graph may have them, is a copy where it does not
+/// go along their axes. Refused where the graph writes later into what it was taken of, or into the region: neither
+/// would see the other's elements.
 VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
   auto const memory = [&](int m) {
     while (g.nodes[m].op->kind == op_kind::mutation ||
