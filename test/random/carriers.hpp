@@ -48,6 +48,16 @@ auto spread(values const& x, F const& f) {
 inline auto taken(function const& f) {
   return [f](auto const&... x) { return f(values{x...}); };
 }
+/// Who listens hears the body of a loop for every row: a trace of it would be of one row for all.
+template <class F>
+void heard(values const& rows, bool reversed, F const& body) {
+  index_t const n = listener && !rows.empty() ? index_t(rows[0].sizes()[0]) : 0;
+  for (index_t k = 0; k < n; ++k) {
+    values row;
+    for (tensor const& t : rows) row.push_back(vv::select(t, 0, reversed ? n - 1 - k : k));
+    body(row);
+  }
+}
 } // namespace carried
 
 /// Attribute 0 of a carrier says how its operands are divided: {first, ...}.
@@ -66,8 +76,10 @@ inline std::vector<row> const& carrier_rows() {
       {"map", carrier, "", true, "vv::map({f0}, values{{0..p}}, values{{p...}})",
        [](v x, st s, bodies_t f) {
          auto const& body = f[0];
+         values const rows = carried::from(x, 0, n(s, 0)), rest = carried::from(x, n(s, 0), x.size() - n(s, 0));
+         carried::heard(rows, false, [&](values const& row) { body(carried::joined(row, rest)); });
          return vv::map([body](values const& row, values const& same) { return body(carried::joined(row, same)); },
-                        carried::from(x, 0, n(s, 0)), carried::from(x, n(s, 0), x.size() - n(s, 0)));
+                        rows, rest);
        }},
       {"scan", carrier, "", true, "vv::scan({f0}, values{{0..p}}, values{{p...}}, {r})",
        [](v x, st s, bodies_t f) {
@@ -77,8 +89,11 @@ inline std::vector<row> const& carrier_rows() {
            values const y = body(carried::joined(c, row));
            return std::pair(carried::from(y, 0, carry), carried::from(y, carry, y.size() - carry));
          };
-         auto const r =
-             vv::scan(step, carried::from(x, 0, carry), carried::from(x, carry, x.size() - carry), s.at[0][1] != 0);
+         values const start = carried::from(x, 0, carry), rows = carried::from(x, carry, x.size() - carry);
+         bool const reversed = s.at[0][1] != 0;
+         values now = start;
+         carried::heard(rows, reversed, [&](values const& row) { now = step(now, row).first; });
+         auto const r = vv::scan(step, start, rows, reversed);
          return carried::joined(r.first, r.second);
        }},
       {"while_loop", carrier, "", false, "vv::while_loop({f0}, {f1}, values{{0...}})",

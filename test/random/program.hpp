@@ -6,6 +6,7 @@
 /// where it stands, as a lambda does.
 #include "../sample/value.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -100,4 +101,6 @@ inline given inputs_of(program const& p) {
   }
   return g;
 }
+/// Told of every statement before it runs, while somebody listens.
+inline std::function<void(statement const&, values const&)> listener;
 } // namespace random_programs

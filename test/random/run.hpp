@@ -20,8 +20,6 @@ inline values operands_of(statement const& s, environment const& e) {
   for (int k : s.operands) x.push_back(e[static_cast<std::size_t>(k)]);
   return x;
 }
-/// Told of every statement before it runs, while somebody listens.
-inline std::function<void(statement const&, values const&)> listener;
 /// Runs one statement; its results are found in the environment.
 inline void run(statement const& s, environment& e) {
   if (listener) listener(s, operands_of(s, e));
