@@ -35,7 +35,13 @@ void give_up_after(long seconds) {
   itimerval const t{{0, 0}, {seconds, 0}};
   setitimer(ITIMER_PROF, &t, nullptr);
 }
-constexpr long patience = 60; // five levels around a trace of symbolic sizes take 15
+#ifdef __SANITIZE_ADDRESS__
+constexpr long slower = 5;
+#else
+constexpr long slower = 1;
+#endif
+/// Seconds for a stack: five levels around a trace of symbolic sizes take 15, thousands of loops by `vjp` by rows 20.
+constexpr long patience = 60 * slower;
 
 template <class T>
 T* shared() {
@@ -63,7 +69,7 @@ std::string isolated(program const& p, stack const& s) {
   static auto* const state = shared<shared_state>();
   state->text[0] = 0;
   std::string const end = apart_from_us([&] {
-    give_up_after(3);
+    give_up_after(3 * slower);
     std::string const what = check_stack(p, s).what;
     std::snprintf(state->text, sizeof state->text, "%s", what.c_str());
   });
