@@ -11948,6 +11948,8 @@ constexpr auto logical_rank_fact(operand<V, F> const& o) {
 /// `rank`.
 template <class V, class F, fact R>
 constexpr auto align(operand<V, F> const& o, R const& rank) {
+  if constexpr (std::is_same_v<F, bool> && std::is_same_v<R, dims>)
+    if (!o.batched || detail::logical_rank(o) >= rank[0]) return V(o.value); // none to insert, as nearly always
   return choose(
       o.batched,
       [&](auto const& v) {
@@ -11996,11 +11998,23 @@ inline constexpr auto dtype_of_lanes = [](auto const&... o) {
   dtype const t = R::compute_type(lanes, sizeof...(o));
   return t == R::compute_type(all, sizeof...(o)) ? dims{} : dims{static_cast<index_t>(t)};
 };
+/// ... of operands; `dims{}` where it is. Operands of one dtype, as nearly all are, need no facts.
+template <class R, class... O>
+constexpr auto computed_in_lanes(O const&... o) {
+  using found = decltype(on_dims(dtype_of_lanes<R>, lane_fact(o)...));
+  if constexpr (std::is_same_v<found, dims>) {
+    dtype const types[] = {dtype_of(o.value)...};
+    bool alike = true;
+    for (dtype t : types) alike = alike && t == types[0];
+    if (alike) return dims{};
+  }
+  return on_dims(dtype_of_lanes<R>, lane_fact(o)...);
+}
 template <bool Promotes, class V, class T>
-constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
-  if constexpr (!Promotes || number<V>) return v;
-  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : v;
-  else if constexpr (T::size() == 0) return v;
+constexpr auto in_dtype_of_lanes(V&& v, T const& type) {
+  if constexpr (!Promotes || number<std::remove_cvref_t<V>>) return std::forward<V>(v);
+  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : std::forward<V>(v);
+  else if constexpr (T::size() == 0) return std::forward<V>(v);
   else return to(v, type);
 }
 } // namespace detail
@@ -12052,7 +12066,7 @@ struct elementwise {
           return m;
         },
         logical_rank_fact(o)...);
-    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    auto const type = detail::computed_in_lanes<rules<typename Op::tag>>(o...);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
     }(std::index_sequence_for<O...>{});
@@ -15878,7 +15892,7 @@ struct mutation {
   }
   template <class Op, class N, class X, class... O>
   static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
-    [[maybe_unused]] auto const type = on_dims(dtype_of_lanes<F>, lane_fact(x), lane_fact(o)...);
+    [[maybe_unused]] auto const type = computed_in_lanes<F>(x, o...);
     return op(x.value, in_dtype_of_lanes<true>(aligned_to_lanes(Tag::op_name, x, o), type)...);
   }
   template <class... Y>
@@ -29653,6 +29667,13 @@ bool same_tree(T const& a, T const& b, Same const& same) {
     return same(a, b);
   }
 }
+/// ... of arguments with those that a program was made for.
+template <class... X, class Same>
+bool same_trees(std::tuple<X...> const& then, Same const& same, X const&... now) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return (same_tree(now, std::get<K>(then), same) && ...);
+  }(std::index_sequence_for<X...>{});
+}
 /// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
 template <class V>
 bool same_constant(V const& a, V const& b) {
@@ -29777,10 +29798,10 @@ inline bool run_plainly(boxed_args const& x) {
 }
 
 /// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
-/// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
-/// `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are other
-/// ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the first
-/// change. Threads share it; the first to come makes others wait.
+/// `Program` says `make(f, captured, returned, x...)`, `is_for(x...)` of the arguments of a call, beyond their kinds,
+/// and `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are
+/// other ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the
+/// first change. Threads share it; the first to come makes others wait.
 template <class F, class Program>
 class program_versions {
   using kind = dependent<traced_kind, F>;
@@ -29874,11 +29895,13 @@ private:
   }
   template <class... X>
   static bool same_constants(version const& v, X const&... x) {
-    return same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
-                     []<class V>(V const& now, V const& then) {
-                       if constexpr (std::is_same_v<V, tensor>) return true;
-                       else return same_constant(now, then);
-                     });
+    return same_trees(
+        *static_cast<std::tuple<X...> const*>(v.constants.get()),
+        []<class V>(V const& now, V const& then) {
+          if constexpr (std::is_same_v<V, tensor>) return true;
+          else return same_constant(now, then);
+        },
+        x...);
   }
   template <class... X>
   static std::string why_not(version const& v, X const&... x) {
@@ -29894,7 +29917,7 @@ private:
         r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
     if (v.grad_mode != is_grad_enabled())
       r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-    if (r.empty() && !v.program.is_for(now))
+    if (r.empty() && !v.program.is_for(x...))
       r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
                           : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
     if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
@@ -29908,17 +29931,18 @@ private:
   static bool same_arguments(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return false;
     std::size_t k = 0;
-    bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
-                                [&]<class V>(V const& now, V const& then) {
-                                  if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
-                                  else {
-                                    bool const fits =
-                                        k < v.arguments.size() && is_of_kind(traced_kind::of(now), v.arguments[k],
-                                                                             v.free.empty() ? 0 : v.free[k]);
-                                    return ++k, fits;
-                                  }
-                                });
-    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
+    bool const same = same_trees(
+        *static_cast<std::tuple<X...> const*>(v.constants.get()),
+        [&]<class V>(V const& now, V const& then) {
+          if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
+          else {
+            bool const fits = k < v.arguments.size() &&
+                              is_of_kind(traced_kind::of(now), v.arguments[k], v.free.empty() ? 0 : v.free[k]);
+            return ++k, fits;
+          }
+        },
+        x...);
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(x...);
   }
   static bool same_captures(version const& v) {
     for (int c = 0; c < v.captured.size(); ++c)
@@ -40526,7 +40550,10 @@ struct fused_program {
       if (n.mode == recording::on) return true;
     return false;
   }
-  static bool is_for(boxed_args const&) { return true; }
+  template <class... X>
+  static bool is_for(X const&...) {
+    return true;
+  }
   bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 };
 } // namespace detail

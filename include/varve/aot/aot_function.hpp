@@ -146,7 +146,9 @@ struct aot_program {
         return part(y, 0, y.size() - 1);
       };
   }
-  bool is_for(boxed_args const& in) const {
+  template <class... X>
+  bool is_for(X const&... x) const {
+    boxed_args const in = tensors_among(x...);
     for (int k = 0; k < in.size(); ++k) {
       auto const at = static_cast<std::size_t>(k);
       bool const moves = !free.empty() && free[at]; // such arguments are row-major

@@ -48,7 +48,10 @@ struct fused_program {
       if (n.mode == recording::on) return true;
     return false;
   }
-  static bool is_for(boxed_args const&) { return true; }
+  template <class... X>
+  static bool is_for(X const&...) {
+    return true;
+  }
   bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 };
 } // namespace detail

@@ -53,6 +53,13 @@ bool same_tree(T const& a, T const& b, Same const& same) {
     return same(a, b);
   }
 }
+/// ... of arguments with those that a program was made for.
+template <class... X, class Same>
+bool same_trees(std::tuple<X...> const& then, Same const& same, X const&... now) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return (same_tree(now, std::get<K>(then), same) && ...);
+  }(std::index_sequence_for<X...>{});
+}
 /// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
 template <class V>
 bool same_constant(V const& a, V const& b) {
@@ -177,10 +184,10 @@ inline bool run_plainly(boxed_args const& x) {
 }
 
 /// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
-/// `Program` says `make(f, captured, returned, x...)`, `is_for(in)` of the arguments of a call, beyond their kinds, and
-/// `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are other
-/// ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the first
-/// change. Threads share it; the first to come makes others wait.
+/// `Program` says `make(f, captured, returned, x...)`, `is_for(x...)` of the arguments of a call, beyond their kinds,
+/// and `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are
+/// other ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the
+/// first change. Threads share it; the first to come makes others wait.
 template <class F, class Program>
 class program_versions {
   using kind = dependent<traced_kind, F>;
@@ -274,11 +281,13 @@ private:
   }
   template <class... X>
   static bool same_constants(version const& v, X const&... x) {
-    return same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
-                     []<class V>(V const& now, V const& then) {
-                       if constexpr (std::is_same_v<V, tensor>) return true;
-                       else return same_constant(now, then);
-                     });
+    return same_trees(
+        *static_cast<std::tuple<X...> const*>(v.constants.get()),
+        []<class V>(V const& now, V const& then) {
+          if constexpr (std::is_same_v<V, tensor>) return true;
+          else return same_constant(now, then);
+        },
+        x...);
   }
   template <class... X>
   static std::string why_not(version const& v, X const&... x) {
@@ -294,7 +303,7 @@ private:
         r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
     if (v.grad_mode != is_grad_enabled())
       r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-    if (r.empty() && !v.program.is_for(now))
+    if (r.empty() && !v.program.is_for(x...))
       r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
                           : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
     if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
@@ -308,17 +317,18 @@ private:
   static bool same_arguments(version const& v, X const&... x) {
     if (v.types != &type_mark<std::tuple<X...>>) return false;
     std::size_t k = 0;
-    bool const same = same_tree(std::tuple<X...>(x...), *static_cast<std::tuple<X...> const*>(v.constants.get()),
-                                [&]<class V>(V const& now, V const& then) {
-                                  if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
-                                  else {
-                                    bool const fits =
-                                        k < v.arguments.size() && is_of_kind(traced_kind::of(now), v.arguments[k],
-                                                                             v.free.empty() ? 0 : v.free[k]);
-                                    return ++k, fits;
-                                  }
-                                });
-    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(tensors_among(x...));
+    bool const same = same_trees(
+        *static_cast<std::tuple<X...> const*>(v.constants.get()),
+        [&]<class V>(V const& now, V const& then) {
+          if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
+          else {
+            bool const fits = k < v.arguments.size() &&
+                              is_of_kind(traced_kind::of(now), v.arguments[k], v.free.empty() ? 0 : v.free[k]);
+            return ++k, fits;
+          }
+        },
+        x...);
+    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(x...);
   }
   static bool same_captures(version const& v) {
     for (int c = 0; c < v.captured.size(); ++c)

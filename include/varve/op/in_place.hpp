@@ -199,7 +199,7 @@ struct mutation {
   }
   template <class Op, class N, class X, class... O>
   static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
-    [[maybe_unused]] auto const type = on_dims(dtype_of_lanes<F>, lane_fact(x), lane_fact(o)...);
+    [[maybe_unused]] auto const type = computed_in_lanes<F>(x, o...);
     return op(x.value, in_dtype_of_lanes<true>(aligned_to_lanes(Tag::op_name, x, o), type)...);
   }
   template <class... Y>

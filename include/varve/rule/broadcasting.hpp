@@ -131,6 +131,8 @@ constexpr auto logical_rank_fact(operand<V, F> const& o) {
 /// `rank`.
 template <class V, class F, fact R>
 constexpr auto align(operand<V, F> const& o, R const& rank) {
+  if constexpr (std::is_same_v<F, bool> && std::is_same_v<R, dims>)
+    if (!o.batched || detail::logical_rank(o) >= rank[0]) return V(o.value); // none to insert, as nearly always
   return choose(
       o.batched,
       [&](auto const& v) {

@@ -31,11 +31,23 @@ inline constexpr auto dtype_of_lanes = [](auto const&... o) {
   dtype const t = R::compute_type(lanes, sizeof...(o));
   return t == R::compute_type(all, sizeof...(o)) ? dims{} : dims{static_cast<index_t>(t)};
 };
+/// ... of operands; `dims{}` where it is. Operands of one dtype, as nearly all are, need no facts.
+template <class R, class... O>
+constexpr auto computed_in_lanes(O const&... o) {
+  using found = decltype(on_dims(dtype_of_lanes<R>, lane_fact(o)...));
+  if constexpr (std::is_same_v<found, dims>) {
+    dtype const types[] = {dtype_of(o.value)...};
+    bool alike = true;
+    for (dtype t : types) alike = alike && t == types[0];
+    if (alike) return dims{};
+  }
+  return on_dims(dtype_of_lanes<R>, lane_fact(o)...);
+}
 template <bool Promotes, class V, class T>
-constexpr auto in_dtype_of_lanes(V const& v, T const& type) {
-  if constexpr (!Promotes || number<V>) return v;
-  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : v;
-  else if constexpr (T::size() == 0) return v;
+constexpr auto in_dtype_of_lanes(V&& v, T const& type) {
+  if constexpr (!Promotes || number<std::remove_cvref_t<V>>) return std::forward<V>(v);
+  else if constexpr (!is_ints<T>) return type.n ? to(v, type) : std::forward<V>(v);
+  else if constexpr (T::size() == 0) return std::forward<V>(v);
   else return to(v, type);
 }
 } // namespace detail
@@ -87,7 +99,7 @@ struct elementwise {
           return m;
         },
         logical_rank_fact(o)...);
-    auto const type = on_dims(detail::dtype_of_lanes<rules<typename Op::tag>>, detail::lane_fact(o)...);
+    auto const type = detail::computed_in_lanes<rules<typename Op::tag>>(o...);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return op(detail::in_dtype_of_lanes<(I >= Conditions)>(align(o, rank), type)...);
     }(std::index_sequence_for<O...>{});
