@@ -29669,7 +29669,7 @@ bool same_tree(T const& a, T const& b, Same const& same) {
 }
 /// ... of arguments with those that a program was made for.
 template <class... X, class Same>
-bool same_trees(std::tuple<X...> const& then, Same const& same, X const&... now) {
+bool same_trees([[maybe_unused]] std::tuple<X...> const& then, [[maybe_unused]] Same const& same, X const&... now) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return (same_tree(now, std::get<K>(then), same) && ...);
   }(std::index_sequence_for<X...>{});
