@@ -25021,7 +25021,7 @@ private:
     l.template detaches<dependent<tensor, R>>();
     detail::record_hops<dependent<tensor, R>>(); // where it is a mode, below eager autograd
     l.literal = On::literal;
-    auto const argument = [&](auto const& v) {
+    [[maybe_unused]] auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;
     };
@@ -29775,7 +29775,7 @@ inline constexpr char type_mark = 0;
 template <class... X>
 boxed_args tensors_among(X const&... x) {
   boxed_args r;
-  auto const take = [&](auto const& v) {
+  [[maybe_unused]] auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
   };
   (tree_for_each(take, x), ...);

@@ -161,7 +161,7 @@ inline constexpr char type_mark = 0;
 template <class... X>
 boxed_args tensors_among(X const&... x) {
   boxed_args r;
-  auto const take = [&](auto const& v) {
+  [[maybe_unused]] auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
   };
   (tree_for_each(take, x), ...);

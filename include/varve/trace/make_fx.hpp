@@ -148,7 +148,7 @@ private:
     l.template detaches<dependent<tensor, R>>();
     detail::record_hops<dependent<tensor, R>>(); // where it is a mode, below eager autograd
     l.literal = On::literal;
-    auto const argument = [&](auto const& v) {
+    [[maybe_unused]] auto const argument = [&](auto const& v) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
       else return v;
     };
