@@ -82,10 +82,9 @@ constexpr bool wraps() {
 static_assert(wraps<std::int32_t>() && wraps<std::int64_t>() && wraps<std::uint8_t>());
 static_assert(vv::sum(vec<std::int64_t>{std::numeric_limits<std::int64_t>::max(), 2}) ==
               std::numeric_limits<std::int64_t>::min() + 1);
-static_assert(vv::equal(vv::full_like(vec<std::int32_t>{}, 3e9),
-                        vec<std::int32_t>{std::numeric_limits<int>::min(),
-                                          std::numeric_limits<int>::min()})); // as tensors convert
-static_assert(vv::equal(vv::full_like(vec<std::uint8_t>{}, 3e9 + 7), vec<std::uint8_t>{7, 7}) &&
+// numbers are filled with as PyTorch does: cut off behind the point, negative ones wrap around in uint8
+static_assert(vv::equal(vv::full_like(vec<std::int32_t>{}, -3.9), vec<std::int32_t>{-3, -3}) &&
+              vv::equal(vv::full_like(vec<std::uint8_t>{}, -249), vec<std::uint8_t>{7, 7}) &&
               vv::equal(vv::full_like(vec<bool>{}, 0.5), vec<bool>{true, true}));
 static_assert(vv::add(std::numeric_limits<int>::max(), 1) == std::numeric_limits<int>::min() &&
               vv::mul(1 << 20, 1 << 20) == 0);
