@@ -7,9 +7,12 @@ cmake_minimum_required(VERSION 3.22)
 file(REAL_PATH "${ROOT}" ROOT)
 set_property(GLOBAL PROPERTY seen "") # files and system headers that already stand in the output
 
-# Appends the expansion of `path` to the variable `out`.
-# The text is walked line by line with FIND and SUBSTRING: CMake lists would swallow `;`, `[` and backslashes.
-function(expand path out)
+set_property(GLOBAL PROPERTY text "")
+
+# Appends the expansion of `path` to the global property `text`: to a variable of millions of characters each line would
+# be appended by copying all before it. What is read is walked with FIND and SUBSTRING: CMake lists would swallow `;`,
+# `[` and backslashes.
+function(expand path)
   file(REAL_PATH "${path}" path)
   get_property(seen GLOBAL PROPERTY seen)
   if(path IN_LIST seen)
@@ -20,7 +23,7 @@ function(expand path out)
   get_filename_component(dir "${path}" DIRECTORY)
   file(READ "${path}" rest)
 
-  set(text "${${out}}")
+  set(text "")
   set(fresh TRUE) # the last line written belongs to another file: say whose text follows
   set(dropped TRUE) # the line before was left out: so are the empty lines after it
   set(depth 0) # of #if
@@ -62,7 +65,9 @@ function(expand path out)
           message(FATAL_ERROR
               " ${name}:${number}: an #include of varve may not stand inside #if: put the #if into that header")
         endif()
-        expand("${next}" text)
+        set_property(GLOBAL APPEND_STRING PROPERTY text "${text}")
+        set(text "")
+        expand("${next}")
         set(fresh TRUE)
         set(dropped TRUE)
         continue()
@@ -93,14 +98,15 @@ function(expand path out)
   if(NOT depth EQUAL 0)
     message(FATAL_ERROR " ${name}: #if without #endif")
   endif()
-  set(${out} "${text}" PARENT_SCOPE)
+  set_property(GLOBAL APPEND_STRING PROPERTY text "${text}")
 endfunction()
 
-set(text "// SPDX-License-Identifier: BSL-1.0\n")
-string(APPEND text
-    "// varve in one file. Written by single_include/amalgamate.cmake from include/varve: do not edit.\n")
-string(APPEND text "#pragma once\n")
-expand("${ROOT}/${IN}" text)
+set_property(GLOBAL PROPERTY text "// SPDX-License-Identifier: BSL-1.0
+// varve in one file. Written by single_include/amalgamate.cmake from include/varve: do not edit.
+#pragma once
+")
+expand("${ROOT}/${IN}")
+get_property(text GLOBAL PROPERTY text)
 
 set(old "")
 if(EXISTS "${OUT}")
