@@ -27,7 +27,8 @@ enum trait : unsigned {
   reverse = 128, // a level of reverse mode
   hooks = 256,   // f runs in a scope of saved tensor hooks, which such levels refuse
   lifts = 512,   // f may use none but its arguments
-  unrolls = 1024 // calls f for each element: a trace of such a way in another grows beyond measure (`growth`)
+  unrolls = 1024 // runs f, or back through it, for each element: a trace of such a way in another grows beyond measure
+                 // (`growth`)
 };
 /// A way to call a function.
 struct way {
@@ -383,7 +384,7 @@ inline std::vector<way> const& all_ways() {
        [](f_t f, v_t v) -> values { return {vv::jacrev(first_result(f, v), vv::chunk_size{2})(v[0])}; },
        wraps | reverse | unrolls},
       {'J', "jvp, by columns", "return columns_by_jvp(f, v);", columns_by_jvp, forward | again | wraps | unrolls},
-      {'J', "backward, by rows", "return rows_by_backward(f, v);", rows_by_backward, plain | records},
+      {'J', "backward, by rows", "return rows_by_backward(f, v);", rows_by_backward, plain | records | unrolls},
 
       {'M', "a mode", "swapped m; vv::mode_guard const on(m); return f(v);",
        [](f_t f, v_t v) -> values {
