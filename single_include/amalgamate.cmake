@@ -7,8 +7,6 @@ cmake_minimum_required(VERSION 3.22)
 file(REAL_PATH "${ROOT}" ROOT)
 set_property(GLOBAL PROPERTY seen "") # files and system headers that already stand in the output
 
-set_property(GLOBAL PROPERTY text "")
-
 # Appends the expansion of `path` to the global property `text`: to a variable of millions of characters each line would
 # be appended by copying all before it. What is read is walked with FIND and SUBSTRING: CMake lists would swallow `;`,
 # `[` and backslashes.
