@@ -44,7 +44,7 @@ TEST_CASE("areas of hyperbolas beyond the greatest square and at their ends", "[
   CHECK(slopes([](auto const& x) { return vv::asinh(x); }, {0, -0.0, 2e10, inf}) == doubles({1, 1, 5e-11, 0}));
 }
 TEST_CASE("an infinite leg makes an infinite hypotenuse beside NaN too", "[composite]") {
-  STATIC_REQUIRE(vv::hypot(inf, NaN) == inf);
+  CHECK(vv::hypot(inf, NaN) == inf); // at run time: clang knows no constant that is computed from NaN
   CHECK(elements(vv::hypot(vector_of({NaN, -inf, 3}), vector_of({inf, NaN, 4}))) == doubles({inf, inf, 5}));
 }
 TEST_CASE("the entropy of nothing is steep", "[composite]") {
