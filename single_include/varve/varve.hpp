@@ -6071,6 +6071,8 @@ enum class view_origin : unsigned char { usual, no_grad, inference, many, custom
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
+/// ... of a function whose gradient will be taken, by its graph? (dispatch/thread_state.hpp)
+bool is_traced_for_gradient(std::uint64_t layer);
 /// Is a function of this thread exported?
 inline constinit thread_local bool exports = false;
 /// How many hooks of gradients this thread has registered.
@@ -6272,8 +6274,11 @@ public:
   void set_origin(detail::view_origin o) const;
 
   // Eager autograd: autograd/*.hpp.
-  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
+  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators? Refused (`transform_error`) in
+  /// a function that is traced before its gradient is taken, as the step of a loop under `grad`: there it is not known.
   bool requires_grad() const;
+  /// The same for who keeps histories, as far as they go: false in such a function.
+  bool has_history() const;
   /// Asks for the gradient of a leaf, or gives that up (AG-19).
   template <class T = bool>
   tensor const& requires_grad_(T on = true) const;
@@ -6888,6 +6893,16 @@ inline bool tensor::is_in_recorded_memory() const {
   return requires_grad() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
 }
 inline bool tensor::requires_grad() const {
+  if (has_history()) return true;
+  if (is_wrapped() && has_derivatives(dtype()))
+    for (tensor const* t = this; t->is_wrapped(); t = &t->inner())
+      if (detail::is_traced_for_gradient(t->layer()))
+        refuse::with<transform_error>(
+            "varve: requires_grad: the function of a higher-order operator is traced before its gradient is taken, and "
+            "does not know which of its values need one; ask outside of it");
+  return false;
+}
+inline bool tensor::has_history() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
   if (block_->base.defined() && !is_wrapped() && block_->base.block_->history)
@@ -6896,7 +6911,7 @@ inline bool tensor::requires_grad() const {
         is_overtaken())
       return true;
   if (block_->history) return true;
-  return is_wrapped() && inner().requires_grad();
+  return is_wrapped() && inner().has_history();
 }
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
@@ -7517,6 +7532,9 @@ struct layer {
   std::uint64_t id = 0;
   /// Position in its stack, from 1.
   int level = 0;
+  /// Of a trace: layers directly below that see nothing of what the function computes; they stay on the stack, so that
+  /// values of theirs that it captures are known as such.
+  int hidden = 0;
   /// When it began: memory of this epoch or a later one is made while it runs.
   std::uint32_t epoch = 0;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8). This and
@@ -7653,6 +7671,15 @@ VARVE_COLD inline bool is_at_work(std::uint64_t id) { return layer_at_work(id); 
 VARVE_COLD inline bool is_traced(std::uint64_t id) {
   layer const* const l = layer_at_work(id);
   return l && l->kind->is_trace();
+}
+VARVE_COLD inline bool is_traced_for_gradient(std::uint64_t id) {
+  layer const* l = layer_at_work(id);
+  if (!l || !l->kind->is_trace()) return false;
+  for (int k = l->hidden; k > 0 && l; --k) {
+    l = l->below;
+    if (l && l->kind->role == layer_role::grad) return true;
+  }
+  return false;
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
@@ -9518,7 +9545,7 @@ private:
   template <class Tag>
   static bool in_history(tensor const& x) {
     if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
-    else return x.requires_grad();
+    else return x.has_history();
   }
   /// The call of an operator with its attributes in the form tables take.
   template <class Op, class F>
@@ -9588,7 +9615,7 @@ VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
   constexpr unsigned history = dispatch_key_set::history_bit;
   for (std::size_t k = 0; k < n; ++k) {
     if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
-    if ((x[k].keys().bits & history) && x[k].requires_grad() && this_thread_state.grad_mode) return false;
+    if ((x[k].keys().bits & history) && x[k].has_history() && this_thread_state.grad_mode) return false;
   }
   return true;
 }
@@ -9616,7 +9643,7 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
   for (int i = 0; i < n; ++i) {
     if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
     unsigned const k = x[i]->keys().bits & watched;
-    if (k && ((k & ~history) || x[i]->requires_grad())) return false;
+    if (k && ((k & ~history) || x[i]->has_history())) return false;
   }
   return true;
 }
@@ -9872,7 +9899,7 @@ struct operator_node : grad_node {
     bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
     auto* hooks = packs ? this_thread_state.saved_hooks : nullptr;
     // At a level, what eager autograd records below it has a history of its own.
-    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.requires_grad()))) hooks = nullptr;
+    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.has_history()))) hooks = nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }
@@ -11139,7 +11166,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) { // which eager autograd does not
     auto const recorded = detail::records_hops.load(std::memory_order_acquire);
     bool needs = false, captures = false;
-    for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
+    for (auto const& t : x) needs = needs || (t.defined() && t.has_history());
     if (detail::records_captures)
       for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
     if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
@@ -11217,7 +11244,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     if (is_autograd(k)) {
       // The rule is for calls that have a gradient to record; all others pass (HO-9).
       bool recorded = false;
-      for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
+      for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.has_history());
       if (recorded && written_)
         refuse::with<autograd_error>((std::string("varve: ") + name_ +
                                       " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
@@ -16017,7 +16044,7 @@ inline constexpr struct set__t {
       refuse::with<dtype_error>(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
               .c_str());
-    if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
+    if (this_thread_state.grad_mode && !this_thread_inference && (x.has_history() || y.has_history()))
       refuse::with<autograd_error>(
           "varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
           "mode; call it under no_grad, or use copy_");
@@ -16411,7 +16438,7 @@ private:
       add_(sum, g); // nobody else sees it
     else sum = T(add(static_cast<T const&>(sum), g));
   }
-  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.has_history(); }
   /// Adds the cotangent of a slice, which is zero elsewhere, to what others gave its operand: so n slices of one value
   /// cost what they show, not n times the whole. False where somebody could tell the difference.
   VARVE_NOINLINE bool adds_part(grad_node& n, boxed_args const& g) {
@@ -17029,7 +17056,7 @@ inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cot
   std::vector<edge> r;
   for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
   for (auto const& t : cotangents)
-    if (t.defined() && !t.is_wrapped() && t.requires_grad()) r.push_back(eager_history(t));
+    if (t.defined() && !t.is_wrapped() && t.has_history()) r.push_back(eager_history(t));
   if (r.empty()) r.emplace_back();
   return r;
 }
@@ -17072,7 +17099,7 @@ struct eager_level {
   template <class X>
   detail::eager_tracked<X> open_tracked(X const& x) const {
     bool any = false;
-    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
+    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].has_history());
     return {x, any};
   }
   template <class Op>
@@ -17096,7 +17123,7 @@ struct eager_level {
     auto const edge_of = [&](int i) -> edge const* {
       if (x[i].is_inference()) [[unlikely]]
         for (int k = 0; k < x.size(); ++k)
-          if (x[k].requires_grad() && op.table->saved_for(*op.at).of[k] >> i & 1)
+          if (x[k].has_history() && op.table->saved_for(*op.at).of[k] >> i & 1)
             detail::refuse_inference(x[i], op.table->name);
       edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
@@ -17166,7 +17193,7 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
 VARVE_LIBRARY tensor const& where_recorded(tensor const& t) {
   if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
   bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  bool const left_over = !constant && t.inner().has_history() && !is_alive(this_thread_state.transforms.top, t);
   return constant || left_over ? where_recorded(t.inner()) : t;
 }
 VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
@@ -17235,7 +17262,7 @@ VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written)
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  for (auto const& t : x) any = any || (t.defined() && t.has_history());
   any = any || self.is_in_recorded_memory();
   bool const on = this_thread_state.grad_mode && !this_thread_inference && any && has_derivatives(self.dtype());
   if (!on) return redispatch(op, below, x);
@@ -17276,7 +17303,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
   if (!op.table->vjp && std::strchr(op.table->schema, '!') && this_thread_state.grad_mode) [[unlikely]]
     for (auto const& t : x) // what it writes would keep the history of what was there before
-      if (t.defined() && t.requires_grad()) no_rule(op.name(), "grad");
+      if (t.defined() && t.has_history()) no_rule(op.name(), "grad");
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
 } // namespace varve::detail
@@ -17290,7 +17317,7 @@ namespace varve {
 template <class T = tensor>
 void mirror_autograd_meta(T const& from, T const& to) {
   // A view that was made below autograd, of a memory that has a history, has none itself.
-  if (!from.requires_grad() || !detail::eager_history(detail::where_recorded(from))) return;
+  if (!from.has_history() || !detail::eager_history(detail::where_recorded(from))) return;
   if (from.is_leaf()) {
     to.requires_grad_();
     return;
@@ -17902,10 +17929,9 @@ template <class T = tensor>
 void add_to_gradient(T& sum, T const& g) {
   bool const recorded = this_thread_state.grad_mode;
   if (!sum.defined())
-    sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad()
-              ? g
-              : T(clone(recorded ? g : T(g.detach())));
-  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped())
+    sum = !recorded && g.is_unique() && g.is_contiguous() && !g.has_history() ? g
+                                                                              : T(clone(recorded ? g : T(g.detach())));
+  else if (recorded || sum.has_history() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped())
     sum = T(add(sum, g));
   else add_(sum, g);
 }
@@ -18021,14 +18047,14 @@ T tensor::detach() const {
 inline tensor const& tensor::detach_() const {
   if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
-  if (is_wrapped() && !inner().is_wrapped() && inner().requires_grad() && inner().is_leaf())
+  if (is_wrapped() && !inner().is_wrapped() && inner().has_history() && inner().is_leaf())
     detail::refuse_autograd("detach_", "an argument of a transform, or what it captures, stays a leaf; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
   if (is_wrapped() && !state()) { // levels below know it by other histories, and by tangents
     auto const* const l = detail::layer_at_work(layer());
     if (l && l->kind->role == layer_role::jvp) set_extra({});
-    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().requires_grad())) inner().detach_();
+    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().has_history())) inner().detach_();
   }
   if (detail::watches_renames) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, *this);
@@ -18055,7 +18081,7 @@ inline void tensor::set_data(tensor const& y) const {
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
     refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !has_derivatives(y.dtype()))
+  if (has_history() && !has_derivatives(y.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);
@@ -19197,7 +19223,7 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
     auto const& root = roots[k];
     T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
-    if (!root.at && y.defined() && y.requires_grad())
+    if (!root.at && y.defined() && y.has_history())
       refuse::with<transform_error>(
           (std::string("varve: ") + who +
            ": an output was recorded below the transform through which it is seen, mapped or with a "
@@ -19243,13 +19269,13 @@ struct target {
   edge at;
   tensor value;
   target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
-    if (value.requires_grad()) at = detail::gradient_edge_of(value);
+    if (value.has_history()) at = detail::gradient_edge_of(value);
   }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {} // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
 inline gradient_edge get_gradient_edge(tensor const& t) {
-  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
+  if (!t.has_history()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
   edge const& e = detail::gradient_edge_of(t);
   return {node(e.to()), static_cast<int>(e.nr())};
 }
@@ -19277,7 +19303,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
   set_grad_enabled const recorded(o.create_graph);
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!x.has_history()) refuse_autograd("backward", "one of the inputs does not require grad");
     run.capture(gradient_edge_of(x));
   }
   run.run();
@@ -22864,7 +22890,7 @@ inline constinit thread_local bool runs_text = false;
 /// Would a derivative pass through a value: eagerly, at a level of `grad`, or by a tangent?
 VARVE_COLD inline bool is_differentiated(tensor const& t) {
   if (!t.defined()) return false;
-  if (t.requires_grad() && is_grad_enabled()) return true;
+  if (t.has_history() && is_grad_enabled()) return true;
   return t.is_wrapped() && ((t.extra().defined() && !is_traced(t.layer())) || is_differentiated(t.inner()));
 }
 /// What is around a node that is the text of a custom function.
@@ -23356,7 +23382,7 @@ T copy_as_laid_out(T const& t) {
   } else {
     r = clone(t);
   }
-  if (t.requires_grad()) r.set_history(t.history());
+  if (t.has_history()) r.set_history(t.history());
   return r;
 }
 
@@ -24038,9 +24064,6 @@ struct trace_layer : layer {
   /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are
   /// refused.
   boxed_args* captures = nullptr;
-  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of
-  /// theirs that it captures are known as such.
-  int hidden = 0;
 
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
@@ -24126,7 +24149,7 @@ struct trace_layer : layer {
   /// ... that a higher-order operator or custom function gave: of a mode another one than they were given, which
   /// functions may return.
   tensor wrap_result(tensor const& v, int node) {
-    if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
+    if (is_mode() && v.has_history()) detail::refuse_eager_gradient("the function of an operator", kind->name);
     return wrap(distinct(v), node);
   }
   /// Values of a trace around, and captured ones, are lifted where they are used.
@@ -24280,6 +24303,12 @@ private:
   follows_renames follows_{*this};
 
 public:
+  /// How copies are made that lie as what they are of: all that a trace on real values needs to run apart from them.
+  template <class T>
+  void copies_by(T (*make)(T const&)) {
+    copy = twin = make;
+    detaches<T>();
+  }
   /// Has what reads the data of a value (`tensor::data`) ask for it by an operator.
   template <class T>
   void detaches() {
@@ -24599,7 +24628,7 @@ VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
   // A value and what was detached of it lie alike: what has a history is not the latter.
-  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
+  return known_.alike(t, [&](int n) { return !t.has_history() || !is_detached(n); });
 }
 VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
   while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)
@@ -24734,7 +24763,7 @@ VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
   if (known_node(t) >= 0) return below([&] { return twin(t); });
   originals_.push_back(t);
   tensor const r = t.alias();
-  if (t.requires_grad()) r.set_history(t.history());
+  if (t.has_history()) r.set_history(t.history());
   return r;
 }
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {
@@ -24806,7 +24835,7 @@ private:
   /// The level took the operands for constants below it: a gradient says so to who differentiates it by them.
   T once(T const& g) const {
     T const r = g.alias();
-    std::vector<edge> edges(1, g.requires_grad() ? edge(eager_history(g)) : edge());
+    std::vector<edge> edges(1, g.has_history() ? edge(eager_history(g)) : edge());
     edges.insert(edges.end(), of.begin(), of.end());
     auto const count = edges.size();
     r.set_history(edge_to(record_function(
@@ -24840,7 +24869,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   boxed_args in, tracked;
   std::vector<edge> edges;
   for (auto const& t : x) {
-    bool const needs = t.defined() && t.requires_grad();
+    bool const needs = t.defined() && t.has_history();
     edges.push_back(needs ? edge(eager_history(t)) : edge());
     in.push_back(needs ? scope->track(without_history(static_cast<T const&>(t))) : T(t));
     tracked.push_back(needs ? in[in.size() - 1] : T());
@@ -24851,7 +24880,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
                             op.name(), edges};
   for (int k = 0; k < y.size(); ++k)
-    if (values[k].defined() && values[k].requires_grad()) {
+    if (values[k].defined() && values[k].has_history()) {
       pull.passed[static_cast<std::size_t>(k)] = 1;
       edges.push_back(edge(eager_history(values[k])));
     }
@@ -24961,7 +24990,7 @@ void refuse_hooks(unsigned before, Y const& y) {
   if (hooks_registered == before) return;
   tree_for_each(
       [](tensor const& t) {
-        if (t.defined() && t.requires_grad())
+        if (t.defined() && t.has_history())
           refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
                                                "require gradients: the graph would not know of them; register them on "
                                                "what the graph gives");
@@ -25244,14 +25273,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
     trace_layer l(host);
-    l.twin = &copy_as_laid_out<dependent<tensor, On>>;
-    l.template detaches<dependent<tensor, On>>();
+    l.copies_by(&copy_as_laid_out<dependent<tensor, On>>);
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;
     l.apart = true;
     l.copies = copies;
-    l.copy = &copy_as_laid_out<dependent<tensor, On>>;
     boxed_args in;
     for (auto const& t : x) in.push_back(l.input(t));
     l.trace_function([&] { return f(in); });
@@ -25472,7 +25499,7 @@ struct lanes_layer : layer {
   }
   static bool is_watched(varve::layer const* l) {
     while (l && l->kind->role == layer_role::vmap) l = l->below;
-    return l;
+    return l || trace_layer::mode_at_work(); // who runs the graph may take derivatives
   }
   bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
   T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
@@ -25483,7 +25510,7 @@ struct lanes_layer : layer {
   boxed_args open(boxed_args const& x) const {
     return tree_map([&](T const& t) { return open(t); }, x);
   }
-  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.has_history(); }
   /// A name for the layers below: what is computed while the body of a loop inside is traced is a value there alone.
   static std::uint64_t function_at_work() {
     std::uint64_t r = 0;
@@ -27904,7 +27931,7 @@ struct custom_pull {
         r[k] = T::wrap(r[k], level->id, level->level, {}, refusal(why_once), r[k].sizes());
       } else if (this_thread_state.grad_mode && [&] {
                    for (auto const& t : read)
-                     if (t.defined() && t.requires_grad()) return true;
+                     if (t.defined() && t.has_history()) return true;
                    return false;
                  }()) {
         r[k] = r[k].alias();
@@ -28035,7 +28062,7 @@ boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x
 template <class T = tensor>
 boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
   bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  for (auto const& t : x) any = any || (t.defined() && t.has_history());
   boxed_args const y = forward_under_modes<T>(f, x);
   if (!any || !is_grad_enabled()) return y;
   std::vector<dependent<edge, T>> edges;
@@ -28056,14 +28083,15 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, and views, get handles of their own; views of operands, and of what another result lies
-    // in, may not be written into (AF-7, AF-13).
+    // What came in as it is, what is several results, and views get handles of their own; those of operands, and of
+    // what another result lies in, may not be written into (AF-7, AF-13).
     auto const lies_in = [&](tensor const& t) {
       return t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v);
     };
-    int shares = 0;
+    int shares = 0, same = 0;
     for (auto const& t : x) shares += lies_in(t);
-    for (auto const& t : y) shares += lies_in(t) && !t.is(v);
+    for (auto const& t : y) shares += lies_in(t) && !t.is(v), same += t.is(v);
+    shares += same > 1;
     // What is a view of a temporary alone takes its place: the temporary has no history to be written into.
     tensor r = shares ? v.with_layout(v.where()) : v.base().defined() && !v.is_wrapped() ? v.alias() : v;
     if (shares) r.set_origin(view_origin::custom);
@@ -29238,7 +29266,7 @@ template <class T = tensor, class F>
 bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
   bool any = false;
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) continue;
+    if (!x.has_history()) continue;
     any = true;
     if (x.dtype() != dtype::float64)
       refuse::with<dtype_error>(
@@ -29253,18 +29281,18 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     if (!is_floating(y[i].dtype())) continue;
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
-      if (y[i].requires_grad()) {
+      if (y[i].has_history()) {
         T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
         for (std::size_t k = 0; k < inputs.size(); ++k)
-          if (inputs[k].requires_grad()) wanted.push_back(inputs[k]), at.push_back(k);
+          if (inputs[k].has_history()) wanted.push_back(inputs[k]), at.push_back(k);
         auto const r = autograd::grad<T>({y[i]}, wanted, {g}, {.retain_graph = true}, autograd::unused::zeros);
         for (std::size_t k = 0; k < at.size(); ++k) analytic[at[k]] = contiguous(T(r[k].detach()));
       }
       for (std::size_t k = 0; k < inputs.size(); ++k) {
-        if (!inputs[k].requires_grad()) continue;
+        if (!inputs[k].has_history()) continue;
         double* const x = inputs[k].template data<double>();
         for (index_t j = 0; j < inputs[k].numel(); ++j) {
           double const kept = x[j];
@@ -29300,14 +29328,14 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (is_complex(v.dtype())) refuse::dtype_is_not_supported("gradgradcheck", name(v.dtype()));
-      if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
+      if (!is_floating(v.dtype()) || !v.has_history()) continue;
       T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);
     }
     for (auto const& v : x)
-      if (v.requires_grad()) wanted.push_back(v);
+      if (v.has_history()) wanted.push_back(v);
     return autograd::grad<T>(y, wanted, weights, {.create_graph = true}, autograd::unused::zeros);
   };
   return gradcheck<T>([&](std::vector<T> const& x) { return gradient(x); }, inputs, o);
@@ -29339,7 +29367,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
                                    "changed in it; pass it as an argument, or use the operator without underscore")
                                       .c_str());
   if (recorded) check_write(name, x);
-  if (!recorded && x.requires_grad() && !is_eager_leaf(x))
+  if (!recorded && x.has_history() && !is_eager_leaf(x))
     refuse::with<autograd_error>(
         (std::string("varve: ") + name +
          ": the tensor has a history, which would be one of another shape; call it in grad mode, or "
@@ -29419,7 +29447,7 @@ inline constexpr struct resize__t {
     requires std::is_same_v<T, tensor>
   tensor const& operator()(T const& x, dims const& sizes) const {
     if (!x.defined()) detail::refuse_undefined("resize_");
-    if (x.requires_grad()) detail::refuse_autograd("resize_", "a tensor that requires grad cannot be resized");
+    if (x.has_history()) detail::refuse_autograd("resize_", "a tensor that requires grad cannot be resized");
     if (x.sizes() == sizes) return x;
     if (numel(sizes) <= x.numel())
       return detail::become("resize_", x,
@@ -29479,7 +29507,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
   // Nodes are known by address only: the hooks hang on them, so that they live as long.
   std::vector<dependent<grad_node*, T>> nodes;
   for (auto const& t : tensors) {
-    if (!t.requires_grad()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
+    if (!t.has_history()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
     nodes.push_back(detail::gradient_edge_of(t).to());
   }
   std::vector<dependent<hook_handle, T>> handles;
@@ -29684,13 +29712,13 @@ bool same_constant(V const& a, V const& b) {
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
-         !is_complex(t.dtype()) && !(t.requires_grad() && is_grad_enabled());
+         !is_complex(t.dtype()) && !(t.has_history() && is_grad_enabled());
 }
 /// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
 struct traced_kind {
   meta info;
   bool number, contiguous, requires_grad;
-  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.has_history()}; }
   bool operator==(traced_kind const& o) const {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
@@ -40236,7 +40264,7 @@ VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
-      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()) ||
+      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.has_history() && is_grad_enabled()) ||
       (this_thread_state.included.bits && is_missed())) [[unlikely]]
     refuse_tensor(r, t, r.expected.sizes);
 }
@@ -40607,7 +40635,7 @@ private:
     for (auto const& t : v->captured) in.push_back(t);
     if (v->program.records)
       for (auto const& t : in)
-        if (t.requires_grad()) return itself();
+        if (t.has_history()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
@@ -44830,7 +44858,8 @@ struct functional_memory {
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
       hidden = hidden || has_derivative(base, apart) ||
-               ((!apart || run->exported) && is_in_trace(base) && recorded && !(underived && !writes_recorded));
+               ((!apart || run->exported || is_in_trace(base, true)) && is_in_trace(base) && recorded &&
+                !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
@@ -44874,7 +44903,7 @@ private:
       if (t.history() || (t.base().defined() && t.base().history()) ||
           (tangents && t.extra().defined() && has_derivatives(t.extra().dtype())))
         return true;
-    return t.requires_grad();
+    return t.has_history();
   }
   void check_sources(char const* who) const {
     for (source const& s : lies_in) {
@@ -44887,11 +44916,11 @@ private:
                                    " returned may lie in memory that was written into since; clone it there")
                                       .c_str());
   }
-  /// May a derivative be taken of it later, through the graph of a trace that is at work?
-  static bool is_in_trace(tensor t) {
+  /// May a derivative be taken of it later, through the graph of a trace that is at work? `surely`: will it be?
+  static bool is_in_trace(tensor t, bool surely = false) {
     for (; t.is_wrapped(); t = t.current())
-      if (is_traced(t.layer())) return true;
-    return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
+      if (surely ? is_traced_for_gradient(t.layer()) : is_traced(t.layer())) return true;
+    return !surely && this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     refuse::with<transform_error>((std::string("varve: functionalize: ") + why).c_str());
@@ -45460,7 +45489,7 @@ private:
       if (into) x = x.current();
       if (from) y = y.current();
     }
-    if (recorded && is_grad_enabled() && (x.requires_grad() || y.requires_grad())) check_write("copy_", x);
+    if (recorded && is_grad_enabled() && (x.has_history() || y.has_history())) check_write("copy_", x);
   }
 
   interpreter_layer<functionalize_interpreter<T>> layer_;
@@ -48437,7 +48466,7 @@ constexpr void check_mask_captures(C const& captures) {
   tree_for_each(
       [](auto const& c) {
         if constexpr (dynamic_value<decltype(c)>)
-          if (c.requires_grad())
+          if (c.has_history())
             refuse::argument_is_invalid("flex_attention", "what mask_mod captures may not require a gradient");
       },
       captures);
@@ -48909,7 +48938,7 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
     if (!is_tile_function(g)) return r;
     for (auto const& c : captured) {
       if (!c.defined() || c.is_wrapped() || !c.has_data() || !c.keys().has(dispatch_key::cpu)) return r;
-      if (c.requires_grad() && is_grad_enabled()) return r;
+      if (c.has_history() && is_grad_enabled()) return r;
       r.captured.push_back(c.is_contiguous() ? c.alias() : contiguous_copy(c));
     }
     for (int e : g.edges) r.by_batch_or_head = r.by_batch_or_head || e == Tiles || e == Tiles + 1;
@@ -49175,7 +49204,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
     no_grad const off;
     out = in_order_of(q, out).alias();
   }
-  bool const any = q.requires_grad() || k.requires_grad() || v.requires_grad();
+  bool const any = q.has_history() || k.has_history() || v.has_history();
   if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
   for (tile_program<T>* p :
        {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
@@ -49183,7 +49212,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   attention_pull<T> pull{f, scale, gqa, {}};
   std::vector<edge> edges;
   for (tensor const* t : {&q, &k, &v}) {
-    edges.push_back(t->requires_grad() ? edge(eager_history(*t)) : edge());
+    edges.push_back(t->has_history() ? edge(eager_history(*t)) : edge());
     pull.saved.push_back(t->alias());
   }
   pull.saved.push_back(out.alias()), pull.saved.push_back(lse.alias());
@@ -50762,7 +50791,7 @@ private:
       if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
       P all = x;
       for (auto const& t : captures) {
-        if (around.is_mode() && t.requires_grad() && is_grad_enabled()) // recorded calls have given them as operands
+        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have given them as operands
           detail::refuse_eager_gradient("the function of an operator", l.kind->name);
         all.push_back(t);
         real.push_back(around.real(t));
@@ -51184,17 +51213,15 @@ struct pointwise_only : dispatch_mode<pointwise_only> {
 };
 template <class F, class T>
 void require_pointwise_on_tensors(F const& f, T const& a) {
+  generator_guard const as_before(default_generator);
   boxed_args captures;
   trace_layer l;
   l.captures = &captures;
-  auto const in = [&] {
-    return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a);
-  };
-  {
-    pushed const on(this_thread_state.transforms, l);
-    auto const x = in(), y = in();
-    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
-  }
+  l.apart = true;
+  l.copies_by(&copy_as_laid_out<dependent<tensor, F>>);
+  auto const in = [&] { return tree_map([&](auto const& v) { return l.input(v); }, a); };
+  auto const x = in(), y = in();
+  l.trace_function([&] { return flatten(f(x, y)); });
   for (node const& n : l.builder.finish().nodes)
     if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
       refuse::with<value_error>((std::string("varve: associative_scan: the function is not pointwise, it calls ") +
@@ -52570,8 +52597,8 @@ public:
   /// Writes what `run()` gives of the operands.
   template <class T, class F>
   T give(char const* name, bool keeps_dtype, std::vector<T> const& operands, F const& run) const {
-    bool tracked = out_.requires_grad();
-    for (T const& x : operands) tracked = tracked || (x.defined() && x.requires_grad());
+    bool tracked = out_.has_history();
+    for (T const& x : operands) tracked = tracked || (x.defined() && x.has_history());
     if (this_thread_state.grad_mode && !this_thread_inference && tracked) refuse_out(name);
     T const y = run();
     T const to = out_;
@@ -53001,7 +53028,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  l.copy = &detail::copy_as_laid_out<dependent<tensor, F>>;
+  l.copies_by(&detail::copy_as_laid_out<dependent<tensor, F>>);
   std::tuple const tangents{
       l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
@@ -53590,7 +53617,7 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
       if (d.size() != all[0].size() || d[k].first != all[0][k].first)
         refuse::with<value_error>("varve: stack_module_state: the models differ in their parameters");
       values.push_back(static_cast<T const&>(d[k].second).detach());
-      grad = grad && d[k].second.requires_grad() && d[k].second.is_leaf();
+      grad = grad && d[k].second.has_history() && d[k].second.is_leaf();
     }
     T const s = stack(values);
     if (grad) s.requires_grad_();

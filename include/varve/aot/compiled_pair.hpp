@@ -36,7 +36,7 @@ struct compiled_backward {
     bool any = false, recorded = false;
     for (int k = 0; k < out.size(); ++k) {
       any = any || out[k].defined();
-      recorded = recorded || (out[k].defined() && out[k].requires_grad());
+      recorded = recorded || (out[k].defined() && out[k].has_history());
       meta const& m = tangents[static_cast<std::size_t>(k)];
       in.push_back(out[k].defined() ? out[k] : zeros_of(m));
     }
@@ -165,7 +165,7 @@ private:
     for (std::size_t k = 0; k < of.inputs.size(); ++k)
       if (of.inputs[k].is_written_backward) pull.written.push_back(in[static_cast<int>(k)]);
     std::vector<edge> edges;
-    for (auto const& t : in) edges.push_back(t.requires_grad() ? edge(eager_history(t)) : edge());
+    for (auto const& t : in) edges.push_back(t.has_history() ? edge(eager_history(t)) : edge());
     edge const n = edge_to(record_function(std::move(pull), std::move(edges), static_cast<int>(of.tangents.size()),
                                            compiled_backward::name));
     compiled_backward& made = static_cast<function_node<compiled_backward>*>(n.to())->pullback;
@@ -188,7 +188,7 @@ private:
       if (of.inputs[k].reshaped) reshape<tensor>(x, of.inputs[k].reshaped);
       if (!of.inputs[k].is_written) continue;
       tensor const& now = results[next++];
-      set_grad_enabled const seen((is_grad_enabled() || now.requires_grad()) && !of.inputs[k].is_written_unseen);
+      set_grad_enabled const seen((is_grad_enabled() || now.has_history()) && !of.inputs[k].is_written_unseen);
       write<tensor>(x, now);
     }
     no_grad const off;
@@ -218,7 +218,7 @@ private:
       return in[o.from];
     default: {
       tensor const base = o.what == kind::view_of_input ? in[o.from] : results[o.from];
-      set_grad_enabled const as_there(o.requires_grad || (is_grad_enabled() && !base.requires_grad()));
+      set_grad_enabled const as_there(o.requires_grad || (is_grad_enabled() && !base.has_history()));
       tensor const v = functional_memory<tensor>::shown(base, o.views.get());
       if (o.origin != view_origin::usual && v.base().defined()) v.set_origin(o.origin);
       return v;

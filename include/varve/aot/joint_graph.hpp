@@ -116,7 +116,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   void take(boxed_args const& arguments) {
     for (int k = 0; k < arguments.size(); ++k) {
       T v = arguments[k];
-      bool const needs = v.requires_grad();
+      bool const needs = v.has_history();
       to.inputs.push_back({needs, v.is_leaf()});
       bool shares = false;
       for (int j = 0; j < k; ++j) shares = shares || arguments[j].shares_storage(v);
@@ -141,16 +141,16 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       if (handle.is(captured)) return stand_in(of);
     for (std::size_t k = 0; k < captures.size(); ++k)
       if (to.captured[static_cast<int>(k)].is(captured)) return captures[k];
-    if (captured.requires_grad() && !captured.is_leaf())
+    if (captured.has_history() && !captured.is_leaf())
       refuse::with<autograd_error>(
           "varve: aot: the function captures a tensor that was computed from others with a gradient; "
           "pass it as an argument");
     T const v = tracer.captured_value(captured);
-    T const r = mode.to_functional_tensor(v.requires_grad() ? T(v.alias()) : v);
+    T const r = mode.to_functional_tensor(v.has_history() ? T(v.alias()) : v);
     bool writable = false;
     for (tensor const& t : state.writable) writable = writable || t.is(captured);
     functional_object<T>::of(r).memory->captured = !writable;
-    functional_object<T>::of(r).memory->underived = !captured.requires_grad();
+    functional_object<T>::of(r).memory->underived = !captured.has_history();
     to.captured.push_back(captured);
     captures.push_back(r);
     return r;
@@ -160,7 +160,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   void took(boxed_args const& y) {
     for (std::size_t k = 0; k < given.size(); ++k) {
       aot_input& in = to.inputs[k];
-      if (in.requires_grad ? !given[k].requires_grad() : given[k].requires_grad() && given[k].is_leaf())
+      if (in.requires_grad ? !given[k].has_history() : given[k].has_history() && given[k].is_leaf())
         refuse::with<autograd_error>("varve: aot: the function changes whether an argument requires a gradient "
                                      "(requires_grad_), which the program would not; do so before the call");
       in.is_written = memories[k]->generation > 0;
@@ -173,7 +173,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       }
       in.reshaped = functional_object<T>::of(given[k]).at;
       if (!in.is_written) continue;
-      in.is_written_unseen = !in.requires_grad ? !given[k].requires_grad() : eager_history(given[k]) == histories[k];
+      in.is_written_unseen = !in.requires_grad ? !given[k].has_history() : eager_history(given[k]) == histories[k];
       results.push_back(given[k]);
     }
     for (std::size_t k = 0; k < given.size(); ++k)
@@ -197,7 +197,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     std::vector<int> of;
     for (std::size_t k = 0; k < results.size(); ++k) {
       bool const unseen = k < written_count() && to.inputs[written(k)].is_written_unseen;
-      if (results[k].defined() && results[k].requires_grad() && !unseen) to.tangents.push_back(static_cast<int>(k));
+      if (results[k].defined() && results[k].has_history() && !unseen) to.tangents.push_back(static_cast<int>(k));
     }
     if (to.tangents.empty() || !state.differentiated) return to.tangents.clear();
     for (std::size_t k = 0; k < leaves.size(); ++k)
@@ -208,10 +208,10 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       roots.push_back(y);
       T const t = tracer.input(functional_object<T>::of(y).current());
       tangent_numbers.push_back(static_cast<int>(tracer.builder.written(tracer.node_of(t)).value));
-      tangents.push_back(mode.to_functional_tensor(t.requires_grad() ? T(t.alias()) : t));
+      tangents.push_back(mode.to_functional_tensor(t.has_history() ? T(t.alias()) : t));
     }
     for (int k = 0; k < to.captured.size(); ++k)
-      if (to.captured[k].requires_grad())
+      if (to.captured[k].has_history())
         wanted.push_back(T(to.captured[k])), of.push_back(static_cast<int>(leaves.size()) + k);
     std::vector<std::uint64_t> const before = writes_of(given);
     in_backward_ = true;
@@ -341,7 +341,7 @@ private:
     using kind = aot_output::kind;
     T const t = y[k];
     if (!t.defined()) return {};
-    aot_output r{kind::value, 0, {}, t.requires_grad(), t.origin()};
+    aot_output r{kind::value, 0, {}, t.has_history(), t.origin()};
     if (state.results_are_values) return r.from = result(t.object() || !t.has_data() ? t : T(stand_in(t))), r;
     if (!t.object() && t.has_data()) stand_in(t); // captured, perhaps used by nobody
     for (int c = 0; c < to.captured.size(); ++c)
@@ -356,7 +356,7 @@ private:
         r.what = t.is(all[i]) ? kind::input : kind::view_of_input, r.from = static_cast<int>(i);
         return r;
       }
-    if (t.requires_grad() && t.is_leaf())
+    if (t.has_history() && t.is_leaf())
       refuse::with<autograd_error>(
           "varve: aot: a result was made a leaf in the function (requires_grad_), which that of a "
           "program would not be; do so after the call");

@@ -41,7 +41,7 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
     auto const& root = roots[k];
     T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
-    if (!root.at && y.defined() && y.requires_grad())
+    if (!root.at && y.defined() && y.has_history())
       refuse::with<transform_error>(
           (std::string("varve: ") + who +
            ": an output was recorded below the transform through which it is seen, mapped or with a "
@@ -87,13 +87,13 @@ struct target {
   edge at;
   tensor value;
   target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
-    if (value.requires_grad()) at = detail::gradient_edge_of(value);
+    if (value.has_history()) at = detail::gradient_edge_of(value);
   }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {} // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
 inline gradient_edge get_gradient_edge(tensor const& t) {
-  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
+  if (!t.has_history()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
   edge const& e = detail::gradient_edge_of(t);
   return {node(e.to()), static_cast<int>(e.nr())};
 }
@@ -121,7 +121,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
   set_grad_enabled const recorded(o.create_graph);
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!x.has_history()) refuse_autograd("backward", "one of the inputs does not require grad");
     run.capture(gradient_edge_of(x));
   }
   run.run();

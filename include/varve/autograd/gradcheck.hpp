@@ -38,7 +38,7 @@ template <class T = tensor, class F>
 bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
   bool any = false;
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) continue;
+    if (!x.has_history()) continue;
     any = true;
     if (x.dtype() != dtype::float64)
       refuse::with<dtype_error>(
@@ -53,18 +53,18 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     if (!is_floating(y[i].dtype())) continue;
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
-      if (y[i].requires_grad()) {
+      if (y[i].has_history()) {
         T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
         for (std::size_t k = 0; k < inputs.size(); ++k)
-          if (inputs[k].requires_grad()) wanted.push_back(inputs[k]), at.push_back(k);
+          if (inputs[k].has_history()) wanted.push_back(inputs[k]), at.push_back(k);
         auto const r = autograd::grad<T>({y[i]}, wanted, {g}, {.retain_graph = true}, autograd::unused::zeros);
         for (std::size_t k = 0; k < at.size(); ++k) analytic[at[k]] = contiguous(T(r[k].detach()));
       }
       for (std::size_t k = 0; k < inputs.size(); ++k) {
-        if (!inputs[k].requires_grad()) continue;
+        if (!inputs[k].has_history()) continue;
         double* const x = inputs[k].template data<double>();
         for (index_t j = 0; j < inputs[k].numel(); ++j) {
           double const kept = x[j];
@@ -100,14 +100,14 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (is_complex(v.dtype())) refuse::dtype_is_not_supported("gradgradcheck", name(v.dtype()));
-      if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
+      if (!is_floating(v.dtype()) || !v.has_history()) continue;
       T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);
     }
     for (auto const& v : x)
-      if (v.requires_grad()) wanted.push_back(v);
+      if (v.has_history()) wanted.push_back(v);
     return autograd::grad<T>(y, wanted, weights, {.create_graph = true}, autograd::unused::zeros);
   };
   return gradcheck<T>([&](std::vector<T> const& x) { return gradient(x); }, inputs, o);

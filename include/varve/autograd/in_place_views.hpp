@@ -62,7 +62,7 @@ inline constexpr struct resize__t {
     requires std::is_same_v<T, tensor>
   tensor const& operator()(T const& x, dims const& sizes) const {
     if (!x.defined()) detail::refuse_undefined("resize_");
-    if (x.requires_grad()) detail::refuse_autograd("resize_", "a tensor that requires grad cannot be resized");
+    if (x.has_history()) detail::refuse_autograd("resize_", "a tensor that requires grad cannot be resized");
     if (x.sizes() == sizes) return x;
     if (numel(sizes) <= x.numel())
       return detail::become("resize_", x,

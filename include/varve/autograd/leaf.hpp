@@ -73,10 +73,9 @@ template <class T = tensor>
 void add_to_gradient(T& sum, T const& g) {
   bool const recorded = this_thread_state.grad_mode;
   if (!sum.defined())
-    sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad()
-              ? g
-              : T(clone(recorded ? g : T(g.detach())));
-  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped())
+    sum = !recorded && g.is_unique() && g.is_contiguous() && !g.has_history() ? g
+                                                                              : T(clone(recorded ? g : T(g.detach())));
+  else if (recorded || sum.has_history() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped())
     sum = T(add(sum, g));
   else add_(sum, g);
 }
@@ -192,14 +191,14 @@ T tensor::detach() const {
 inline tensor const& tensor::detach_() const {
   if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
-  if (is_wrapped() && !inner().is_wrapped() && inner().requires_grad() && inner().is_leaf())
+  if (is_wrapped() && !inner().is_wrapped() && inner().has_history() && inner().is_leaf())
     detail::refuse_autograd("detach_", "an argument of a transform, or what it captures, stays a leaf; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
   if (is_wrapped() && !state()) { // levels below know it by other histories, and by tangents
     auto const* const l = detail::layer_at_work(layer());
     if (l && l->kind->role == layer_role::jvp) set_extra({});
-    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().requires_grad())) inner().detach_();
+    if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().has_history())) inner().detach_();
   }
   if (detail::watches_renames) [[unlikely]]
     detail::watches_renames->read(*detail::watches_renames, *this, *this);
@@ -226,7 +225,7 @@ inline void tensor::set_data(tensor const& y) const {
   bool const objects = object() && y.object() && &object()->type() == &y.object()->type();
   if (!objects && (!has_data() || !y.has_data()))
     refuse::with<dtype_error>("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !has_derivatives(y.dtype()))
+  if (has_history() && !has_derivatives(y.dtype()))
     refuse::with<dtype_error>(
         (std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
   auto* const leaf = detail::leaf_of(*this);

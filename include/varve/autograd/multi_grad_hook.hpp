@@ -44,7 +44,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
   // Nodes are known by address only: the hooks hang on them, so that they live as long.
   std::vector<dependent<grad_node*, T>> nodes;
   for (auto const& t : tensors) {
-    if (!t.requires_grad()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
+    if (!t.has_history()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
     nodes.push_back(detail::gradient_edge_of(t).to());
   }
   std::vector<dependent<hook_handle, T>> handles;

@@ -348,7 +348,7 @@ private:
     bool const scalar = b == "Scalar", whole = b == "int", real = b == "float";
     if (a.is<tensor>() && (scalar || whole || real)) { // one of rank 0 stands for its number
       tensor const& t = a.as<tensor>();
-      if (!lenient_ || !t.defined() || t.dim() != 0 || t.requires_grad() || t.is_wrapped()) return false;
+      if (!lenient_ || !t.defined() || t.dim() != 0 || t.has_history() || t.is_wrapped()) return false;
       if (whole && is_floating(t.dtype())) return false;
       if (t.dtype() == dtype::bool_) return scalar ? (to = t.item<bool>(), true) : false;
       if (is_floating(t.dtype())) to = t.item<double>();
@@ -396,7 +396,7 @@ T call_table_of_library(call_overload const& o, std::vector<argument> const& val
 template <class T>
 bool is_recorded(std::vector<T> const& x) {
   for (T const& a : x) {
-    if (a.template is<tensor>() && a.template as<tensor>().requires_grad()) return is_grad_enabled();
+    if (a.template is<tensor>() && a.template as<tensor>().has_history()) return is_grad_enabled();
     if (a.template is<argument::list>() && is_recorded(a.template as<argument::list>())) return true;
   }
   return false;

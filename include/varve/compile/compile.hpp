@@ -105,7 +105,7 @@ private:
     for (auto const& t : v->captured) in.push_back(t);
     if (v->program.records)
       for (auto const& t : in)
-        if (t.requires_grad()) return itself();
+        if (t.has_history()) return itself();
     list<int> const& written = v->program.written;
     for (int at : written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)

@@ -70,13 +70,13 @@ bool same_constant(V const& a, V const& b) {
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
-         !is_complex(t.dtype()) && !(t.requires_grad() && is_grad_enabled());
+         !is_complex(t.dtype()) && !(t.has_history() && is_grad_enabled());
 }
 /// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
 struct traced_kind {
   meta info;
   bool number, contiguous, requires_grad;
-  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.requires_grad()}; }
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.has_history()}; }
   bool operator==(traced_kind const& o) const {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }

@@ -173,7 +173,7 @@ inline bool is_in_memory(tensor const& x) {
   constexpr dispatch_key_set there{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu,
                                    dispatch_key::complex_value};
   return this_thread_state.quiet() && x.has_data() && !(x.keys().bits & ~there.bits & ~dispatch_key_set::history_bit) &&
-         !(x.requires_grad() && this_thread_state.grad_mode);
+         !(x.has_history() && this_thread_state.grad_mode);
 }
 /// A copy in place of a view: nothing may be written through it, which would be lost.
 template <class T>

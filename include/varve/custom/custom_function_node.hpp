@@ -88,7 +88,7 @@ struct custom_pull {
         r[k] = T::wrap(r[k], level->id, level->level, {}, refusal(why_once), r[k].sizes());
       } else if (this_thread_state.grad_mode && [&] {
                    for (auto const& t : read)
-                     if (t.defined() && t.requires_grad()) return true;
+                     if (t.defined() && t.has_history()) return true;
                    return false;
                  }()) {
         r[k] = r[k].alias();
@@ -219,7 +219,7 @@ boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x
 template <class T = tensor>
 boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
   bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  for (auto const& t : x) any = any || (t.defined() && t.has_history());
   boxed_args const y = forward_under_modes<T>(f, x);
   if (!any || !is_grad_enabled()) return y;
   std::vector<dependent<edge, T>> edges;
@@ -240,14 +240,15 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, and views, get handles of their own; views of operands, and of what another result lies
-    // in, may not be written into (AF-7, AF-13).
+    // What came in as it is, what is several results, and views get handles of their own; those of operands, and of
+    // what another result lies in, may not be written into (AF-7, AF-13).
     auto const lies_in = [&](tensor const& t) {
       return t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v);
     };
-    int shares = 0;
+    int shares = 0, same = 0;
     for (auto const& t : x) shares += lies_in(t);
-    for (auto const& t : y) shares += lies_in(t) && !t.is(v);
+    for (auto const& t : y) shares += lies_in(t) && !t.is(v), same += t.is(v);
+    shares += same > 1;
     // What is a view of a temporary alone takes its place: the temporary has no history to be written into.
     tensor r = shares ? v.with_layout(v.where()) : v.base().defined() && !v.is_wrapped() ? v.alias() : v;
     if (shares) r.set_origin(view_origin::custom);

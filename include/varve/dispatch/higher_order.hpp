@@ -260,7 +260,7 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
       whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) { // which eager autograd does not
     auto const recorded = detail::records_hops.load(std::memory_order_acquire);
     bool needs = false, captures = false;
-    for (auto const& t : x) needs = needs || (t.defined() && t.requires_grad());
+    for (auto const& t : x) needs = needs || (t.defined() && t.has_history());
     if (detail::records_captures)
       for (auto const& f : op.functions) captures = captures || !f.template holds<closed_function>();
     if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
@@ -338,7 +338,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     if (is_autograd(k)) {
       // The rule is for calls that have a gradient to record; all others pass (HO-9).
       bool recorded = false;
-      for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
+      for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.has_history());
       if (recorded && written_)
         refuse::with<autograd_error>((std::string("varve: ") + name_ +
                                       " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")

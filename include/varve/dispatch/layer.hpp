@@ -75,6 +75,9 @@ struct layer {
   std::uint64_t id = 0;
   /// Position in its stack, from 1.
   int level = 0;
+  /// Of a trace: layers directly below that see nothing of what the function computes; they stay on the stack, so that
+  /// values of theirs that it captures are known as such.
+  int hidden = 0;
   /// When it began: memory of this epoch or a later one is made while it runs.
   std::uint32_t epoch = 0;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8). This and

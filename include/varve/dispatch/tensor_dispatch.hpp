@@ -141,7 +141,7 @@ private:
   template <class Tag>
   static bool in_history(tensor const& x) {
     if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
-    else return x.requires_grad();
+    else return x.has_history();
   }
   /// The call of an operator with its attributes in the form tables take.
   template <class Op, class F>
@@ -211,7 +211,7 @@ VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
   constexpr unsigned history = dispatch_key_set::history_bit;
   for (std::size_t k = 0; k < n; ++k) {
     if (!x[k].defined() || (x[k].keys().bits & watched & ~history)) return false;
-    if ((x[k].keys().bits & history) && x[k].requires_grad() && this_thread_state.grad_mode) return false;
+    if ((x[k].keys().bits & history) && x[k].has_history() && this_thread_state.grad_mode) return false;
   }
   return true;
 }
@@ -239,7 +239,7 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
   for (int i = 0; i < n; ++i) {
     if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
     unsigned const k = x[i]->keys().bits & watched;
-    if (k && ((k & ~history) || x[i]->requires_grad())) return false;
+    if (k && ((k & ~history) || x[i]->has_history())) return false;
   }
   return true;
 }

@@ -122,6 +122,15 @@ VARVE_COLD inline bool is_traced(std::uint64_t id) {
   layer const* const l = layer_at_work(id);
   return l && l->kind->is_trace();
 }
+VARVE_COLD inline bool is_traced_for_gradient(std::uint64_t id) {
+  layer const* l = layer_at_work(id);
+  if (!l || !l->kind->is_trace()) return false;
+  for (int k = l->hidden; k > 0 && l; --k) {
+    l = l->below;
+    if (l && l->kind->role == layer_role::grad) return true;
+  }
+  return false;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;

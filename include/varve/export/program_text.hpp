@@ -80,7 +80,7 @@ struct program_writer {
     for (auto const& i : p.signature.inputs) word("input"), word(input_kinds[int(i.is)]), quoted(i.name), line();
     std::size_t const first = p.tokens(), last = first + p.state.size();
     for (std::size_t k = first; k < p.signature.inputs.size(); ++k)
-      if (k < last ? p.state[k - first].requires_grad() : p.signature.inputs[k].requires_grad)
+      if (k < last ? p.state[k - first].has_history() : p.signature.inputs[k].requires_grad)
         word("requires_grad"), number(static_cast<index_t>(k)), line();
     for (auto const& o : p.signature.outputs)
       word("output"), word(output_kinds[int(o.is)]), quoted(o.name), number(o.input), line();

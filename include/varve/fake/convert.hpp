@@ -71,7 +71,7 @@ tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy
   detail::literals_as_they_are const off;
   emptied const outside(this_thread_state.transforms);
   tensor fake = converted(t, policy);
-  if (t.requires_grad()) mirror_gradient(t, fake);
+  if (t.has_history()) mirror_gradient(t, fake);
   auto& memory = state_->memories[t.id()->store];
   if (!memory.users++) memory.fake = fake;
   state_->memo.emplace(t.id(), detail::fake_state::remembered{t, fake});
@@ -113,7 +113,7 @@ tensor fake_mode::from_tensor_of_sizes(T const& t, dims const& sizes) {
   emptied const outside(this_thread_state.transforms);
   tensor const fake = made(t.as_meta(), detail::backend_of(t)).with_layout(detail::with_sizes(t.where(), sizes), false);
   if (value_follower* const f = follower()) f->made(t, fake);
-  if (t.requires_grad()) mirror_gradient(t, fake);
+  if (t.has_history()) mirror_gradient(t, fake);
   return fake;
 }
 /// What the program may ask about gradients: a leaf is one, with its gradient; what was recorded is no leaf.

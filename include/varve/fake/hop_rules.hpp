@@ -26,7 +26,7 @@ boxed_args run_inside(Mode& mode, boxed_function const& f, boxed_args const& x, 
 /// Fresh results, which alias nothing and are no constants; with the history of those of the function.
 template <class Mode>
 tensor fresh(Mode& mode, tensor const& t, dims const& sizes) {
-  if (!t.requires_grad()) return mode.like(t, sizes);
+  if (!t.has_history()) return mode.like(t, sizes);
   fake_mode_guard const on(mode);
   return mode.forgotten(clone(expand(static_cast<dependent<tensor, Mode> const&>(t), sizes)));
 }
@@ -91,8 +91,8 @@ tensor merged(Mode& mode, tensor const& a, tensor const& b) {
     if (!known_equal(r.strides[k], 0)) stride *= r.sizes[k];
   }
   r.offset = 0;
-  tensor const t = fresh(mode, a.requires_grad() ? a : b, r.sizes);
-  return t.requires_grad() ? t : t.with_layout(r, false);
+  tensor const t = fresh(mode, a.has_history() ? a : b, r.sizes);
+  return t.has_history() ? t : t.with_layout(r, false);
 }
 /// `cond`: both branches.
 template <class Mode>
@@ -107,7 +107,7 @@ boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
 template <class Mode>
 tensor row(Mode& mode, tensor const& x) {
   dims const sizes = drop_first(x.sizes());
-  if (!this_thread_state.grad_mode || !x.requires_grad() || known_equal(x.sizes()[0], 0)) return mode.like(x, sizes);
+  if (!this_thread_state.grad_mode || !x.has_history() || known_equal(x.sizes()[0], 0)) return mode.like(x, sizes);
   fake_mode_guard const on(mode);
   return mode.forgotten(clone(select(static_cast<dependent<tensor, Mode> const&>(x), 0, 0)));
 }

@@ -71,7 +71,7 @@ public:
           "varve: functional_mode: to_functional_tensor: the tensor is seen through a transform, which "
           "is above the mode; make it functional outside, and pass it as an argument");
     bool const shared = shares_memory(t);
-    T const plain = t.requires_grad() ? T(t.alias()) : t;
+    T const plain = t.has_history() ? T(t.alias()) : t;
     T const r = wrap(plain);
     given_.push_back({t, alias_of(r).memory});
     if (shared) alias_of(r).memory->shared = true;
@@ -135,7 +135,7 @@ private:
                                         .c_str());
   }
   /// What eager autograd recorded of the function of a higher-order operator leads into that.
-  static bool loses_gradient(tensor const& t) { return t.requires_grad(); }
+  static bool loses_gradient(tensor const& t) { return t.has_history(); }
   nothing inside() const { return {}; } // functions of a call put the mode back by themselves
   nothing below() const { return {}; }
 

@@ -190,7 +190,7 @@ private:
       if (into) x = x.current();
       if (from) y = y.current();
     }
-    if (recorded && is_grad_enabled() && (x.requires_grad() || y.requires_grad())) check_write("copy_", x);
+    if (recorded && is_grad_enabled() && (x.has_history() || y.has_history())) check_write("copy_", x);
   }
 
   interpreter_layer<functionalize_interpreter<T>> layer_;

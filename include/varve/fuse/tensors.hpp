@@ -104,7 +104,7 @@ VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
-      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.requires_grad() && is_grad_enabled()) ||
+      t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.has_history() && is_grad_enabled()) ||
       (this_thread_state.included.bits && is_missed())) [[unlikely]]
     refuse_tensor(r, t, r.expected.sizes);
 }

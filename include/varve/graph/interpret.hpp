@@ -140,7 +140,7 @@ inline constinit thread_local bool runs_text = false;
 /// Would a derivative pass through a value: eagerly, at a level of `grad`, or by a tangent?
 VARVE_COLD inline bool is_differentiated(tensor const& t) {
   if (!t.defined()) return false;
-  if (t.requires_grad() && is_grad_enabled()) return true;
+  if (t.has_history() && is_grad_enabled()) return true;
   return t.is_wrapped() && ((t.extra().defined() && !is_traced(t.layer())) || is_differentiated(t.inner()));
 }
 /// What is around a node that is the text of a custom function.

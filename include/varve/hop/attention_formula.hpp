@@ -43,7 +43,7 @@ constexpr void check_mask_captures(C const& captures) {
   tree_for_each(
       [](auto const& c) {
         if constexpr (dynamic_value<decltype(c)>)
-          if (c.requires_grad())
+          if (c.has_history())
             refuse::argument_is_invalid("flex_attention", "what mask_mod captures may not require a gradient");
       },
       captures);

@@ -98,7 +98,7 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
     if (!is_tile_function(g)) return r;
     for (auto const& c : captured) {
       if (!c.defined() || c.is_wrapped() || !c.has_data() || !c.keys().has(dispatch_key::cpu)) return r;
-      if (c.requires_grad() && is_grad_enabled()) return r;
+      if (c.has_history() && is_grad_enabled()) return r;
       r.captured.push_back(c.is_contiguous() ? c.alias() : contiguous_copy(c));
     }
     for (int e : g.edges) r.by_batch_or_head = r.by_batch_or_head || e == Tiles || e == Tiles + 1;
@@ -364,7 +364,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
     no_grad const off;
     out = in_order_of(q, out).alias();
   }
-  bool const any = q.requires_grad() || k.requires_grad() || v.requires_grad();
+  bool const any = q.has_history() || k.has_history() || v.has_history();
   if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
   for (tile_program<T>* p :
        {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
@@ -372,7 +372,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   attention_pull<T> pull{f, scale, gqa, {}};
   std::vector<edge> edges;
   for (tensor const* t : {&q, &k, &v}) {
-    edges.push_back(t->requires_grad() ? edge(eager_history(*t)) : edge());
+    edges.push_back(t->has_history() ? edge(eager_history(*t)) : edge());
     pull.saved.push_back(t->alias());
   }
   pull.saved.push_back(out.alias()), pull.saved.push_back(lse.alias());

@@ -196,14 +196,12 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
     trace_layer l(host);
-    l.twin = &copy_as_laid_out<dependent<tensor, On>>;
-    l.template detaches<dependent<tensor, On>>();
+    l.copies_by(&copy_as_laid_out<dependent<tensor, On>>);
     l.lanes = lanes;
     l.captures = &more;
     l.hidden = hidden;
     l.apart = true;
     l.copies = copies;
-    l.copy = &copy_as_laid_out<dependent<tensor, On>>;
     boxed_args in;
     for (auto const& t : x) in.push_back(l.input(t));
     l.trace_function([&] { return f(in); });

@@ -47,7 +47,7 @@ struct lanes_layer : layer {
   }
   static bool is_watched(varve::layer const* l) {
     while (l && l->kind->role == layer_role::vmap) l = l->below;
-    return l;
+    return l || trace_layer::mode_at_work(); // who runs the graph may take derivatives
   }
   bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
   T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
@@ -58,7 +58,7 @@ struct lanes_layer : layer {
   boxed_args open(boxed_args const& x) const {
     return tree_map([&](T const& t) { return open(t); }, x);
   }
-  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.requires_grad(); }
+  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.has_history(); }
   /// A name for the layers below: what is computed while the body of a loop inside is traced is a value there alone.
   static std::uint64_t function_at_work() {
     std::uint64_t r = 0;

@@ -82,7 +82,7 @@ inline void write_line(std::string_view text, std::vector<std::string> const& va
 /// A number of rank 0 is printed as such, others as tensors are, without a word of gradients.
 template <class T>
 std::string printed(T const& t) {
-  if (t.requires_grad()) return printed(T(t.detach()));
+  if (t.has_history()) return printed(T(t.detach()));
   if (t.dim() || !t.has_data()) return to_string(t);
   std::string r;
   print_element(r, t, 0);

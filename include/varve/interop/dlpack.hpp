@@ -24,18 +24,11 @@ namespace detail {
 inline constexpr struct dlpack_type {
   dtype type;
   std::uint8_t code, bits;
-} dlpack_types[] = {{dtype::bool_, 6, 8},
-                    {dtype::uint8, kDLUInt, 8},
-                    {dtype::int8, kDLInt, 8},
-                    {dtype::int16, kDLInt, 16},
-                    {dtype::int32, kDLInt, 32},
-                    {dtype::int64, kDLInt, 64},
-                    {dtype::float16, kDLFloat, 16},
-                    {dtype::bfloat16, kDLBfloat, 16},
-                    {dtype::float32, kDLFloat, 32},
-                    {dtype::float64, kDLFloat, 64},
-                    {dtype::complex64, kDLComplex, 64},
-                    {dtype::complex128, kDLComplex, 128}};
+} dlpack_types[] = {
+    {dtype::bool_, 6, 8},           {dtype::uint8, kDLUInt, 8},         {dtype::int8, kDLInt, 8},
+    {dtype::int16, kDLInt, 16},     {dtype::int32, kDLInt, 32},         {dtype::int64, kDLInt, 64},
+    {dtype::float16, kDLFloat, 16}, {dtype::bfloat16, kDLBfloat, 16},   {dtype::float32, kDLFloat, 32},
+    {dtype::float64, kDLFloat, 64}, {dtype::complex64, kDLComplex, 64}, {dtype::complex128, kDLComplex, 128}};
 [[noreturn]] inline void refuse_dlpack(std::string const& what) {
   refuse::with<value_error>(("varve: from_dlpack: " + what).c_str());
 }
@@ -114,7 +107,7 @@ T from_dlpack(DLManagedTensor* managed) {
 /// (`autograd_error`: `to_dlpack(x.detach())`), and of values seen through transforms (`transform_error`).
 template <std::same_as<tensor> T>
 DLManagedTensor* to_dlpack(T const& x) {
-  if (x.requires_grad())
+  if (x.has_history())
     refuse::with<autograd_error>(
         "varve: to_dlpack: the tensor requires a gradient, which others do not see; export x.detach()");
   struct exported {

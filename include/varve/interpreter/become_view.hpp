@@ -28,7 +28,7 @@ tensor const& become(char const* name, T const& x, View const& view) {
                                    "changed in it; pass it as an argument, or use the operator without underscore")
                                       .c_str());
   if (recorded) check_write(name, x);
-  if (!recorded && x.requires_grad() && !is_eager_leaf(x))
+  if (!recorded && x.has_history() && !is_eager_leaf(x))
     refuse::with<autograd_error>(
         (std::string("varve: ") + name +
          ": the tensor has a history, which would be one of another shape; call it in grad mode, or "

@@ -27,7 +27,7 @@ inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cot
   std::vector<edge> r;
   for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
   for (auto const& t : cotangents)
-    if (t.defined() && !t.is_wrapped() && t.requires_grad()) r.push_back(eager_history(t));
+    if (t.defined() && !t.is_wrapped() && t.has_history()) r.push_back(eager_history(t));
   if (r.empty()) r.emplace_back();
   return r;
 }
@@ -70,7 +70,7 @@ struct eager_level {
   template <class X>
   detail::eager_tracked<X> open_tracked(X const& x) const {
     bool any = false;
-    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
+    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].has_history());
     return {x, any};
   }
   template <class Op>
@@ -94,7 +94,7 @@ struct eager_level {
     auto const edge_of = [&](int i) -> edge const* {
       if (x[i].is_inference()) [[unlikely]]
         for (int k = 0; k < x.size(); ++k)
-          if (x[k].requires_grad() && op.table->saved_for(*op.at).of[k] >> i & 1)
+          if (x[k].has_history() && op.table->saved_for(*op.at).of[k] >> i & 1)
             detail::refuse_inference(x[i], op.table->name);
       edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
@@ -164,7 +164,7 @@ VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
 VARVE_LIBRARY tensor const& where_recorded(tensor const& t) {
   if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
   bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  bool const left_over = !constant && t.inner().has_history() && !is_alive(this_thread_state.transforms.top, t);
   return constant || left_over ? where_recorded(t.inner()) : t;
 }
 VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
@@ -233,7 +233,7 @@ VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written)
 VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   tensor const& self = x[0];
   bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  for (auto const& t : x) any = any || (t.defined() && t.has_history());
   any = any || self.is_in_recorded_memory();
   bool const on = this_thread_state.grad_mode && !this_thread_inference && any && has_derivatives(self.dtype());
   if (!on) return redispatch(op, below, x);
@@ -274,7 +274,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
   if (!op.table->vjp && std::strchr(op.table->schema, '!') && this_thread_state.grad_mode) [[unlikely]]
     for (auto const& t : x) // what it writes would keep the history of what was there before
-      if (t.defined() && t.requires_grad()) no_rule(op.name(), "grad");
+      if (t.defined() && t.has_history()) no_rule(op.name(), "grad");
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
 } // namespace varve::detail

@@ -167,7 +167,7 @@ private:
       add_(sum, g); // nobody else sees it
     else sum = T(add(static_cast<T const&>(sum), g));
   }
-  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.has_history(); }
   /// Adds the cotangent of a slice, which is zero elsewhere, to what others gave its operand: so n slices of one value
   /// cost what they show, not n times the whole. False where somebody could tell the difference.
   VARVE_NOINLINE bool adds_part(grad_node& n, boxed_args const& g) {

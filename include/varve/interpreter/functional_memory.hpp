@@ -110,7 +110,8 @@ struct functional_memory {
     if (run->derived_above) {
     } else if (apart || !is_grad_enabled())
       hidden = hidden || has_derivative(base, apart) ||
-               ((!apart || run->exported) && is_in_trace(base) && recorded && !(underived && !writes_recorded));
+               ((!apart || run->exported || is_in_trace(base, true)) && is_in_trace(base) && recorded &&
+                !(underived && !writes_recorded));
     else writes_recorded = true;
     pending.push_back({value, at, shown});
     ++generation;
@@ -154,7 +155,7 @@ private:
       if (t.history() || (t.base().defined() && t.base().history()) ||
           (tangents && t.extra().defined() && has_derivatives(t.extra().dtype())))
         return true;
-    return t.requires_grad();
+    return t.has_history();
   }
   void check_sources(char const* who) const {
     for (source const& s : lies_in) {
@@ -167,11 +168,11 @@ private:
                                    " returned may lie in memory that was written into since; clone it there")
                                       .c_str());
   }
-  /// May a derivative be taken of it later, through the graph of a trace that is at work?
-  static bool is_in_trace(tensor t) {
+  /// May a derivative be taken of it later, through the graph of a trace that is at work? `surely`: will it be?
+  static bool is_in_trace(tensor t, bool surely = false) {
     for (; t.is_wrapped(); t = t.current())
-      if (is_traced(t.layer())) return true;
-    return this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
+      if (surely ? is_traced_for_gradient(t.layer()) : is_traced(t.layer())) return true;
+    return !surely && this_thread_state.infra[static_cast<int>(infra_mode::proxy)].top;
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) {
     refuse::with<transform_error>((std::string("varve: functionalize: ") + why).c_str());

@@ -10,7 +10,7 @@ namespace varve {
 template <class T = tensor>
 void mirror_autograd_meta(T const& from, T const& to) {
   // A view that was made below autograd, of a memory that has a history, has none itself.
-  if (!from.requires_grad() || !detail::eager_history(detail::where_recorded(from))) return;
+  if (!from.has_history() || !detail::eager_history(detail::where_recorded(from))) return;
   if (from.is_leaf()) {
     to.requires_grad_();
     return;

@@ -154,7 +154,7 @@ struct operator_node : grad_node {
     bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
     auto* hooks = packs ? this_thread_state.saved_hooks : nullptr;
     // At a level, what eager autograd records below it has a history of its own.
-    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.requires_grad()))) hooks = nullptr;
+    if (hooks && (hooks->at_level == eager || (hooks->at_level && t.has_history()))) hooks = nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }

@@ -29,17 +29,15 @@ struct pointwise_only : dispatch_mode<pointwise_only> {
 };
 template <class F, class T>
 void require_pointwise_on_tensors(F const& f, T const& a) {
+  generator_guard const as_before(default_generator);
   boxed_args captures;
   trace_layer l;
   l.captures = &captures;
-  auto const in = [&] {
-    return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a);
-  };
-  {
-    pushed const on(this_thread_state.transforms, l);
-    auto const x = in(), y = in();
-    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
-  }
+  l.apart = true;
+  l.copies_by(&copy_as_laid_out<dependent<tensor, F>>);
+  auto const in = [&] { return tree_map([&](auto const& v) { return l.input(v); }, a); };
+  auto const x = in(), y = in();
+  l.trace_function([&] { return flatten(f(x, y)); });
   for (node const& n : l.builder.finish().nodes)
     if (!n.scaffold && n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
       refuse::with<value_error>((std::string("varve: associative_scan: the function is not pointwise, it calls ") +

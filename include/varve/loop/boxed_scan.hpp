@@ -80,7 +80,7 @@ private:
       if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
       P all = x;
       for (auto const& t : captures) {
-        if (around.is_mode() && t.requires_grad() && is_grad_enabled()) // recorded calls have given them as operands
+        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have given them as operands
           detail::refuse_eager_gradient("the function of an operator", l.kind->name);
         all.push_back(t);
         real.push_back(around.real(t));

@@ -324,7 +324,7 @@ inline constexpr struct set__t {
       refuse::with<dtype_error>(
           (std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype()))
               .c_str());
-    if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
+    if (this_thread_state.grad_mode && !this_thread_inference && (x.has_history() || y.has_history()))
       refuse::with<autograd_error>(
           "varve: set_ has no derivative, and was called with a tensor that requires grad, in grad "
           "mode; call it under no_grad, or use copy_");

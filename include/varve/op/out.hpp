@@ -39,8 +39,8 @@ public:
   /// Writes what `run()` gives of the operands.
   template <class T, class F>
   T give(char const* name, bool keeps_dtype, std::vector<T> const& operands, F const& run) const {
-    bool tracked = out_.requires_grad();
-    for (T const& x : operands) tracked = tracked || (x.defined() && x.requires_grad());
+    bool tracked = out_.has_history();
+    for (T const& x : operands) tracked = tracked || (x.defined() && x.has_history());
     if (this_thread_state.grad_mode && !this_thread_inference && tracked) refuse_out(name);
     T const y = run();
     T const to = out_;

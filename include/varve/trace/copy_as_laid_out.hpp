@@ -20,7 +20,7 @@ T copy_as_laid_out(T const& t) {
   } else {
     r = clone(t);
   }
-  if (t.requires_grad()) r.set_history(t.history());
+  if (t.has_history()) r.set_history(t.history());
   return r;
 }
 

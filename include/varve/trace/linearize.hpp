@@ -62,7 +62,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  l.copy = &detail::copy_as_laid_out<dependent<tensor, F>>;
+  l.copies_by(&detail::copy_as_laid_out<dependent<tensor, F>>);
   std::tuple const tangents{
       l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {

@@ -88,7 +88,7 @@ void refuse_hooks(unsigned before, Y const& y) {
   if (hooks_registered == before) return;
   tree_for_each(
       [](tensor const& t) {
-        if (t.defined() && t.requires_grad())
+        if (t.defined() && t.has_history())
           refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
                                                "require gradients: the graph would not know of them; register them on "
                                                "what the graph gives");

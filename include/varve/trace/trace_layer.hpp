@@ -27,9 +27,6 @@ struct trace_layer : layer {
   /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are
   /// refused.
   boxed_args* captures = nullptr;
-  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of
-  /// theirs that it captures are known as such.
-  int hidden = 0;
 
   /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
   /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
@@ -115,7 +112,7 @@ struct trace_layer : layer {
   /// ... that a higher-order operator or custom function gave: of a mode another one than they were given, which
   /// functions may return.
   tensor wrap_result(tensor const& v, int node) {
-    if (is_mode() && v.requires_grad()) detail::refuse_eager_gradient("the function of an operator", kind->name);
+    if (is_mode() && v.has_history()) detail::refuse_eager_gradient("the function of an operator", kind->name);
     return wrap(distinct(v), node);
   }
   /// Values of a trace around, and captured ones, are lifted where they are used.
@@ -269,6 +266,12 @@ private:
   follows_renames follows_{*this};
 
 public:
+  /// How copies are made that lie as what they are of: all that a trace on real values needs to run apart from them.
+  template <class T>
+  void copies_by(T (*make)(T const&)) {
+    copy = twin = make;
+    detaches<T>();
+  }
   /// Has what reads the data of a value (`tensor::data`) ask for it by an operator.
   template <class T>
   void detaches() {

@@ -130,7 +130,7 @@ VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
   // A value and what was detached of it lie alike: what has a history is not the latter.
-  return known_.alike(t, [&](int n) { return !t.requires_grad() || !is_detached(n); });
+  return known_.alike(t, [&](int n) { return !t.has_history() || !is_detached(n); });
 }
 VARVE_LIBRARY bool trace_layer::is_detached(int n) const {
   while (builder.written(n).op->kind == op_kind::view && builder.written(n).op != &handle<detach_t>)

@@ -50,7 +50,7 @@ VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
   if (known_node(t) >= 0) return below([&] { return twin(t); });
   originals_.push_back(t);
   tensor const r = t.alias();
-  if (t.requires_grad()) r.set_history(t.history());
+  if (t.has_history()) r.set_history(t.history());
   return r;
 }
 VARVE_LIBRARY tensor trace_layer::input(tensor const& t) {

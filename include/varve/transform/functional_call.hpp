@@ -126,7 +126,7 @@ parameter_dict stack_module_state(std::vector<M*> const& models) {
       if (d.size() != all[0].size() || d[k].first != all[0][k].first)
         refuse::with<value_error>("varve: stack_module_state: the models differ in their parameters");
       values.push_back(static_cast<T const&>(d[k].second).detach());
-      grad = grad && d[k].second.requires_grad() && d[k].second.is_leaf();
+      grad = grad && d[k].second.has_history() && d[k].second.is_leaf();
     }
     T const s = stack(values);
     if (grad) s.requires_grad_();

@@ -40,7 +40,7 @@ private:
   /// The level took the operands for constants below it: a gradient says so to who differentiates it by them.
   T once(T const& g) const {
     T const r = g.alias();
-    std::vector<edge> edges(1, g.requires_grad() ? edge(eager_history(g)) : edge());
+    std::vector<edge> edges(1, g.has_history() ? edge(eager_history(g)) : edge());
     edges.insert(edges.end(), of.begin(), of.end());
     auto const count = edges.size();
     r.set_history(edge_to(record_function(
@@ -74,7 +74,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   boxed_args in, tracked;
   std::vector<edge> edges;
   for (auto const& t : x) {
-    bool const needs = t.defined() && t.requires_grad();
+    bool const needs = t.defined() && t.has_history();
     edges.push_back(needs ? edge(eager_history(t)) : edge());
     in.push_back(needs ? scope->track(without_history(static_cast<T const&>(t))) : T(t));
     tracked.push_back(needs ? in[in.size() - 1] : T());
@@ -85,7 +85,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
                             op.name(), edges};
   for (int k = 0; k < y.size(); ++k)
-    if (values[k].defined() && values[k].requires_grad()) {
+    if (values[k].defined() && values[k].has_history()) {
       pull.passed[static_cast<std::size_t>(k)] = 1;
       edges.push_back(edge(eager_history(values[k])));
     }

@@ -32,6 +32,8 @@ enum class view_origin : unsigned char { usual, no_grad, inference, many, custom
 bool is_at_work(std::uint64_t layer);
 /// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
 bool is_traced(std::uint64_t layer);
+/// ... of a function whose gradient will be taken, by its graph? (dispatch/thread_state.hpp)
+bool is_traced_for_gradient(std::uint64_t layer);
 /// Is a function of this thread exported?
 inline constinit thread_local bool exports = false;
 /// How many hooks of gradients this thread has registered.
@@ -233,8 +235,11 @@ public:
   void set_origin(detail::view_origin o) const;
 
   // Eager autograd: autograd/*.hpp.
-  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
+  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators? Refused (`transform_error`) in
+  /// a function that is traced before its gradient is taken, as the step of a loop under `grad`: there it is not known.
   bool requires_grad() const;
+  /// The same for who keeps histories, as far as they go: false in such a function.
+  bool has_history() const;
   /// Asks for the gradient of a leaf, or gives that up (AG-19).
   template <class T = bool>
   tensor const& requires_grad_(T on = true) const;

@@ -40,6 +40,16 @@ inline bool tensor::is_in_recorded_memory() const {
   return requires_grad() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
 }
 inline bool tensor::requires_grad() const {
+  if (has_history()) return true;
+  if (is_wrapped() && has_derivatives(dtype()))
+    for (tensor const* t = this; t->is_wrapped(); t = &t->inner())
+      if (detail::is_traced_for_gradient(t->layer()))
+        refuse::with<transform_error>(
+            "varve: requires_grad: the function of a higher-order operator is traced before its gradient is taken, and "
+            "does not know which of its values need one; ask outside of it");
+  return false;
+}
+inline bool tensor::has_history() const {
   if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
   if (block_->base.defined() && !is_wrapped() && block_->base.block_->history)
@@ -48,7 +58,7 @@ inline bool tensor::requires_grad() const {
         is_overtaken())
       return true;
   if (block_->history) return true;
-  return is_wrapped() && inner().requires_grad();
+  return is_wrapped() && inner().has_history();
 }
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
