@@ -37,6 +37,16 @@ struct my_exp : vv::function<my_exp> {
     return vv::mul(t, y);
   }
 };
+/// One tensor as two results.
+struct twice : vv::function<twice> {
+  static constexpr bool generate_vmap_rule = true;
+  static auto forward(auto x) {
+    auto const y = vv::mul(x, 2.0);
+    return std::tuple(y, y);
+  }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, auto g, auto h) { return vv::add(vv::mul(g, 5.0), vv::mul(h, 7.0)); }
+};
 } // namespace
 
 TEST_CASE("custom function: recorded eagerly, to any order", "[autograd][function]") {
@@ -631,4 +641,26 @@ TEST_CASE("custom function: an exception in forward or backward leaves the threa
   CHECK(thread_is_clean());
   CHECK_THROWS_AS(vv::grad([](tensor const& v) { return throws::apply(v); })(number(1)), stop);
   CHECK(thread_is_clean());
+}
+
+TEST_CASE("one tensor as two results: each has its own gradient", "[autograd][function]") {
+  tensor const x = vector_of({0.5, -1.25, 2});
+  auto const first = [](tensor const& v) { return vv::sum(std::get<0>(twice::apply(v))); };
+  auto const both = [](tensor const& v) {
+    auto const y = twice::apply(v);
+    return vv::sum(std::get<0>(y) * v + std::get<1>(y));
+  };
+  auto const backward = [&](auto const& f) {
+    tensor const leaf = vv::clone(x);
+    leaf.requires_grad_();
+    f(leaf).backward();
+    return elements(leaf.grad());
+  };
+  for (auto const& f : {std::function<tensor(tensor const&)>(first), std::function<tensor(tensor const&)>(both)}) {
+    auto const right = elements(vv::grad(f)(x));
+    CHECK(backward(f) == right);
+    CHECK(backward(vv::compile(f)) == right);
+  }
+  CHECK(backward(first) == doubles({5, 5, 5}));
+  CHECK(backward(both) == doubles({10.5, -1.75, 21})); // 5 v + 2 v + 7
 }

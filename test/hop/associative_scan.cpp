@@ -31,6 +31,13 @@ tensor one_by_one(F const& f, tensor const& x, bool reverse) {
   }
   return vv::stack(all, 0);
 }
+/// Its derivative is not that of its text.
+struct tripled : vv::function<tripled> {
+  static constexpr bool generate_vmap_rule = true;
+  static auto forward(auto x) { return vv::mul(x, 1.0); }
+  static auto setup_context(auto c, auto const&, auto const&) { return c; }
+  static auto backward(auto&, auto g) { return vv::mul(g, 3.0); }
+};
 constexpr array<double, 6> decay{0.5, -1, 0.25, 2, -0.75, 0.3}, input{1, 2, -1, 0.5, 3, 1};
 } // namespace
 
@@ -108,4 +115,33 @@ TEST_CASE("associative_scan: what is wrong is said", "[hop][associative_scan][ex
   CHECK(agree(vv::associative_scan([&](tensor const& a, tensor const& b) { return tensor(a + b * captured - b); }, x),
               vv::ones({4, 2, 2}))); // what it captures is no operator
   CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("associative_scan: functions in what combines are called by row, or refused", "[hop][associative_scan]") {
+  tensor const x = vector_of({0.5, -1.25, 2}), seen = vector_of({7, 7});
+  auto const custom = [](tensor const& a, tensor const& b) { return tripled::apply(a) * b; };
+  auto const branches = [](tensor const& a, tensor const& b) {
+    auto const product = [](tensor const& u, tensor const& v) { return u * v; };
+    return vv::cond(vv::sum(a) > 0.0, product, product, a, b);
+  };
+  auto const recomputed = [](tensor const& a, tensor const& b) {
+    return vv::checkpoint([](tensor const& u, tensor const& v) { return u * v; }, a, b);
+  };
+  auto const writes = [&](tensor const& a, tensor const& b) { return vv::add_(seen, 1.0), a * b; };
+  auto const all = [](auto const& f) {
+    return [f](tensor const& v) { return vv::associative_scan<0, false, generic>(f, v); };
+  };
+  CHECK(elements(all(custom)(x)) == doubles({0.5, -0.625, -1.25}));
+  CHECK(elements(all(branches)(x)) == doubles({0.5, -0.625, -1.25}));
+  CHECK(elements(all(recomputed)(x)) == doubles({0.5, -0.625, -1.25}));
+  // x0 + x0 x1 + x0 x1 x2, of which each call triples the derivative by what is before
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(all(custom)(v)); })(x)) ==
+        doubles({1 + 3 * -1.25 + 9 * -2.5, 0.5 + 3 * 0.5 * 2, -0.625}));
+  auto const reason = ContainsText("the function is not pointwise");
+  CHECK_THROWS_WITH(vv::associative_scan(custom, x), reason);
+  CHECK_THROWS_WITH(vv::associative_scan(branches, x), reason);
+  CHECK_THROWS_WITH(vv::associative_scan(recomputed, x), reason);
+  CHECK_THROWS_WITH(vv::compile([&](tensor const& v) { return vv::associative_scan(custom, v); })(x), reason);
+  CHECK_THROWS_WITH(vv::associative_scan(writes, x), reason);
+  CHECK(elements(seen) == doubles({7, 7}));
 }

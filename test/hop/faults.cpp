@@ -620,3 +620,86 @@ TEST_CASE("a condition has no tangent that a product with an infinite value woul
                          std::tuple(vv::ones_like(xs)))
                      .second) == doubles({1}));
 }
+
+TEST_CASE("a graph of mapped branches and loops has no derivative of what a lane does not run", "[hop][make_fx]") {
+  tensor const x = vector_of({0.5, -1.25, 2}), started = vector_of({1, 7, 30});
+  auto const run = [](vv::graph const& g) {
+    return [g](tensor const& v) { return tensor(vv::interpret(g, vv::boxed_args(v))[0]); };
+  };
+  auto const slope = [](auto f, tensor const& at) {
+    return vv::grad([f](tensor const& v) { return vv::sum(f(v)); })(at);
+  };
+  auto const branched = [](tensor const& v) { return vv::vmap(root_or_double)(v); };
+  auto const looped = [](tensor const& v) { return vv::vmap(roots)(v); };
+  auto const slopes = [&](tensor const& v) { return slope(branched, v); };
+  auto const in_lanes = [](tensor const& v) { return vv::vmap(vv::grad(root_or_double))(v); };
+  auto const by_hand = [&](auto f, tensor const& at) {
+    std::vector<double> r;
+    for (int k = 0; k < 3; ++k) r.push_back(slope(f, at[k]).item());
+    return tensor(r);
+  };
+  CHECK(difference(slope(run(vv::make_fx(branched)(x)), x), by_hand(root_or_double, x), 1e-12) == "");
+  CHECK(difference(slope(run(vv::make_fx(looped)(started)), started), by_hand(roots, started), 1e-12) == "");
+  for (auto const& f : {std::function<tensor(tensor const&)>(slopes), std::function<tensor(tensor const&)>(in_lanes)}) {
+    tensor const right = by_hand(vv::grad(root_or_double), x);
+    CHECK(difference(slope(f, x), right, 1e-12) == "");
+    CHECK(difference(slope(run(vv::make_fx(f)(x)), x), right, 1e-12) == "");
+    CHECK(difference(vv::compile([&](tensor const& v) { return slope(f, v); })(x), right, 1e-12) == "");
+  }
+}
+
+TEST_CASE("a function that is traced for its gradient does not know what needs one", "[hop][loop]") {
+  tensor const x = vector_of({0.5, -1.25, 2});
+  auto const asks = [](tensor const& r) {
+    tensor const u = r * 2.0;
+    return u.requires_grad() ? tensor(u * r) : u;
+  };
+  auto const mapped = [&](tensor const& v) { return vv::sum(vv::map(asks, v)); };
+  CHECK(mapped(x).item() == 2.5);
+  tensor const leaf = vv::clone(x);
+  leaf.requires_grad_();
+  CHECK(mapped(leaf).item() == 11.625);
+  CHECK(vv::compile(mapped)(leaf).item() == 11.625);
+  CHECK_THROWS_WITH(vv::grad(mapped)(x), ContainsText("requires_grad: the function of a higher-order operator"));
+  auto const hooked = [](tensor const& v) {
+    return vv::sum(vv::map(
+        [](tensor const& r) {
+          tensor const u = r * 2.0;
+          u.register_hook([](tensor const& g) { return g * 10.0; });
+          return u;
+        },
+        v));
+  };
+  CHECK_THROWS_WITH(vv::grad(hooked)(x), ContainsText("requires_grad: the function of a higher-order operator"));
+  // Truth values need none; functions that run as they are know it.
+  auto const truth = [](tensor const& r) { return (r > 0.0).requires_grad() ? r : tensor(r * r); };
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::map(truth, v)); })(x)) == doubles({1, -2.5, 4}));
+  auto const chosen = [&](tensor const& v) { return vv::sum(vv::cond(vv::sum(v) > 0.0, asks, asks, v)); };
+  CHECK(elements(vv::grad(chosen)(x)) == doubles({2, -5, 8}));
+}
+
+TEST_CASE("writes through detach in a function that is traced for its gradient are refused", "[hop][functionalize]") {
+  tensor const x = vector_of({0.5, -1.25, 2});
+  auto const writes = [](tensor const& v) {
+    tensor const u = v * 2.0;
+    vv::mul_(vv::detach(u), 3.0);
+    return u * 1.0;
+  };
+  auto const functional = [&](tensor const& v) { return vv::functionalize(writes)(v); };
+  CHECK(elements(vv::map(functional, x)) == doubles({3, -7.5, 12}));
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::map(writes, v)); })(x)) == doubles({2, 2, 2}));
+  auto const mapped = [&](tensor const& v) { return vv::sum(vv::map(functional, v)); };
+  auto const scanned = [&](tensor const& v) {
+    return vv::scan([&](tensor const& c, tensor const& r) { return std::pair(c + functional(r), vv::none); },
+                    vv::sum(v) * 0.0, v)
+        .first;
+  };
+  auto const looped = [&](tensor const& v) {
+    return vv::sum(vv::while_loop<3>([](tensor const& c) { return vv::sum(c) < 10.0; }, functional, v));
+  };
+  auto const reason = ContainsText("is read after it was written in no_grad mode or through detach");
+  CHECK_THROWS_WITH(vv::grad(mapped)(x), reason);
+  CHECK_THROWS_WITH(vv::grad(scanned)(x), reason);
+  CHECK_THROWS_WITH(vv::grad(looped)(x), reason);
+  CHECK_THROWS_WITH(vv::compile(vv::grad(mapped))(x), reason);
+}
