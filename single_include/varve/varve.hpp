@@ -6890,7 +6890,7 @@ inline std::uint32_t tensor::writes_shown() const {
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::is_in_recorded_memory() const {
-  return requires_grad() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
+  return has_history() || (block_ && block_->base.defined() && !is_wrapped() && block_->base.block_->history);
 }
 inline bool tensor::requires_grad() const {
   if (has_history()) return true;
