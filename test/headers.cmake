@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSL-1.0
-# Each header of one folder alone, included twice: cmake -DDIRECTORY=<folder> -DSCRATCH=<folder> -P headers.cmake --
+# Each header of a list alone, included twice: cmake "-DHEADERS=<header>;..." -DSCRATCH=<folder> -P headers.cmake --
 # <compiler> <flags>...
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
 set(compile ${behind_dashes})
 
-file(GLOB headers "${DIRECTORY}/*.hpp")
 set(bad "")
-foreach(header IN LISTS headers)
+foreach(header IN LISTS HEADERS)
   get_filename_component(name "${header}" NAME_WE)
   file(CONFIGURE OUTPUT "${SCRATCH}/${name}.cpp" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
   execute_process(COMMAND ${compile} -Wall -Wextra -Wpedantic -Werror -fsyntax-only "${SCRATCH}/${name}.cpp"
