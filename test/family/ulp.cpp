@@ -44,7 +44,7 @@ void check() {
                  },
                  -0.9, 0.9) < (sizeof(T) == 4 ? 1 : 6));
   CHECK(worst<T>([](tensor const& x) { return vv::erfc(x); }, [](long double x) { return std::erfc(x); }, -4, 9) < 4);
-  for (auto const [low, high] :
+  for (auto const& [low, high] :
        {std::pair{0.01, 40.0}, std::pair{-5.3, 8.7}, std::pair{1e3, 1e30}, std::pair{2.5, 9e3}})
     CHECK(worst<T>([](tensor const& x) { return vv::lgamma(x); }, [](long double x) { return std::lgamma(x); }, low,
                    high) < (sizeof(T) == 4 ? 1
