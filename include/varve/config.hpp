@@ -111,6 +111,11 @@ places; include one of them"
 #ifndef VARVE_DEFINES
 #define VARVE_DEFINES !VARVE_COMPILED
 #endif
+/// 1 where what traces and compiles functions at run time (`make_fx`, `compile`, `aot_function`, `export_program`) is
+/// defined behind its door: in programs of headers only, and in that one source of the compiled library which emits it.
+#ifndef VARVE_DEFINES_CAPTURE
+#define VARVE_DEFINES_CAPTURE !VARVE_COMPILED
+#endif
 /// Of functions that the compiled library has: their headers declare them first, and define them at the end where they
 /// do.
 #if VARVE_DEFINES == 2

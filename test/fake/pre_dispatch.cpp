@@ -103,8 +103,7 @@ TEST_CASE("a tensor of the fake mode around a trace is captured", "[fake][make_f
   vv::boxed_args captured;
   vv::graph const g = [&] {
     vv::fake_mode_guard const on(mode);
-    return vv::make_fx([&](tensor const& v) { return v * fake_w + fake_w; })
-        .with_captures(captured, [](auto const&...) {}, fake_x);
+    return vv::make_fx([&](tensor const& v) { return v * fake_w + fake_w; }).with_captures(captured, fake_x);
   }();
   REQUIRE(captured.size() == 1);
   CHECK(captured[0].is(fake_w));

@@ -2,10 +2,10 @@
 #pragma once
 #include <varve/aot/compiled_pair.hpp>
 #include <varve/aot/min_cut.hpp>
+#include <varve/compile/compiled_function.hpp>
+#include <varve/compile/versions.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/pass/optimize.hpp>
-
-#include <optional>
 
 namespace varve {
 
@@ -46,66 +46,123 @@ struct aot_options {
 };
 
 namespace detail {
-struct none_read {};
+/// Programs that are traced with their gradients and compiled ahead of time.
+template <class T = tensor>
+std::shared_ptr<function_programs> ahead_of_time_programs(aot_options how);
+template <class T = tensor>
+std::shared_ptr<function_programs> ahead_of_time_programs(); // as `aot_options{}` says
+
+#if VARVE_DEFINES_CAPTURE
 /// What a function that was compiled ahead of time is made for, and its parts.
-template <class F>
-struct aot_program {
-  compiled_pair run;
-  std::vector<dims> strides; // of the arguments
-  std::vector<char> leaves;
-  std::vector<dependent<free_sizes, F>> free{};
-  dependent<graph, F> sizes{}; // the arguments alone, and what must hold of their sizes
-  std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers{};
+template <class T>
+struct aot_program final : compiled_program<T> {
+  compiled_pair run{};
+  std::vector<dims> strides{}; // of the arguments
+  std::vector<char> leaves{};
+  std::vector<free_sizes> free{};
+  dependent<graph, T> sizes{}; // the arguments alone, and what must hold of their sizes
 
-  static bool leaves_free(std::pair<F, aot_options> const& f) { return f.second.automatic_dynamic; }
+  explicit aot_program(boxed_args const& arguments) {
+    for (auto const& t : arguments) {
+      strides.push_back(t.strides());
+      leaves.push_back(t.is_leaf());
+    }
+  }
+  bool is_for(boxed_args const& in) const override {
+    for (int k = 0; k < in.size(); ++k) {
+      auto const at = static_cast<std::size_t>(k);
+      bool const moves = !free.empty() && free[at]; // such arguments are row-major
+      if ((!moves && !(in[k].strides() == strides[at])) || in[k].is_leaf() != static_cast<bool>(leaves[at]))
+        return false;
+    }
+    return free.empty() || has_these_sizes(in);
+  }
+  /// Are the guards met?
+  bool has_these_sizes(boxed_args const& in) const {
+    auto const met = [&] {
+      auto const numbers = sizes_of_call<T>::of_arguments(sizes, in);
+      for (node const& n : sizes.nodes) {
+        dims const found = in[static_cast<int>(n.value)].sizes();
+        for (int d = 0; d < found.n; ++d)
+          if (!(found[d] == (numbers ? extent(numbers->of(n.out.sizes[d])) : n.out.sizes[d]))) return false;
+      }
+      return true;
+    };
+    return attempt<error>(met, [](error const&) { return false; });
+  }
+};
+/// May a compiled function be given it?
+inline bool runs_ahead_of_time(boxed_args const& x) {
+  for (auto const& t : x)
+    if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.is_inference())
+      return false;
+  return true;
+}
+template <class T>
+class ahead_of_time_versions final : public program_versions<T> {
+public:
+  explicit ahead_of_time_versions(aot_options how) : how_(std::move(how)) {}
 
-  template <class R, class... X>
-  static aot_program make(std::pair<F, aot_options> const& f, boxed_args& captured, R const& returned, X const&... x) {
-    aot_program r = kinds_of(tensors_among(x...));
-    numbers_read<dependent<tensor, F>> read;
-    r.run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, F>>>(f.first, {}, {}, returned, x...);
-    captured = r.run.of.captured;
-    r.numbers = std::move(read.all);
-    compile(r.run, f.second);
+  bool run(boxed_call& call, boxed_args& results) override {
+    // Would nobody but eager autograd see the operators?
+    if (!this_thread_state.quiet() || !runs_ahead_of_time(call.arguments)) return false;
+    auto const v = this->found_or_made(call);
+    boxed_args& in = call.arguments; // and captured tensors
+    for (auto const& t : v->captured) in.push_back(t);
+    auto const& p = static_cast<aot_program<T> const&>(*v->made);
+    if (!runs_ahead_of_time(in) || p.run.writes_into_others(in)) return false;
+    results = p.run(in);
+    call.returned = v->returned;
+    return true;
+  }
+
+private:
+  aot_options how_;
+  using program = typename program_versions<T>::program;
+
+  bool leaves_free() const override { return how_.automatic_dynamic; }
+  program make(boxed_call const& call, boxed_args& captured) const override {
+    auto r = std::make_shared<aot_program<T>>(call.arguments);
+    numbers_read<T> read;
+    r->run.of = trace_ahead_of_time<on_fake_values<dependent<fake_mode, T>>>(call, call.arguments);
+    captured = r->run.of.captured;
+    r->numbers = std::move(read.all);
+    compile(r->run, how_);
     return r;
   }
-  /// ... for any sizes where `which` says so, and in the end where it could be: none where C++ must know them, or a
-  /// call must.
-  template <class R, class... X>
-  static std::optional<aot_program> make_free(std::pair<F, aot_options> const& f,
-                                              std::vector<dependent<free_sizes, F>>& which, boxed_args& captured,
-                                              R const& returned, X const&... x) {
-    boxed_args const in = tensors_among(x...);
-    aot_program r = kinds_of(in);
+  /// None where C++ must know the sizes, or a call must.
+  program make_free(boxed_call const& call, std::vector<free_sizes>& which, boxed_args& captured) const override {
+    boxed_args const& in = call.arguments;
+    auto r = std::make_shared<aot_program<T>>(in);
     tracing::symbolic_t how{{}, true};
     for (std::size_t k = 0; k < which.size(); ++k) {
       how.policies.emplace_back(in[static_cast<int>(k)].dim(), dim_dynamic::fixed);
       for (std::size_t d = 0; d < how.policies[k].size(); ++d)
         if (which[k] >> d & 1) how.policies[k][d] = dim_dynamic::dynamic;
     }
-    auto const made = [&]() -> std::optional<aot_program> {
-      numbers_read<dependent<tensor, F>> read;
-      r.run.of = trace_ahead_of_time<on_symbolic_values<dependent<fake_mode, F>>>(f.first, how, {}, returned, x...);
-      captured = r.run.of.captured;
-      r.numbers = std::move(read.all);
-      r.sizes = arguments_of(r.run.of.joint, in.size());
+    auto const made = [&]() -> program {
+      numbers_read<T> read;
+      r->run.of = trace_ahead_of_time<on_symbolic_values<dependent<fake_mode, T>>>(call, in, how);
+      captured = r->run.of.captured;
+      r->numbers = std::move(read.all);
+      r->sizes = arguments_of(r->run.of.joint, in.size());
       bool any = false;
-      for (node const& n : r.sizes.nodes)
+      for (node const& n : r->sizes.nodes)
         for (int d = 0; d < n.out.sizes.n; ++d) {
           free_sizes const bit = 1u << d;
           auto& here = which[static_cast<std::size_t>(n.value)];
           if (n.out.sizes[d].is_number()) here &= ~bit;
           any = any || here & bit;
         }
-      if (!any || shows_symbols(r.run.of) || !r.has_these_sizes(in)) return std::nullopt;
-      r.free = which;
-      compile(r.run, f.second);
-      return std::move(r);
+      if (!any || shows_symbols(r->run.of) || !r->has_these_sizes(in)) return nullptr;
+      r->free = which;
+      compile(r->run, how_);
+      return r;
     };
-    return attempt<error>(made, [](error const&) { return std::optional<aot_program>(); });
+    return attempt<error>(made, [](error const&) { return program(); });
   }
   static void compile(compiled_pair& p, aot_options const& how) {
-    using G = dependent<graph, F>;
+    using G = dependent<graph, T>;
     G const pure = optimize(p.of.joint, purpose::values);
     p.of.joint = G();
     if (count_effects(pure) > 0) return compile_effects(p, how, pure);
@@ -146,28 +203,6 @@ struct aot_program {
         return part(y, 0, y.size() - 1);
       };
   }
-  template <class... X>
-  bool is_for(X const&... x) const {
-    boxed_args const in = tensors_among(x...);
-    for (int k = 0; k < in.size(); ++k) {
-      auto const at = static_cast<std::size_t>(k);
-      bool const moves = !free.empty() && free[at]; // such arguments are row-major
-      if ((!moves && !(in[k].strides() == strides[at])) || in[k].is_leaf() != static_cast<bool>(leaves[at]))
-        return false;
-    }
-    return free.empty() || has_these_sizes(in);
-  }
-  bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
-
-private:
-  static aot_program kinds_of(boxed_args const& in) {
-    aot_program r;
-    for (auto const& t : in) {
-      r.strides.push_back(t.strides());
-      r.leaves.push_back(t.is_leaf());
-    }
-    return r;
-  }
   template <class G>
   static G arguments_of(G const& g, int count) {
     G r;
@@ -177,19 +212,6 @@ private:
     int const n = static_cast<int>(r.nodes.size());
     r.regions.push_back({0, n, n, 0, 0});
     return r;
-  }
-  /// Are the guards met?
-  bool has_these_sizes(boxed_args const& in) const {
-    auto const met = [&] {
-      auto const numbers = sizes_of_call<dependent<tensor, F>>::of_arguments(sizes, in);
-      for (node const& n : sizes.nodes) {
-        dims const found = in[static_cast<int>(n.value)].sizes();
-        for (int d = 0; d < found.n; ++d)
-          if (!(found[d] == (numbers ? extent(numbers->of(n.out.sizes[d])) : n.out.sizes[d]))) return false;
-      }
-      return true;
-    };
-    return attempt<error>(met, [](error const&) { return false; });
   }
   /// Would a call have to make views of sizes that the trace knew as symbols?
   static bool shows_symbols(joint_graph const& g) {
@@ -209,52 +231,16 @@ private:
     return any;
   }
 };
-/// May a compiled function be given it?
-inline bool runs_ahead_of_time(boxed_args const& x) {
-  for (auto const& t : x)
-    if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.is_inference())
-      return false;
-  return true;
+template <class T>
+std::shared_ptr<function_programs> ahead_of_time_programs(aot_options how) {
+  return std::make_shared<ahead_of_time_versions<T>>(std::move(how));
 }
+template <class T>
+std::shared_ptr<function_programs> ahead_of_time_programs() {
+  return ahead_of_time_programs<T>(aot_options{});
+}
+#endif
 } // namespace detail
-
-/// A function of tensors that is compiled ahead of time with its gradient: see `aot_function`. Threads may share it;
-/// copies share what was made.
-template <class F>
-class ahead_of_time_function {
-public:
-  explicit ahead_of_time_function(F f, aot_options how) : f_(std::move(f), std::move(how)) {}
-
-  /// Arguments are tensors, or trees in which numbers are constants of the program.
-  template <class... X>
-    requires(detail::compilable<X>() && ...)
-  auto operator()(X const&... x) const {
-    using Y = decltype(detail::call_with(f_.first, std::declval<std::tuple<X const&...>>()));
-    auto const itself = [&]() -> Y { return detail::call_with(f_.first, std::tuple<X const&...>(x...)); };
-    boxed_args in = detail::tensors_among(x...);
-    if (!is_quiet() || !detail::runs_ahead_of_time(in)) return itself();
-    auto const v = made_->found_or_made(f_, x...);
-    for (auto const& t : v->captured) in.push_back(t);
-    if (!detail::runs_ahead_of_time(in) || v->program.run.writes_into_others(in)) return itself();
-    boxed_args const y = v->program.run(in);
-    if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
-  }
-  /// For how many kinds of arguments it was compiled.
-  std::size_t versions() const { return made_->size(); }
-  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing.
-  template <class... X>
-  std::string explain(X const&... x) const {
-    return made_->explain(x...);
-  }
-
-private:
-  /// Would nobody but eager autograd see the operators?
-  static bool is_quiet() { return this_thread_state.quiet(); }
-
-  std::pair<F, aot_options> f_;
-  using versions_t = detail::program_versions<std::pair<F, aot_options>, detail::aot_program<F>>;
-  std::shared_ptr<versions_t> made_ = std::make_shared<versions_t>();
-};
 
 /// `auto step = aot_function(f, {.fw_compiler = backends::fused});`: traces `f` and its gradient into one graph without
 /// writes when it is called first, on fake tensors: nothing of the arguments is read, written or drawn. The graph is
@@ -271,8 +257,12 @@ private:
 /// the number, or a result is a view that would be made of it, there is a program for each size as without.
 /// Another tensor that is assigned to a captured variable later is not seen, as by `compile`.
 template <class F>
-auto aot_function(F f, aot_options how = {}) {
-  return ahead_of_time_function<F>(std::move(f), std::move(how));
+auto aot_function(F f) {
+  return compiled_function<F>(std::move(f), detail::ahead_of_time_programs<>());
+}
+template <class F>
+auto aot_function(F f, aot_options how) {
+  return compiled_function<F>(std::move(f), detail::ahead_of_time_programs<>(std::move(how)));
 }
 /// `compile(f, backends::aot_eager)`: ahead of time, by a backend: one of `backends`, or any function of a graph that
 /// gives a function of tensors.

@@ -24,6 +24,34 @@ struct exported_joint {
 };
 
 namespace detail {
+/// What `aot_export_joint` does once the function is erased.
+template <class T = tensor>
+exported_joint export_joint(boxed_function_ref f, boxed_args const& x, int loss);
+} // namespace detail
+
+/// `aot_export_joint(f, loss)(x...)`: one graph for the values of a function and the gradients of one result of it,
+/// a scalar, with respect to the arguments and captured tensors that require one (AE-1). Results: the new values of
+/// arguments that were written, what the function returned, then the gradients. `loss` -1: for inference, without
+/// gradients. `autograd_error`, which names the argument or result: arguments that require gradients or share memory
+/// and are written, results beside the loss that require a gradient (AE-2).
+template <class F>
+class aot_export_joint {
+public:
+  explicit aot_export_joint(F f, int loss = -1) : f_(std::move(f)), loss_(loss) {}
+
+  template <class... X>
+  exported_joint operator()(X const&... x) const {
+    detail::boxed_call_with<X...> const call(&f_, &detail::run_boxed<F, X...>, x...);
+    return detail::export_joint<>(call, call.arguments, loss_);
+  }
+
+private:
+  F f_;
+  int loss_;
+};
+
+#if VARVE_DEFINES_CAPTURE
+namespace detail {
 /// The only tangent becomes 1: the gradient of the loss itself.
 template <class G>
 G with_unit_tangent(G const& g) {
@@ -64,53 +92,36 @@ inline void require_exportable(joint_graph const& g, boxed_args const& in, int l
       (loss >= static_cast<int>(g.outputs.size()) || !g.outputs[static_cast<std::size_t>(loss)].requires_grad))
     refuse("result " + std::to_string(loss) + " is the loss, and does not require a gradient (AE-1)");
 }
+/// Every result of the function is one of the graph: arguments, and views, too.
+inline graph with_all_outputs(joint_graph const& g) {
+  for (aot_output const& o : g.outputs)
+    if (o.what != aot_output::kind::value)
+      refuse::with<autograd_error>("varve: aot_export: a result is undefined, an argument, or a view of an argument or "
+                                   "of another result; clone it");
+  return g.joint;
+}
+template <class T>
+exported_joint export_joint(boxed_function_ref f, boxed_args const& x, int loss) {
+  set_grad_enabled const needed(loss >= 0);
+  aot_state state;
+  state.differentiated = loss >= 0;
+  joint_graph const g = trace_ahead_of_time<on_fake_values<dependent<fake_mode, T>>>(f, x, {}, state);
+  require_exportable(g, x, loss);
+  exported_joint r;
+  r.captured = g.captured;
+  r.signature.arguments = static_cast<int>(g.inputs.size()), r.signature.captured = g.captured.size();
+  for (std::size_t k = 0; k < g.inputs.size(); ++k)
+    if (g.inputs[k].is_written) r.signature.written.push_back(static_cast<int>(k));
+  r.signature.outputs = static_cast<int>(g.outputs.size()), r.signature.loss = loss;
+  r.signature.gradients = g.differentiated;
+  using G = dependent<graph, T>;
+  G const joint = optimize(with_all_outputs(g), purpose::values);
+  r.joint = loss < 0 ? joint : with_unit_tangent(joint);
+  if (loss >= 0 && g.tangents.size() != 1)
+    refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient (AE-2)");
+  return r;
+}
 } // namespace detail
-
-/// `aot_export_joint(f, loss)(x...)`: one graph for the values of a function and the gradients of one result of it,
-/// a scalar, with respect to the arguments and captured tensors that require one (AE-1). Results: the new values of
-/// arguments that were written, what the function returned, then the gradients. `loss` -1: for inference, without
-/// gradients. `autograd_error`, which names the argument or result: arguments that require gradients or share memory
-/// and are written, results beside the loss that require a gradient (AE-2).
-template <class F>
-class aot_export_joint {
-public:
-  explicit aot_export_joint(F f, int loss = -1) : f_(std::move(f)), loss_(loss) {}
-
-  template <class... X>
-  exported_joint operator()(X const&... x) const {
-    set_grad_enabled const needed(loss_ >= 0);
-    using fakes = detail::on_fake_values<dependent<fake_mode, F>>;
-    aot_state state;
-    state.differentiated = loss_ >= 0;
-    joint_graph g = detail::trace_ahead_of_time<fakes>(f_, {}, state, [](auto const&...) {}, x...);
-    detail::require_exportable(g, detail::tensors_among(x...), loss_);
-    exported_joint r;
-    r.captured = g.captured;
-    r.signature.arguments = static_cast<int>(g.inputs.size()), r.signature.captured = g.captured.size();
-    for (std::size_t k = 0; k < g.inputs.size(); ++k)
-      if (g.inputs[k].is_written) r.signature.written.push_back(static_cast<int>(k));
-    r.signature.outputs = static_cast<int>(g.outputs.size()), r.signature.loss = loss_;
-    r.signature.gradients = g.differentiated;
-    using G = dependent<graph, F>;
-    G const joint = optimize(with_all_outputs(g), purpose::values);
-    r.joint = loss_ < 0 ? joint : detail::with_unit_tangent(joint);
-    if (loss_ >= 0 && g.tangents.size() != 1)
-      refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient (AE-2)");
-    return r;
-  }
-
-private:
-  /// Every result of the function is one of the graph: arguments, and views, too.
-  static graph with_all_outputs(joint_graph const& g) {
-    for (aot_output const& o : g.outputs)
-      if (o.what != aot_output::kind::value)
-        refuse::with<autograd_error>(
-            "varve: aot_export: a result is undefined, an argument, or a view of an argument or of "
-            "another result; clone it");
-    return g.joint;
-  }
-  F f_;
-  int loss_;
-};
+#endif
 
 } // namespace varve

@@ -80,6 +80,14 @@ struct aot_state {
 };
 
 namespace detail {
+/// Traces a function, and its gradient, at some tensors; how these become fakes is `On`.
+template <class On>
+joint_graph trace_ahead_of_time(boxed_function_ref f, boxed_args const& x, typename On::options const& how = {},
+                                aot_state const& state = {});
+} // namespace detail
+
+#if VARVE_DEFINES_CAPTURE
+namespace detail {
 /// Runs a function on functional fakes under a tracer, with eager autograd above.
 template <class T = tensor>
 struct ahead_of_time final : functional_captures, leaves_of_program {
@@ -398,54 +406,30 @@ void put_tangents_last(G& g, std::vector<int> const& tangents) {
   for (int n = 0; n < g.regions[0].inputs; ++n) g.nodes[n].value = now[static_cast<int>(g.nodes[n].value)];
 }
 
-/// Traces `f` at arguments `x`; how they become fakes is `On`. `returned` is told what f returned.
-template <class On, class F, class R, class... X>
-joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot_state const& state, R const& returned,
-                                X const&... x) {
+template <class On>
+joint_graph trace_ahead_of_time(boxed_function_ref f, boxed_args const& x, typename On::options const& how,
+                                aot_state const& state) {
   joint_graph r;
   boxed_args captured;
   std::vector<int> tangents;
-  auto const traced = [&](auto const&... in) {
-    ahead_of_time<dependent<tensor, F>> run(r, state);
+  auto const traced = [&](boxed_args const& in) -> boxed_args {
+    ahead_of_time<dependent<tensor, On>> run(r, state);
     functional_mode_guard const on(run.mode);
-    run.take(tensors_among(in...));
+    run.take(in);
     for (tensor const& t : state.lifted) run.stand_in(t);
-    int k = 0;
-    auto const functional = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
-        return run.given[static_cast<std::size_t>(k++)];
-      else return v;
-    };
-    std::tuple const arguments{tree_map(functional, in)...}; // braces: in order
-    boxed_args y;
-    if constexpr (std::is_void_v<decltype(call_with(f, arguments))>) {
-      call_with(f, arguments);
-      returned();
-    } else {
-      auto const results = call_with(f, arguments);
-      tree_for_each(
-          [&](auto const& v) {
-            static_assert(std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>,
-                          "varve: aot: what a traced function returns must be a tree of tensors");
-            y.push_back(v);
-          },
-          results);
-      returned(results);
-    }
-    run.took(y);
+    boxed_args given;
+    for (tensor const& t : run.given) given.push_back(t);
+    run.took(f(given));
     int const forward = static_cast<int>(run.results.size());
     graph const until_now = run.tracer.builder.finish();
     r.forward_effects = count_effects(until_now);
     run.differentiate();
     r.shape = {0, forward};
     tangents = run.tangent_numbers;
-    std::vector<tensor> all;
-    for (auto const& t : run.values()) all.push_back(t);
-    return all;
+    return run.values();
   };
   disable_saved_tensors_hooks const of_the_call; // what the trace records is not kept
-  make_fx_function<decltype(traced) const&, On> const fx(traced, how);
-  r.joint = fx.with_captures_of_its_own(captured, x...);
+  r.joint = trace_boxed<On>(traced, x, how, capture_policy::by_function, &captured);
   put_tangents_last(r.joint, tangents);
   r.shape.primals = r.joint.regions[0].inputs - static_cast<int>(r.tangents.size());
   if (state.differentiated)
@@ -453,5 +437,6 @@ joint_graph trace_ahead_of_time(F const& f, typename On::options const& how, aot
   return r;
 }
 } // namespace detail
+#endif
 
 } // namespace varve

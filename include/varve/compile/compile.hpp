@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/compile/compiled_function.hpp>
 #include <varve/compile/versions.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 
+#include <concepts>
+
 namespace varve {
 
+struct fast_math_t; // fast_math.hpp
+
 namespace detail {
+/// Plans a graph for running as a whole.
+using graph_fuser = fused_graph (*)(graph const&);
+/// ... as `fuse(graph)` does, or as `fuse(graph, How{})`. (Dependent, so that it is compiled where it is used.)
+template <class How>
+fused_graph fused_by(graph const& g) {
+  if constexpr (std::is_same_v<How, fast_math_t>) return fuse(static_cast<dependent<graph, How> const&>(g), How{});
+  else return fuse(static_cast<dependent<graph, How> const&>(g));
+}
+/// Programs that are traced and fused.
+template <class T = tensor>
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser);
+
+#if VARVE_DEFINES_CAPTURE
 /// Results in memory of their own.
 template <class T = tensor>
 boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
@@ -20,105 +38,77 @@ boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
   return r;
 }
 /// A fused program of a function, with what it wrote as further results.
-template <class F, class... How>
-struct fused_program {
-  fused_graph run;
-  list<int> written; // arguments and captures that further results are written into
-  std::vector<typename numbers_read<dependent<tensor, F>>::one> numbers;
+template <class T>
+struct fused_program final : compiled_program<T> {
+  fused_graph run{nullptr};
+  list<int> written{};           // arguments and captures that further results are written into
   boxed_function by_operators{}; // in place of `run`, where the graph has effects
   bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
-  template <class R, class... X>
-  static fused_program make(F const& f, boxed_args& captured, R const& returned, X const&... x) {
-    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
-    numbers_read<dependent<tensor, F>> read;
-    G const g = make_fx_function<F const&>(f).with_captures(captured, returned, x...);
-    list<int> written;
-    G const values = values_only(g);
-    G const pure = functionalize(values, purpose::values);
-    G const whole = writes_as_results(pure, written);
-    if (count_effects(whole) > 0)
-      return {fused_graph(nullptr), std::move(written), std::move(read.all),
-              [whole](boxed_args const& in) { return fresh_results(interpret(whole, in), in); }, records_itself(g)};
-    return {fuse(whole, How{}...), std::move(written), std::move(read.all), {}, records_itself(g)};
-  }
-  template <class G>
-  static bool records_itself(G const& g) {
-    for (node const& n : g.nodes)
-      if (n.mode == recording::on) return true;
-    return false;
-  }
-  template <class... X>
-  static bool is_for(X const&...) {
+  boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
+  /// May it stand for the function, on these arguments and captured tensors?
+  bool fits(boxed_args const& in) const {
+    if (records)
+      for (auto const& t : in)
+        if (t.has_history()) return false;
+    for (int at : written) // the trace took them for apart, and for row-major
+      for (int k = 0; k < in.size(); ++k)
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return false;
     return true;
   }
-  bool still() const { return numbers_read<dependent<tensor, F>>::still(numbers); }
 };
-} // namespace detail
-
-struct fast_math_t; // fast_math.hpp
-
-/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see
-/// `compile`. Threads may share it; copies share what was made.
-template <class F, class... How>
-class compiled_function {
+template <class T>
+class fused_program_versions final : public program_versions<T> {
 public:
-  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<versions_t>()) {}
+  explicit fused_program_versions(graph_fuser fuser) : fuser_(fuser) {}
 
-  /// Arguments are tensors, or trees in which numbers are constants of the program.
-  template <class... X>
-    requires(std::is_same_v<X, tensor> && ...)
-  auto operator()(X const&... x) const {
-    return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
+  bool run(boxed_call& call, boxed_args& results) override {
+    if (!this_thread_state.quiet()) return false;
+    for (int k = 0; k < call.arguments.size(); ++k)
+      if (call.arguments[k].defined() && call.arguments[k].is_wrapped())
+        call.arguments[k] = tensor(loop::plain_tensor(call.arguments[k]));
+    if (!run_plainly(call.arguments)) return false;
+    auto const v = this->found_or_made(call);
+    if (!run_plainly(v->captured)) return false;
+    boxed_args& in = call.arguments; // and captured tensors
+    for (auto const& t : v->captured) in.push_back(t);
+    auto const& p = static_cast<fused_program<T> const&>(*v->made);
+    if (!p.fits(in)) return false;
+    results = p(in);
+    int k = results.size() - static_cast<int>(p.written.size());
+    for (int at : p.written) copy_(in[at], static_cast<T const&>(results[k++]));
+    call.returned = v->returned;
+    return true;
   }
-  template <class... X>
-    requires(!(std::is_same_v<X, tensor> && ...) && (detail::compilable<X>() && ...))
-  auto operator()(X const&... x) const {
-    return call(x...);
-  }
-  /// Traces and plans for these arguments, unseen by modes, and writes nothing.
-  template <class... X>
-  void prepare(X const&... x) const {
+  void prepare(boxed_call const& call) override {
     disable_modes const unseen; // what runs then has them (CE-2)
-    (void)made_->found_or_made(f_, x...);
-  }
-  /// For how many sets of dtypes and sizes a program is kept.
-  std::size_t versions() const { return made_->size(); }
-  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing. (Where
-  /// transforms, modes or autograd watch, calls run the function itself.)
-  template <class... X>
-  std::string explain(X const&... x) const {
-    return made_->explain(x...);
+    program_versions<T>::prepare(call);
   }
 
 private:
-  using versions_t = detail::program_versions<F, detail::fused_program<F, How...>>;
+  graph_fuser fuser_;
 
-  template <class... X>
-  auto call(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::declval<std::tuple<X const&...>>()));
-    auto const itself = [&]() -> Y { return detail::call_with(f_, std::tuple<X const&...>(x...)); };
-    boxed_args in = detail::tensors_among(x...);
-    if (!this_thread_state.quiet() || !detail::run_plainly(in)) return itself();
-    auto const v = made_->found_or_made(f_, x...);
-    if (!detail::run_plainly(v->captured)) return itself();
-    for (auto const& t : v->captured) in.push_back(t);
-    if (v->program.records)
-      for (auto const& t : in)
-        if (t.has_history()) return itself();
-    list<int> const& written = v->program.written;
-    for (int at : written) // the trace took them for apart, and for row-major
-      for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return itself();
-    boxed_args const y = v->program.by_operators ? v->program.by_operators(in) : v->program.run(in);
-    int k = y.size() - static_cast<int>(written.size());
-    for (int at : written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    if constexpr (!std::is_void_v<Y>) return v->template result<Y>(y);
+  typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
+    auto r = std::make_shared<fused_program<T>>();
+    numbers_read<T> read;
+    graph const g = trace_boxed<on_real_values>(call, call.arguments, {}, capture_policy::collected, &captured);
+    graph const values = values_only(g);
+    graph const pure = functionalize(values, purpose::values);
+    graph const whole = writes_as_results(pure, r->written);
+    for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
+    if (count_effects(whole) > 0)
+      r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
+    else r->run = fuser_(whole);
+    r->numbers = std::move(read.all);
+    return r;
   }
-
-  F f_;
-  std::shared_ptr<versions_t> made_;
 };
+template <class T>
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser) {
+  return std::make_shared<fused_program_versions<T>>(fuser);
+}
+#endif
+} // namespace detail
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
 /// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
@@ -136,40 +126,40 @@ private:
 /// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
-  return compiled_function<F>(std::move(f));
+  return compiled_function<F>(std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>));
 }
 /// ... fused in another way: `compile(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>
 auto compile(F f, How) {
-  return compiled_function<F, How>(std::move(f));
+  return compiled_function<F>(std::move(f), detail::fused_programs<>(&detail::fused_by<How>));
 }
 /// ... and makes the program for these arguments at once.
 template <class F, class... X>
   requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
 auto compile(F f, X const&... x) {
-  compiled_function<F> r(std::move(f));
+  auto r = compile(std::move(f));
   r.prepare(x...);
   return r;
 }
 
 /// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is
 /// captured; static values are refused.
-template <class F, class... How>
-class fused_with_captures : public compiled_function<F, How...> {
+template <class F>
+class fused_with_captures : public compiled_function<F> {
 public:
-  using compiled_function<F, How...>::compiled_function;
+  using compiled_function<F>::compiled_function;
 
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F, How...>::operator()(a...);
+    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
     else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...))
-      return compiled_function<F, How...>::operator()(detail::viewed(a)...); // memory with `dyn` extents
+      return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
     else
       static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass "
                                  "the values as arguments, or compile(f)");
   }
   template <class... R>
-  compiled_function<F, How...> const& into(R&&...) const {
+  compiled_function<F> const& into(R&&...) const {
     static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass "
                                "the values as arguments, or take the results that calls return");
     return *this;
@@ -182,20 +172,20 @@ public:
 template <class F>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f) {
-  return fused_with_captures<F>(f);
+  return fused_with_captures<F>(f, detail::fused_programs<>(&detail::fused_by<dependent<void, F>>));
 }
 /// ... `fuse(f, table_driven)`: programs made at run time are tables always.
 template <class F, loop::execution How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
-  return fused_with_captures<F>(f);
+  return fuse(f);
 }
 
 /// ... `fuse(f, fast_math)`, likewise.
 template <class F, std::same_as<fast_math_t> How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
-  return fused_with_captures<F, How>(f);
+  return fused_with_captures<F>(f, detail::fused_programs<>(&detail::fused_by<How>));
 }
 
 } // namespace varve

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/compile/compiled_function.hpp>
 #include <varve/core/owner_lock.hpp>
 #include <varve/core/spin_lock.hpp>
 #include <varve/trace/make_fx.hpp>
@@ -7,9 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
-#include <concepts>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,56 +17,9 @@
 /// @file
 /// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
 /// where the programs are kept.
-namespace varve {
+namespace varve::detail {
 
-namespace detail {
-/// Is a type a tensor, or a tree of tensors and of what can be compared?
-template <class X>
-constexpr bool compilable() {
-  if constexpr (is_tree_node<X>)
-    return []<class... E>(std::type_identity<std::tuple<E...>>) {
-      return (compilable<E>() && ...);
-    }(std::type_identity<elements_of<X>>{});
-  else return std::is_same_v<X, tensor> || (!value<X> && std::equality_comparable<X>) || number<X>;
-}
-/// Have two trees of one type one structure, and leaves that are the same?
-template <class T, class Same>
-bool same_tree(T const& a, T const& b, Same const& same) {
-  if constexpr (is_map<T>) {
-    bool all = a.size() == b.size();
-    for (auto x = a.begin(), y = b.begin(); all && x != a.end(); ++x, ++y)
-      all = x->first == y->first && same_tree(x->second, y->second, same);
-    return all;
-  } else if constexpr (is_optional<T>) {
-    return a.has_value() == b.has_value() && (!a || same_tree(*a, *b, same));
-  } else if constexpr (is_vector<T>) {
-    bool all = a.size() == b.size();
-    for (std::size_t k = 0; all && k < a.size(); ++k) all = same_tree(a[k], b[k], same);
-    return all;
-  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
-    return same_tree(members_of(a), members_of(b), same);
-  } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return (same_tree(std::get<K>(a), std::get<K>(b), same) && ...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return same(a, b);
-  }
-}
-/// ... of arguments with those that a program was made for.
-template <class... X, class Same>
-bool same_trees([[maybe_unused]] std::tuple<X...> const& then, [[maybe_unused]] Same const& same, X const&... now) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    return (same_tree(now, std::get<K>(then), same) && ...);
-  }(std::index_sequence_for<X...>{});
-}
-/// Is a program that was made with a constant the one for another? Zeros of two signs are not the same; NaN is NaN.
-template <class V>
-bool same_constant(V const& a, V const& b) {
-  if constexpr (std::is_floating_point_v<V>)
-    return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
-  else return a == b;
-}
+#if VARVE_DEFINES_CAPTURE
 /// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
@@ -91,14 +44,6 @@ inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_siz
   for (int d = 0; d < sizes.n; ++d)
     if (free >> d & 1) sizes[d] = then.info.sizes[d];
   return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
-}
-/// "argument 0: size 1 ..."
-inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
-  std::string r;
-  for (std::size_t k = 0; k < free.size(); ++k)
-    for (int d = 0; d < max_rank; ++d)
-      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
-  return r;
 }
 /// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
 /// only to cost nothing unless used.)
@@ -137,9 +82,75 @@ private:
   }
   read_watcher* before_;
 };
+/// A program made of a function for some arguments.
+template <class T>
+class compiled_program {
+public:
+  virtual ~compiled_program() = default;
+  /// Is it for the arguments of a call, beyond their kinds?
+  virtual bool is_for(boxed_args const&) const { return true; }
+  /// Have the captured tensors that were read as numbers the values that they had?
+  bool still() const { return numbers_read<T>::still(numbers); }
+  std::vector<typename numbers_read<T>::one> numbers{};
+};
+
+/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with: the
+/// 64 that were called last are kept. Where only sizes differ from those of a program, one that leaves these sizes free
+/// is made if it can be: static first, dynamic at the first change. The first thread to come makes others wait.
+template <class T>
+class program_versions : public function_programs {
+public:
+  static constexpr std::size_t most = 64;
+  using program = std::shared_ptr<compiled_program<T> const>;
+
+  void prepare(boxed_call const& call) override;
+  std::size_t size() const override;
+  std::string explain(boxed_call const& call) const override;
+
+protected:
+  /// What a program was made for, and the program.
+  struct version {
+    argument_types const* types;
+    std::shared_ptr<void const> constants; // among the arguments
+    bool grad_mode;
+    std::vector<traced_kind> arguments, captures;
+    boxed_args captured;
+    program made;
+    std::shared_ptr<void const> returned; // the structure of the tree that the function returned
+    std::vector<free_sizes> free{};       // of the arguments; none: no size is
+  };
+  using version_ptr = std::shared_ptr<version const>;
+  version_ptr found_or_made(boxed_call const& call);
+
+private:
+  virtual program make(boxed_call const&, boxed_args& captured) const = 0;
+  virtual bool leaves_free() const { return false; }
+  /// A program for any sizes where `which` says so, and in the end where it could be; null: there is none.
+  virtual program make_free(boxed_call const&, std::vector<free_sizes>&, boxed_args&) const { return nullptr; }
+
+  mutable spin_lock lock_;
+  std::vector<version_ptr> all_; // what was called last comes first
+  owner_lock making_;
+
+  std::vector<version_ptr> kept() const;
+  static std::vector<free_sizes> changed_sizes(std::vector<version_ptr> const& all, boxed_call const&);
+  static std::string why_not(version const&, boxed_call const&);
+  static bool same_arguments(version const&, boxed_call const&);
+  static bool same_captures(version const&);
+  version_ptr find(boxed_call const&);
+  version_ptr make_version(boxed_call const&);
+};
+
+/// "argument 0: size 1 ..."
+inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
+  std::string r;
+  for (std::size_t k = 0; k < free.size(); ++k)
+    for (int d = 0; d < max_rank; ++d)
+      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
+  return r;
+}
 /// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
-template <class = void>
-std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
+inline std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
   auto const said = [&](char const* what, std::string const& a, std::string const& b) {
     return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
   };
@@ -153,241 +164,156 @@ std::string kind_difference(std::string const& which, traced_kind const& now, tr
     r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
   return r;
 }
-/// One address for each type.
-template <class T>
-inline constexpr char type_mark = 0;
-
-/// The tensors of some trees, in their order.
-template <class... X>
-boxed_args tensors_among(X const&... x) {
-  boxed_args r;
-  [[maybe_unused]] auto const take = [&](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) r.push_back(v);
-  };
-  (tree_for_each(take, x), ...);
-  return r;
-}
-/// A tree with undefined tensors in place of its own.
-template <class T>
-auto without_tensors(T const& tree) {
-  return tree_map(
-      [](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return tensor();
-        else return v;
-      },
-      tree);
-}
+/// Would the operators of a function on these meet nothing but their kernels?
 inline bool run_plainly(boxed_args const& x) {
   for (auto const& t : x)
     if (!runs_plainly(t)) return false;
   return true;
 }
 
-/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with.
-/// `Program` says `make(f, captured, returned, x...)`, `is_for(x...)` of the arguments of a call, beyond their kinds,
-/// and `still()` of what it read of captured tensors. One that says `leaves_free(f)` is made, where only sizes are
-/// other ones than before, by `make_free(f, which, ...)` for any such sizes, if it can be: static first, dynamic at the
-/// first change. Threads share it; the first to come makes others wait.
-template <class F, class Program>
-class program_versions {
-  using kind = dependent<traced_kind, F>;
-
-public:
-  static constexpr std::size_t most = 64;
-  /// What a program was made for, and the program.
-  struct version {
-    void const* types;                     // of the arguments
-    std::shared_ptr<void const> constants; // ... as a tuple without its tensors
-    bool grad_mode;
-    std::vector<kind> arguments, captures;
-    boxed_args captured;
-    Program program;
-    std::shared_ptr<void const> results;          // the tree that the function returned, with undefined tensors
-    std::vector<dependent<free_sizes, F>> free{}; // of the arguments; none: no size is
-
-    /// ... with other tensors.
-    template <class Y>
-    Y result(boxed_args const& y) const {
-      int k = 0;
-      return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(results.get()));
+template <class T>
+void program_versions<T>::prepare(boxed_call const& call) {
+  (void)found_or_made(call);
+}
+template <class T>
+std::size_t program_versions<T>::size() const {
+  spin_lock::held const on(lock_);
+  return all_.size();
+}
+template <class T>
+auto program_versions<T>::kept() const -> std::vector<version_ptr> {
+  spin_lock::held const on(lock_);
+  return all_;
+}
+template <class T>
+auto program_versions<T>::found_or_made(boxed_call const& call) -> version_ptr {
+  if (auto v = find(call)) return v;
+  owner_lock::held const on(making_);
+  if (auto v = find(call)) return v;
+  return make_version(call);
+}
+template <class T>
+std::string program_versions<T>::explain(boxed_call const& call) const {
+  std::vector<version_ptr> const all = kept();
+  std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
+  if (all.empty()) return "no program was made yet: the call traces one\n";
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (same_arguments(*all[k], call) && same_captures(*all[k]))
+      return "runs one of " + count + ", " +
+             (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
+             text_of_sizes(all[k]->free, " may be another one\n");
+  return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], call) +
+         text_of_sizes(leaves_free() ? changed_sizes(all, call) : std::vector<free_sizes>{},
+                       " has changed, and will be free if it can be\n");
+}
+/// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
+template <class T>
+std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_ptr> const& all,
+                                                           boxed_call const& call) {
+  boxed_args const& now = call.arguments;
+  std::vector<free_sizes> r;
+  for (auto const& v : all) {
+    if (v->types != call.types || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
+        v->grad_mode != is_grad_enabled() || !call.has_constants(v->constants))
+      continue;
+    std::vector<free_sizes> here;
+    for (auto const& then : v->arguments) {
+      traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
+      free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
+      for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
+        if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
+      if (!is_of_kind(kind, then, differ)) break;
+      here.push_back(differ);
     }
-  };
-
-  std::size_t size() const {
-    spin_lock::held const on(lock_);
-    return all_.size();
+    if (here.size() != v->arguments.size()) continue;
+    r.resize(here.size());
+    for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
   }
-  template <class... X>
-  std::shared_ptr<version const> found_or_made(F const& f, X const&... x) {
-    if (auto const v = find(x...)) return v;
-    owner_lock::held const on(making_);
-    if (auto const v = find(x...)) return v;
-    return make(f, x...);
-  }
-
-  /// What a call with these arguments would run, and if nothing, why not the program that was called last.
-  template <class... X>
-  std::string explain(X const&... x) const {
-    std::vector<std::shared_ptr<version const>> const all = kept();
-    std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
-    if (all.empty()) return "no program was made yet: the call traces one\n";
-    for (std::size_t k = 0; k < all.size(); ++k)
-      if (same_arguments(*all[k], x...) && same_captures(*all[k]))
-        return "runs one of " + count + ", " +
-               (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
-               text_of_sizes(all[k]->free, " may be another one\n");
-    return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], x...) +
-           text_of_sizes(leaves_free_ ? changed_sizes(all, x...) : std::vector<dependent<free_sizes, F>>{},
-                         " has changed, and will be free if it can be\n");
-  }
-
-private:
-  mutable spin_lock lock_;
-  std::vector<std::shared_ptr<version const>> all_; // what was called last comes first
-  owner_lock making_;
-  std::atomic<bool> leaves_free_ = false; // as the function said when a program was made
-
-  std::vector<std::shared_ptr<version const>> kept() const {
-    spin_lock::held const on(lock_);
-    return all_;
-  }
-  /// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
-  template <class... X>
-  static std::vector<dependent<free_sizes, F>> changed_sizes(std::vector<std::shared_ptr<version const>> const& all,
-                                                             X const&... x) {
-    boxed_args const now = tensors_among(x...);
-    std::vector<dependent<free_sizes, F>> r;
-    if constexpr (requires(F const& f) { Program::leaves_free(f); })
-      for (auto const& v : all) {
-        if (v->types != &type_mark<std::tuple<X...>> || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
-            v->grad_mode != is_grad_enabled() || !same_constants(*v, x...))
-          continue;
-        std::vector<dependent<free_sizes, F>> here;
-        for (auto const& then : v->arguments) {
-          traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
-          free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
-          for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
-            if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
-          if (!is_of_kind(kind, then, differ)) break;
-          here.push_back(differ);
-        }
-        if (here.size() != v->arguments.size()) continue;
-        r.resize(here.size());
-        for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
-      }
-    for (auto const f : r)
-      if (f) return r;
-    return {};
-  }
-  template <class... X>
-  static bool same_constants(version const& v, X const&... x) {
-    return same_trees(
-        *static_cast<std::tuple<X...> const*>(v.constants.get()),
-        []<class V>(V const& now, V const& then) {
-          if constexpr (std::is_same_v<V, tensor>) return true;
-          else return same_constant(now, then);
-        },
-        x...);
-  }
-  template <class... X>
-  static std::string why_not(version const& v, X const&... x) {
-    if (v.types != &type_mark<std::tuple<X...>>) return "the arguments are of other C++ types\n";
-    boxed_args const now = tensors_among(x...);
-    if (static_cast<std::size_t>(now.size()) != v.arguments.size())
-      return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) +
-             "\n";
-    std::string r;
-    for (int k = 0; k < now.size(); ++k)
-      if (auto const at = static_cast<std::size_t>(k);
-          !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
-        r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
-    if (v.grad_mode != is_grad_enabled())
-      r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-    if (r.empty() && !v.program.is_for(x...))
-      r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
-                          : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
-    if (r.empty() && !same_arguments(v, x...)) r += "a constant among the arguments is another one\n";
-    for (int c = 0; c < v.captured.size(); ++c)
-      r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
-                           v.captures[static_cast<std::size_t>(c)]);
-    if (!v.program.still()) r += "a captured tensor that is read as a number has changed\n";
+  for (auto const f : r)
+    if (f) return r;
+  return {};
+}
+template <class T>
+std::string program_versions<T>::why_not(version const& v, boxed_call const& call) {
+  if (v.types != call.types) return "the arguments are of other C++ types\n";
+  boxed_args const& now = call.arguments;
+  if (static_cast<std::size_t>(now.size()) != v.arguments.size())
+    return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) + "\n";
+  std::string r;
+  for (int k = 0; k < now.size(); ++k)
+    if (auto const at = static_cast<std::size_t>(k);
+        !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
+      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
+  if (v.grad_mode != is_grad_enabled())
+    r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+  if (r.empty() && !v.made->is_for(now))
+    r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
+                        : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
+  if (r.empty() && !same_arguments(v, call)) r += "a constant among the arguments is another one\n";
+  for (int c = 0; c < v.captured.size(); ++c)
+    r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
+                         v.captures[static_cast<std::size_t>(c)]);
+  if (!v.made->still()) r += "a captured tensor that is read as a number has changed\n";
+  return r;
+}
+template <class T>
+bool program_versions<T>::same_arguments(version const& v, boxed_call const& call) {
+  if (v.types != call.types || v.arguments.size() != static_cast<std::size_t>(call.arguments.size())) return false;
+  for (std::size_t k = 0; k < v.arguments.size(); ++k)
+    if (!is_of_kind(traced_kind::of(call.arguments[static_cast<int>(k)]), v.arguments[k],
+                    v.free.empty() ? 0 : v.free[k]))
+      return false;
+  return v.grad_mode == is_grad_enabled() && call.has_constants(v.constants) && v.made->is_for(call.arguments);
+}
+template <class T>
+bool program_versions<T>::same_captures(version const& v) {
+  for (int c = 0; c < v.captured.size(); ++c)
+    if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
+  return v.made->still();
+}
+template <class T>
+auto program_versions<T>::find(boxed_call const& call) -> version_ptr {
+  spin_lock::held const on(lock_);
+  for (auto v = all_.begin(); v != all_.end(); ++v)
+    if (same_arguments(**v, call) && same_captures(**v)) {
+      std::rotate(all_.begin(), v, v + 1);
+      return all_.front();
+    }
+  return nullptr;
+}
+template <class T>
+VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> version_ptr {
+  auto const kinds = [](boxed_args const& of) {
+    std::vector<traced_kind> r;
+    for (auto const& t : of) r.push_back(traced_kind::of(t));
     return r;
+  };
+  boxed_args captured;
+  std::vector<free_sizes> free;
+  program made;
+  if (leaves_free()) {
+    std::vector<version_ptr> const all = kept();
+    if (free = changed_sizes(all, call); !free.empty()) made = make_free(call, free, captured);
+    if (!made) free.clear(), captured = boxed_args();
   }
-  template <class... X>
-  static bool same_arguments(version const& v, X const&... x) {
-    if (v.types != &type_mark<std::tuple<X...>>) return false;
-    std::size_t k = 0;
-    bool const same = same_trees(
-        *static_cast<std::tuple<X...> const*>(v.constants.get()),
-        [&]<class V>(V const& now, V const& then) {
-          if constexpr (!std::is_same_v<V, tensor>) return same_constant(now, then);
-          else {
-            bool const fits = k < v.arguments.size() &&
-                              is_of_kind(traced_kind::of(now), v.arguments[k], v.free.empty() ? 0 : v.free[k]);
-            return ++k, fits;
-          }
-        },
-        x...);
-    return same && k == v.arguments.size() && v.grad_mode == is_grad_enabled() && v.program.is_for(x...);
-  }
-  static bool same_captures(version const& v) {
-    for (int c = 0; c < v.captured.size(); ++c)
-      if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
-    return v.program.still();
-  }
-  template <class... X>
-  std::shared_ptr<version const> find(X const&... x) {
-    spin_lock::held const on(lock_);
-    for (auto v = all_.begin(); v != all_.end(); ++v)
-      if (same_arguments(**v, x...) && same_captures(**v)) {
-        std::rotate(all_.begin(), v, v + 1);
-        return all_.front();
-      }
-    return nullptr;
-  }
-  template <class... X>
-  VARVE_COLD std::shared_ptr<version const> make(F const& f, X const&... x) {
-    boxed_args captured;
-    std::shared_ptr<void const> results;
-    auto const returned = [&](auto const&... y) {
-      ((results = std::make_shared<std::remove_cvref_t<decltype(y)>>(without_tensors(y))), ...);
-    };
-    auto const kinds = [](boxed_args const& of) {
-      std::vector<kind> r;
-      for (auto const& t : of) r.push_back(traced_kind::of(t));
-      return r;
-    };
-    std::vector<dependent<free_sizes, F>> free;
-    auto const made = [&]() -> Program {
-      if constexpr (requires { Program::leaves_free(f); })
-        if (leaves_free_ = Program::leaves_free(f); leaves_free_) {
-          std::vector<std::shared_ptr<version const>> const all = kept();
-          if (free = changed_sizes(all, x...); !free.empty())
-            if (auto p = Program::make_free(f, free, captured, returned, x...)) return std::move(*p);
-          free.clear(), captured = boxed_args();
-        }
-      return Program::make(f, captured, returned, x...);
-    };
-    Program program = made();
-    auto const v = std::make_shared<version const>(
-        version{&type_mark<std::tuple<X...>>,
-                std::make_shared<std::tuple<X...>>(without_tensors(std::tuple<X...>(x...))), is_grad_enabled(),
-                kinds(tensors_among(x...)), kinds(captured), captured, std::move(program), std::move(results), free});
-    std::shared_ptr<version const> dropped; // let go outside of the lock: what it captured may be the user's
-    spin_lock::held const on(lock_);
-    for (auto& old : all_)
-      if (same_arguments(*old, x...)) { // what it captures is of another kind now, or reads otherwise
-        dropped = std::exchange(old, v);
-        return v;
-      }
-    all_.insert(all_.begin(), v);
-    if (all_.size() > most) {
-      dropped = std::move(all_.back());
-      all_.pop_back();
+  if (!made) made = make(call, captured);
+  auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
+                                                         kinds(call.arguments), kinds(captured), captured,
+                                                         std::move(made), call.returned, std::move(free)});
+  version_ptr dropped; // let go outside of the lock: what it captured may be the user's
+  spin_lock::held const on(lock_);
+  for (auto& old : all_)
+    if (same_arguments(*old, call)) { // what it captures is of another kind now, or reads otherwise
+      dropped = std::exchange(old, v);
+      return v;
     }
-    return v;
+  all_.insert(all_.begin(), v);
+  if (all_.size() > most) {
+    dropped = std::move(all_.back());
+    all_.pop_back();
   }
-};
-} // namespace detail
+  return v;
+}
+#endif
 
-} // namespace varve
+} // namespace varve::detail

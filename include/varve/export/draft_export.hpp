@@ -10,6 +10,42 @@
 
 namespace varve {
 
+/// A draft of a program, and what was found in making it.
+struct drafted_program {
+  exported_program program;
+  draft_report report;
+};
+
+namespace detail {
+/// What `draft_export` does once the function is erased.
+template <class T = tensor>
+drafted_program draft_call(boxed_call const& call, export_options const& how);
+} // namespace detail
+
+/// `draft_export(f, options)(x...)`: as `export_program`, but what that refuses of data and sizes is written into a
+/// report, and the program is made nevertheless (EX-17): where C++ decides by data the draft does as for the examples,
+/// and checks in each run that the data say the same (`shape_error`); sizes that were promised to be free have what the
+/// function needs of them; an operator that no graph can call is in the report, and a draft with such is none that can
+/// be run (`draft_report::complete`). For this the function is computed on copies of the examples beside the trace.
+/// What comes of operators with functions is not known there: `data_dependent_error` where it decides. Other errors are
+/// those of `export_program`.
+template <class F>
+class draft_export {
+public:
+  explicit draft_export(F f, export_options o = {}) : export_(std::move(f), std::move(o)) {}
+
+  template <class... X>
+  drafted_program operator()(X const&... x) const {
+    std::vector<tensor> own;
+    detail::boxed_call_with<X...> const call(&export_.f_, &detail::run_boxed<F, X...>, x...);
+    return detail::draft_call<>(call, export_.options(own));
+  }
+
+private:
+  export_program<F> export_;
+};
+
+#if VARVE_DEFINES_CAPTURE
 namespace detail {
 /// Nobody sees, records or counts what is computed beside a trace.
 class beside_the_trace {
@@ -177,38 +213,16 @@ private:
     return all.with_layout(l, false);
   }
 };
+template <class T>
+drafted_program draft_call(boxed_call const& call, export_options const& how) {
+  drafted_program r;
+  r.program = program_exporter<T>(how).template made<on_drafted_values<dependent<fake_mode, T>>>(call, &r.report);
+  if (!r.report.complete())
+    r.program.refused = "it is a draft that calls operators which no graph can call; see its report";
+  return r;
+}
 } // namespace detail
-
-/// A draft of a program, and what was found in making it.
-struct drafted_program {
-  exported_program program;
-  draft_report report;
-};
-
-/// `draft_export(f, options)(x...)`: as `export_program`, but what that refuses of data and sizes is written into a
-/// report, and the program is made nevertheless (EX-17): where C++ decides by data the draft does as for the examples,
-/// and checks in each run that the data say the same (`shape_error`); sizes that were promised to be free have what the
-/// function needs of them; an operator that no graph can call is in the report, and a draft with such is none that can
-/// be run (`draft_report::complete`). For this the function is computed on copies of the examples beside the trace.
-/// What comes of operators with functions is not known there: `data_dependent_error` where it decides. Other errors are
-/// those of `export_program`.
-template <class F>
-class draft_export {
-public:
-  explicit draft_export(F f, export_options o = {}) : export_(std::move(f), std::move(o)) {}
-
-  template <class... X>
-  drafted_program operator()(X const&... x) const {
-    drafted_program r;
-    r.program = export_.template made<detail::on_drafted_values<dependent<fake_mode, F>>>(&r.report, x...);
-    if (!r.report.complete())
-      r.program.refused = "it is a draft that calls operators which no graph can call; see its report";
-    return r;
-  }
-
-private:
-  export_program<F> export_;
-};
+#endif
 
 } // namespace varve
 

@@ -26,6 +26,56 @@ struct export_options {
 };
 
 namespace detail {
+/// What `export_program` does once the function is erased.
+template <class T = tensor>
+exported_program export_call(boxed_call const& call, export_options const& how);
+} // namespace detail
+
+/// `export_program(f, options)(x...)`: the whole program of `f` as a value: a graph without writes, with the tensors
+/// that f captures as its state (EX-1, EX-10). Sizes are those of the example but for what `dynamic_shapes` says. What
+/// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
+/// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
+/// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
+/// (`transform_error`); exported in `no_grad` mode it is for values alone. What f asks of
+/// `requires_grad()` is as for the example; effects (`print`) are kept in their order, each given the token of the one
+/// before; gradients that it takes, by `backward` too, are part of the program.
+/// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
+/// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
+/// where C++ would decide by data (EX-8); those of `make_fx`.
+/// A program may be exported again, for other sizes and of other examples (EX-16): it keeps its state and its names,
+/// and is right for arguments for which both are.
+template <class F>
+class export_program {
+public:
+  explicit export_program(F f, export_options o = {}) : f_(std::move(f)), how_(std::move(o)) {}
+
+  template <class... X>
+  exported_program operator()(X const&... x) const {
+    std::vector<tensor> own;
+    detail::boxed_call_with<X...> const call(&f_, &detail::run_boxed<F, X...>, x...);
+    return detail::export_call<>(call, options(own));
+  }
+
+private:
+  template <class>
+  friend class draft_export;
+  /// ... with the names and the state of a program that is exported again.
+  export_options options([[maybe_unused]] std::vector<tensor>& own) const {
+    export_options r = how_;
+    if constexpr (std::is_same_v<F, exported_program>)
+      if (r.state.empty() && r.names.empty() && !f_.signature.inputs.empty()) {
+        own = f_.state;
+        r.names = f_.user_inputs(), r.state = f_.named_state(own);
+      }
+    return r;
+  }
+
+  F f_;
+  export_options how_;
+};
+
+#if VARVE_DEFINES_CAPTURE
+namespace detail {
 /// The sizes of an export: symbols for those that may be others.
 template <class Mode>
 class on_exported_values : protected shape_environment, read_watcher, protected on_fake_values<Mode> {
@@ -287,57 +337,34 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
     g.results[old.regions[0].result_first + static_cast<int>(k)] = own[k];
   return g;
 }
-} // namespace detail
-
-/// `export_program(f, options)(x...)`: the whole program of `f` as a value: a graph without writes, with the tensors
-/// that f captures as its state (EX-1, EX-10). Sizes are those of the example but for what `dynamic_shapes` says. What
-/// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
-/// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
-/// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
-/// (`transform_error`); exported in `no_grad` mode it is for values alone. What f asks of
-/// `requires_grad()` is as for the example; effects (`print`) are kept in their order, each given the token of the one
-/// before; gradients that it takes, by `backward` too, are part of the program.
-/// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
-/// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
-/// where C++ would decide by data (EX-8); those of `make_fx`.
-/// A program may be exported again, for other sizes and of other examples (EX-16): it keeps its state and its names,
-/// and is right for arguments for which both are.
-template <class F>
-class export_program {
+/// Makes the program of a call.
+template <class T>
+class program_exporter {
 public:
-  explicit export_program(F f, export_options o = {}) : f_(std::move(f)), how_(std::move(o)) {}
+  explicit program_exporter(export_options const& o) : how(o) {}
 
-  template <class... X>
-  exported_program operator()(X const&... x) const {
-    return made<detail::on_exported_values<dependent<fake_mode, F>>>(nullptr, x...);
-  }
-
-private:
-  template <class>
-  friend class draft_export;
   /// ... on fakes of a kind, told of what is refused otherwise.
-  template <class Fakes, class... X>
-  exported_program made(draft_report* found, X const&... x) const {
-    if constexpr (std::is_same_v<F, exported_program>)
-      if (how_.state.empty() && how_.names.empty() && !f_.signature.inputs.empty()) {
-        std::vector<tensor> own = f_.state;
-        export_options as_it_is = how_;
-        as_it_is.names = f_.user_inputs(), as_it_is.state = f_.named_state(own);
-        return export_program(f_, as_it_is).template made<Fakes>(found, x...);
-      }
+  template <class Fakes>
+  exported_program made(boxed_call const& call, draft_report* found) const {
     exported_program r;
-    boxed_args const in = detail::tensors_among(x...);
-    std::vector<tensor_dims> const sizes = detail::sizes_of_arguments(how_, in);
+    std::vector<tensor_dims> const sizes = sizes_of_arguments(how, call.arguments);
     aot_state state;
     state.differentiated = false;
     state.results_are_values = true;
-    for (auto const& s : how_.state) {
+    for (auto const& s : how.state) {
       if (s.is == module_state::kind::buffer) state.writable.push_back(*s.at);
       if (s.is != module_state::kind::attribute) state.lifted.push_back(*s.at);
       state.handles.push_back(s.at);
     }
-    joint_graph g = detail::trace_ahead_of_time<Fakes>(
-        exported{f_}, {how_, sizes, r.constraints, found}, state, [](auto const&...) {}, x...);
+    auto const exported = [&](boxed_args const& in) {
+      struct scope { // while which nothing may be detached in place
+        bool before = std::exchange(exports, true);
+        ~scope() { exports = before; }
+      } const here;
+      return call(in);
+    };
+    joint_graph const g =
+        trace_ahead_of_time<Fakes>(exported, call.arguments, {how, sizes, r.constraints, found}, state);
     require_no_attributes(g);
     require_own_memory(g);
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
@@ -348,24 +375,14 @@ private:
     write_signature(r, g);
     return r;
   }
-  /// The function, while which runs nothing may be detached in place.
-  struct exported {
-    F const& f;
-    template <class... A>
-    auto operator()(A&&... a) const -> decltype(f(static_cast<A&&>(a)...)) {
-      struct scope {
-        bool before = std::exchange(detail::exports, true);
-        ~scope() { detail::exports = before; }
-      } const here;
-      return f(static_cast<A&&>(a)...);
-    }
-  };
+
+private:
   using in_kind = input_spec::kind;
   using out_kind = output_spec::kind;
   void require_no_attributes(joint_graph const& g) const {
     std::string names;
     for (int k : g.reassigned)
-      if (auto const& s = how_.state[static_cast<std::size_t>(k)]; s.is != module_state::kind::buffer)
+      if (auto const& s = how.state[static_cast<std::size_t>(k)]; s.is != module_state::kind::buffer)
         names += (names.empty() ? "" : ", ") + s.name;
     if (!names.empty())
       refuse::with<value_error>(
@@ -376,10 +393,10 @@ private:
   void require_own_memory(joint_graph const& g) const {
     std::vector<tensor> written;
     for (int k : g.written_captures) written.push_back(g.captured[k]);
-    for (int k : g.reassigned) written.push_back(*how_.state[static_cast<std::size_t>(k)].at);
+    for (int k : g.reassigned) written.push_back(*how.state[static_cast<std::size_t>(k)].at);
     for (tensor const& t : written)
       for (int k = 0; k < g.captured.size(); ++k)
-        if (!g.captured[k].is(t) && detail::share_elements(g.captured[k], t)) {
+        if (!g.captured[k].is(t) && share_elements(g.captured[k], t)) {
           auto const name = [&](tensor const& of) { return state_of(of) ? state_of(of)->name : "a captured tensor"; };
           refuse::with<value_error>(("varve: export: " + name(t) + " is written into and shares memory with " +
                                      name(g.captured[k]) + "; make the view in the function")
@@ -387,11 +404,11 @@ private:
         }
   }
   std::string name_of(int argument) const {
-    return argument < static_cast<int>(how_.names.size()) ? how_.names[static_cast<std::size_t>(argument)]
-                                                          : "x" + std::to_string(argument);
+    return argument < static_cast<int>(how.names.size()) ? how.names[static_cast<std::size_t>(argument)]
+                                                         : "x" + std::to_string(argument);
   }
   module_state const* state_of(tensor const& t) const {
-    for (auto const& s : how_.state)
+    for (auto const& s : how.state)
       if (s.at->is(t)) return &s;
     return nullptr;
   }
@@ -431,7 +448,7 @@ private:
       results.push_back(captures_first + static_cast<int>(k));
     }
     for (std::size_t k = 0; k < g.reassigned.size(); ++k) {
-      std::string const& name = how_.state[static_cast<std::size_t>(g.reassigned[k])].name;
+      std::string const& name = how.state[static_cast<std::size_t>(g.reassigned[k])].name;
       int at = 0;
       while (r.signature.inputs[static_cast<std::size_t>(at)].name != name) ++at;
       meta const was = meta_of(r.state[static_cast<std::size_t>(at)]);
@@ -458,18 +475,23 @@ private:
       results.push_back(g.outputs[k].from);
     }
     graph const whole = optimize(g.joint);
-    graph const ordered = detail::reordered(whole, inputs, results);
+    graph const ordered = reordered(whole, inputs, results);
     r.graph = with_effect_tokens(ordered);
-    if (detail::count_effects(ordered) == 0) return;
+    if (count_effects(ordered) == 0) return;
     r.signature.inputs.insert(r.signature.inputs.begin(), {in_kind::token, "token"});
     for (output_spec& o : r.signature.outputs)
       if (o.input >= 0) ++o.input;
     r.signature.outputs.insert(r.signature.outputs.begin(), {out_kind::token, "token"});
   }
 
-  F f_;
-  export_options how_;
+  export_options const& how;
 };
+template <class T>
+exported_program export_call(boxed_call const& call, export_options const& how) {
+  return program_exporter<T>(how).template made<on_exported_values<dependent<fake_mode, T>>>(call, nullptr);
+}
+} // namespace detail
+#endif
 
 } // namespace varve
 

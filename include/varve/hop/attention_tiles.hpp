@@ -90,10 +90,14 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
   for (int k = 0; k < Tiles; ++k) x.push_back(zeros_of<T>(tile_positions::sizes(), tiles));
   at.push_to<T>(x);
   auto const traced = [&]() -> tile_program<T> {
-    auto g = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return make_fx_function<F const&>(f).with_captures(
-          captured, [](auto const&...) {}, static_cast<T const&>(x[K])...);
-    }(std::make_index_sequence<Tiles + 4>{});
+    auto const body = [&](boxed_args const& in) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        boxed_args y;
+        push_results(y, f(static_cast<T const&>(in[K])...));
+        return y;
+      }(std::make_index_sequence<Tiles + 4>{});
+    };
+    auto g = trace_boxed<on_real_values>(body, x, {}, capture_policy::collected, &captured);
     if (g.results.size() != 1 || !(g.nodes[g.results[0]].out == meta{result, tile_positions::sizes()})) return r;
     if (!is_tile_function(g)) return r;
     for (auto const& c : captured) {

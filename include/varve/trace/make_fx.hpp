@@ -4,6 +4,7 @@
 #include <varve/pass/dce.hpp>
 #include <varve/pass/share_regions.hpp>
 #include <varve/pass/unread_states.hpp>
+#include <varve/trace/boxed_call.hpp>
 #include <varve/trace/copy_as_laid_out.hpp>
 #include <varve/trace/trace_layer.hpp>
 #include <varve/transform/recorded_hop.hpp>
@@ -82,19 +83,18 @@ private:
 } // namespace detail
 
 namespace detail {
-/// Hooks that a traced function gave to values of a gradient that is to come are not in the graph.
-template <class Y>
-void refuse_hooks(unsigned before, Y const& y) {
-  if (hooks_registered == before) return;
-  tree_for_each(
-      [](tensor const& t) {
-        if (t.defined() && t.has_history())
-          refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
-                                               "require gradients: the graph would not know of them; register them on "
-                                               "what the graph gives");
-      },
-      y);
-}
+/// What a trace does with tensors that the function captures.
+enum class capture_policy : unsigned char {
+  refused,    // ... and hooks on what it returns
+  collected,  // traced as a transform, on copies, and the generator is put back: what it writes and draws, the graph
+              // will
+  by_function // traced as a mode; the function asks `trace_layer::captured_value` for each
+};
+/// Traces a function at some tensors; captured tensors become inputs behind them, each once, and are added to
+/// `captured`. How the tensors become values of the trace is `On`.
+template <class On>
+graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::options const& how,
+                  capture_policy captures = capture_policy::refused, boxed_args* captured = nullptr);
 } // namespace detail
 
 /// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
@@ -110,77 +110,73 @@ struct make_fx_function {
 
   template <class... X>
   graph operator()(X const&... x) const {
-    On const values(how);
-    trace_layer l(On::host());
-    l.apart = On::apart;
-    unsigned const hooks = detail::hooks_registered;
-    return trace(values, l, [hooks](auto const&... y) { (detail::refuse_hooks(hooks, y), ...); }, x...);
+    detail::boxed_call_with<X...> const call(&f, &detail::run_boxed<F, X...>, x...);
+    return detail::trace_boxed<On>(call, call.arguments, how);
   }
-  /// The same, as a transform, of a function that captures tensors: these are collected, as inputs behind the
-  /// arguments, each once. It runs on copies, and the generator is put back: what it writes and draws, the graph will.
-  /// `returned` is told what the function returned, which may be nothing.
-  template <class R, class... X>
-  graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
-    On const values(how);
-    trace_layer l; // not below autograd, which would take what is written into captured tensors for done
-    l.captures = &captured;
-    l.apart = true;
-    generator_guard const as_before(default_generator);
-    return trace(values, l, returned, x...);
-  }
-
-  /// As a mode, of a function that collects what it captures itself (`trace_layer::captured_value`).
+  /// The graph of a function that captures tensors: these are collected, as inputs behind the arguments, each once. The
+  /// function runs on copies, and the generator is put back: what it writes and draws, the graph will.
   template <class... X>
-  graph with_captures_of_its_own(boxed_args& captured, X const&... x) const {
-    On const values(how);
-    trace_layer l(On::host());
-    l.captures = &captured;
-    l.apart = On::apart;
-    if constexpr (requires { On::missing_node; }) l.missing_node = &On::missing_node;
-    return trace(values, l, [](auto const&...) {}, x...);
-  }
-
-private:
-  template <class R, class... X>
-  graph trace(On const& values, trace_layer& l, R const& returned, X const&... x) const {
-    l.copy = &On::template value<dependent<tensor, R>>;
-    l.twin = &On::template twin<dependent<tensor, R>>;
-    l.template detaches<dependent<tensor, R>>();
-    detail::record_hops<dependent<tensor, R>>(); // where it is a mode, below eager autograd
-    l.literal = On::literal;
-    [[maybe_unused]] auto const argument = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return l.input(v);
-      else return v;
-    };
-    std::tuple const in{tree_map(argument, x)...}; // braces: in order
-    l.trace_function([&] {
-      boxed_args results;
-      if constexpr (std::is_void_v<decltype(detail::call_with(f, in))>) {
-        detail::call_with(f, in);
-        returned();
-      } else {
-        auto const y = detail::call_with(f, in);
-        tree_for_each(
-            [&](auto const& v) {
-              static_assert(std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>,
-                            "varve: make_fx: what a traced function returns must be a tree of tensors");
-              results.push_back(v);
-            },
-            y);
-        returned(y);
-      }
-      return results;
-    });
-    if (l.captures) l.builder.inputs_first();
-    dependent<graph, F> g = l.builder.finish();
-    values.finish(g);
-    g = without_scaffolds(g);
-    return share_regions(without_unread_states(g));
+  graph with_captures(boxed_args& captured, X const&... x) const {
+    detail::boxed_call_with<X...> const call(&f, &detail::run_boxed<F, X...>, x...);
+    return detail::trace_boxed<On>(call, call.arguments, how, detail::capture_policy::collected, &captured);
   }
 };
 template <class F>
 constexpr auto make_fx(F f) {
   return make_fx_function<F>(f);
 }
+
+#if VARVE_DEFINES_CAPTURE
+namespace detail {
+/// Hooks that a traced function gave to values of a gradient that is to come are not in the graph.
+inline void refuse_hooks(unsigned before, boxed_args const& y) {
+  if (hooks_registered == before) return;
+  for (tensor const& t : y)
+    if (t.defined() && t.has_history())
+      refuse::argument_is_invalid("trace", "hooks were registered in a function that is traced, whose results "
+                                           "require gradients: the graph would not know of them; register them on "
+                                           "what the graph gives");
+}
+template <class On>
+graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::options const& how, capture_policy captures,
+                  boxed_args* captured) {
+  using T = dependent<tensor, On>;
+  On const values(how);
+  bool const as_transform = captures == capture_policy::collected; // autograd would take what is written for done
+  trace_layer l(as_transform ? trace_layer::own_kind : On::host());
+  l.captures = captured;
+  l.apart = as_transform || On::apart;
+  l.copy = &On::template value<T>;
+  l.twin = &On::template twin<T>;
+  l.template detaches<T>();
+  l.literal = On::literal;
+  if constexpr (requires { On::missing_node; })
+    if (captures == capture_policy::by_function) l.missing_node = &On::missing_node;
+  record_hops<T>(); // where it is a mode, below eager autograd
+  generator const before = default_generator;
+  unsigned const hooks = hooks_registered;
+  boxed_args in;
+  for (tensor const& t : x) in.push_back(l.input(t));
+  auto const trace = [&] {
+    l.trace_function([&] {
+      boxed_args const y = f(in);
+      if (captures == capture_policy::refused) refuse_hooks(hooks, y);
+      return y;
+    });
+  };
+  if (as_transform) {
+    generator_guard const as_before(before);
+    trace();
+  } else {
+    trace();
+  }
+  if (l.captures) l.builder.inputs_first();
+  dependent<graph, On> g = l.builder.finish();
+  values.finish(g);
+  g = without_scaffolds(g);
+  return share_regions(without_unread_states(g));
+}
+} // namespace detail
+#endif
 
 } // namespace varve
