@@ -22,6 +22,8 @@ template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, 
 template void require_grad<bool>(tensor const&, bool);
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
 template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
+template struct checkpoint_region<tensor>;
+template std::shared_ptr<checkpoint_region<tensor>> begin_checkpoint<tensor>(bool);
 template higher_order_operator& cond_operator<void>();
 template higher_order_operator& checkpoint_operator<void>();
 template higher_order_operator& scan_operator<void>();

@@ -116,93 +116,55 @@ struct checkpoint_region {
   lent_states lent{};
   bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
   std::unique_ptr<level_again<T>> level;
-  virtual ~checkpoint_region() = default;
-  virtual void run_again() = 0;
+  shared_function<void()> again; // calls the function as it was called
+  boxed_args arguments;          // the tensors that it was called with, and their versions
+  std::vector<dependent<std::uint32_t, T>> argument_versions;
 
-  tensor value(std::size_t k) {
-    auto* const pass = backward_run<T>::current();
-    std::uint64_t const now = pass ? pass->id() : 0;
-    if (values.empty() || run != now || !values[k].defined()) {
-      values.clear(), versions.clear();
-      recompute();
-      run = now;
-    }
-    tensor t = values[k];
-    if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
-    if (!pass || !pass->keeps() || level) values[k] = tensor();
-    return t;
-  }
+  /// Value k, made again if it was not.
+  tensor value(std::size_t k);
 
 private:
   struct enough {};
-  void recompute() {
-    auto keep = [this](tensor const& t) -> std::size_t {
-      std::size_t const k = values.size();
-      if (k == places.size() && stops_early) refuse::with<enough>();
-      if (k == places.size())
-        refuse::with<autograd_error>(("varve: checkpoint: the recomputation is trying to save more values than the " +
-                                      std::to_string(k) +
-                                      " of the forward pass; the function must do the same each time")
-                                         .c_str());
-      if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
-        refuse::with<autograd_error>(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
-                                      name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
-                                      to_string(places[k].sizes) +
-                                      " in the forward pass; the function must do the same each time")
-                                         .c_str());
-      values.push_back(t.alias());
-      versions.push_back(t.writes());
-      if (values.size() == places.size() && stops_early) refuse::with<enough>(); // CK-2
-      return k;
-    };
-    auto const again = [&] {
-      generator_guard const same(random);
-      rerun_scope const told;
-      lent_states_guard const same_lent(lent, true);
-      set_grad_enabled const on(true);
-      // The function may ask for gradients of its own.
-      saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
-      struct as_then {
-        layer* const top = this_thread_state.transforms.top;
-        ~as_then() { set_top(this_thread_state.transforms, top); }
-      } const after;
-      if (level) set_top(this_thread_state.transforms, &level->stands_for);
-      run_again();
-    };
-    detail::attempt<enough>(again, [](enough const&) {});
-    if (values.size() != places.size())
-      refuse::with<autograd_error>(("varve: checkpoint: a different number of values was saved in the recomputation: " +
-                                    std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
-                                    " in the forward pass")
-                                       .c_str());
-  }
+  void recompute();
 };
-/// A call with its arguments, whose versions tell whether they are as they were.
+/// The call that is checkpointed, to be made again.
 template <class C, class F, class... X>
-struct checkpointed_call final : checkpoint_region<dependent<tensor, C>> {
+struct checkpointed_call {
   C contexts;
   F f;
   std::tuple<X...> args;
-  std::vector<dependent<std::uint32_t, C>> versions;
-  checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(t.defined() ? t.writes() : 0); });
-  }
-  template <class G>
-  void tensors(G const& g) const {
-    tree_for_each(
-        [&](auto const& v) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) g(v);
-        },
-        args);
-  }
-  void run_again() override {
-    std::size_t k = 0;
-    tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; t.defined() && t.writes() != v) refuse_stale(t, "checkpoint", v);
-    });
+  void operator()() {
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);
-    (void)std::apply(f, args);
+    (void)call_with(f, std::tuple<X const&...>(args));
+  }
+};
+/// The region of a call that is made now; null: the function runs once, without one. `again`: can it run when the
+/// function around it has returned?
+template <class T = tensor>
+std::shared_ptr<checkpoint_region<T>> begin_checkpoint(bool again);
+/// While this is on, what is saved for the backward pass is kept by a region.
+template <class T = tensor>
+class checkpoint_scope {
+  struct pack {
+    std::shared_ptr<checkpoint_region<T>> r;
+    std::size_t operator()(tensor const& t) const {
+      r->places.push_back({t.dtype(), t.sizes()});
+      return r->places.size() - 1;
+    }
+  };
+  struct unpack {
+    std::shared_ptr<checkpoint_region<T>> r;
+    tensor operator()(std::size_t k) const { return r->value(k); }
+  };
+  saved_tensors_hooks<pack, unpack> hooks_;
+  lent_states_guard lent_;
+
+public:
+  explicit checkpoint_scope(std::shared_ptr<checkpoint_region<T>> const& r, boxed_args const& arguments)
+      : hooks_(pack{r}, unpack{r}, r->level != nullptr), lent_(r->lent, false) {
+    r->arguments = arguments;
+    for (tensor const& t : arguments) r->argument_versions.push_back(t.defined() ? t.writes() : 0);
   }
 };
 } // namespace detail
@@ -232,24 +194,92 @@ template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
   if (detail::inside_trace()) return detail::checkpoint_in_trace(f, x...);
-  if (!is_grad_enabled()) return f(x...);
-  layer* const level = detail::one_level_of_grad<>();
+  using contexts_t = checkpoint_contexts<A, B>;
+  using call_t = detail::checkpointed_call<contexts_t, F, X...>;
   constexpr bool again = std::is_same_v<A, none_t> && std::is_same_v<B, none_t> && detail::owns_captures<F>;
+  auto const r = detail::begin_checkpoint<>(again);
+  if (!r) return f(x...);
+  r->again = call_t{contexts, f, std::tuple<X...>(x...)};
+  detail::checkpoint_scope<> const kept(r, detail::tensors_among(x...));
+  detail::context_guard<A> const on(r->again.template target<call_t>()->contexts.forward);
+  return f(x...);
+}
+
+#if VARVE_DEFINES
+namespace detail {
+template <class T>
+tensor checkpoint_region<T>::value(std::size_t k) {
+  auto* const pass = backward_run<T>::current();
+  std::uint64_t const now = pass ? pass->id() : 0;
+  if (values.empty() || run != now || !values[k].defined()) {
+    values.clear(), versions.clear();
+    recompute();
+    run = now;
+  }
+  tensor t = values[k];
+  if (t.writes() != versions[k]) refuse_stale(t, "checkpoint", versions[k]);
+  if (!pass || !pass->keeps() || level) values[k] = tensor();
+  return t;
+}
+template <class T>
+void checkpoint_region<T>::recompute() {
+  auto keep = [this](tensor const& t) -> std::size_t {
+    std::size_t const k = values.size();
+    if (k == places.size() && stops_early) refuse::with<enough>();
+    if (k == places.size())
+      refuse::with<autograd_error>(("varve: checkpoint: the recomputation is trying to save more values than the " +
+                                    std::to_string(k) + " of the forward pass; the function must do the same each time")
+                                       .c_str());
+    if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
+      refuse::with<autograd_error>(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " +
+                                    name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) +
+                                    to_string(places[k].sizes) +
+                                    " in the forward pass; the function must do the same each time")
+                                       .c_str());
+    values.push_back(t.alias());
+    versions.push_back(t.writes());
+    if (values.size() == places.size() && stops_early) refuse::with<enough>(); // CK-2
+    return k;
+  };
+  auto const run = [&] {
+    generator_guard const same(random);
+    rerun_scope const told;
+    lent_states_guard const same_lent(lent, true);
+    set_grad_enabled const on(true);
+    // The function may ask for gradients of its own.
+    saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
+    struct as_then {
+      layer* const top = this_thread_state.transforms.top;
+      ~as_then() { set_top(this_thread_state.transforms, top); }
+    } const after;
+    if (level) set_top(this_thread_state.transforms, &level->stands_for);
+    for (int k = 0; k < arguments.size(); ++k)
+      if (auto const v = argument_versions[static_cast<std::size_t>(k)];
+          arguments[k].defined() && arguments[k].writes() != v)
+        refuse_stale(arguments[k], "checkpoint", v);
+    again();
+  };
+  detail::attempt<enough>(run, [](enough const&) {});
+  if (values.size() != places.size())
+    refuse::with<autograd_error>(("varve: checkpoint: a different number of values was saved in the recomputation: " +
+                                  std::to_string(values.size()) + ", but " + std::to_string(places.size()) +
+                                  " in the forward pass")
+                                     .c_str());
+}
+template <class T>
+std::shared_ptr<checkpoint_region<T>> begin_checkpoint(bool again) {
+  if (!is_grad_enabled()) return nullptr;
+  layer* const level = one_level_of_grad<>();
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (bool const gone_later = l->kind->role == layer_role::vmap || l->kind->role == layer_role::jvp;
         gone_later || (l->kind->records && (!level || !again)))
-      return f(x...); // levels keep what they need, and values of lanes and duals are none when it would run again
-  auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
+      return nullptr; // levels keep what they need, and values of lanes and duals are none when it would run again
+  auto const r = std::make_shared<checkpoint_region<T>>();
   r->random = default_generator;
-  if (level) r->level = std::make_unique<detail::level_again<tensor>>(*level);
-  auto pack = [r](tensor const& t) {
-    r->places.push_back({t.dtype(), t.sizes()});
-    return r->places.size() - 1;
-  };
-  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); }, level != nullptr);
-  detail::context_guard<A> const on(r->contexts.forward);
-  detail::lent_states_guard const lent(r->lent, false);
-  return f(x...);
+  if (level) r->level = std::make_unique<level_again<T>>(*level);
+  return r;
 }
+} // namespace detail
+#endif
 
 } // namespace varve

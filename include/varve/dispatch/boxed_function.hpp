@@ -45,6 +45,10 @@ public:
   F const* target() const {
     return holds<F>() ? &static_cast<holder<F> const*>(body_)->f : nullptr;
   }
+  template <class F>
+  F* target() {
+    return holds<F>() ? &static_cast<holder<F>*>(body_)->f : nullptr;
+  }
   /// Are both copies of one?
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }

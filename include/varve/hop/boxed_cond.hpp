@@ -141,16 +141,6 @@ inline bool only_transforms_watch() {
 }
 /// A plain number that is a result is a value as others are.
 inline tensor no_number(tensor const& t) { return t.defined() && t.is_number() && !t.is_wrapped() ? t.alias() : t; }
-/// The tree of tensors that a branch returns, plain numbers among them as tensors.
-template <class Y>
-auto tensors_of(Y const& y) {
-  return tree_map(
-      []<class V>(V const& v) {
-        if constexpr (std::is_same_v<V, tensor>) return v;
-        else return tensor(as_tensor(plain(v)));
-      },
-      y);
-}
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   constexpr bool seen_statically = ((level_of<X> > 0) || ...);

@@ -282,6 +282,16 @@ struct recording_level : dynamic_level {
         y);
   }
 };
+/// The tree of tensors that a function returned, plain numbers among them as tensors.
+template <class Y>
+auto tensors_of(Y const& y) {
+  return tree_map(
+      []<class V>(V const& v) {
+        if constexpr (std::is_same_v<V, tensor>) return v;
+        else return tensor(as_tensor(plain(v)));
+      },
+      y);
+}
 /// The leaves of a tree as operands.
 template <class Y>
 boxed_args flatten(Y const& y) {

@@ -139,36 +139,40 @@ higher_order_operator& region_operator() {
   return *op;
 }
 
+/// Runs a function that returns tensors, or numbers, which become tensors.
+template <class F, class... X>
+boxed_args run_region(boxed_call const& c, boxed_args const& in) {
+  auto const x = arguments_with<X...>(c.trees, in);
+  return results_of(c, tensors_of(call_with(*static_cast<F const*>(c.function), x)));
+}
+/// The call as a function of the tensors that are defined among its arguments.
+inline boxed_function region_of(boxed_call const& c) {
+  return [&c](boxed_args const& defined) {
+    boxed_args in = c.arguments;
+    int k = 0;
+    for (int i = 0; i < in.size(); ++i)
+      if (in[i].defined()) in[i] = defined[k++];
+    return c(in);
+  };
+}
+inline boxed_args operands_of(boxed_call const& c) {
+  boxed_args r;
+  for (tensor const& t : c.arguments)
+    if (t.defined()) r.push_back(t);
+  return r;
+}
 /// A call of `f` on trees of arguments as one of a function of tensors: `call` is given that function and the tensors
 /// among the arguments, and gives what the function gave.
 template <class Call, class F, class... X>
 auto call_of_trees(Call const& call, F const& f, X const&... x) {
-  using Y = decltype(f(x...));
-  auto const is_operand = [](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
-    else return false;
-  };
-  Y last{}; // the structure of the results: of a vector the function alone knows it
-  boxed_function const region = [&](boxed_args const& a) {
-    int k = 0;
-    auto const take = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
-      else return v;
-    };
-    std::tuple const in{tree_map(take, x)...};
-    last = call_with(f, in);
-    return flatten(last);
-  };
-  boxed_args operands;
-  tree_for_each(
-      [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
-          if (is_operand(v)) operands.push_back(v);
-      },
-      std::tuple<X const&...>(x...));
-  boxed_args const y = call(region, operands);
-  int k = 0;
-  return tree_map([&](auto const&) { return y[k++]; }, last);
+  if constexpr (std::is_function_v<F>) {
+    return call_of_trees(call, &f, x...);
+  } else {
+    using Y = decltype(tensors_of(std::declval<result_of_call<F, X...>>()));
+    boxed_call_with<X...> const c(&f, &run_region<F, X...>, x...);
+    boxed_args const y = call(region_of(c), operands_of(c));
+    return returned_tree<Y>(c.returned, y);
+  }
 }
 } // namespace detail
 
