@@ -306,6 +306,14 @@ namespace detail {
 template <int OperatorsWereTraced>
 inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
 
+/// Array sizes for programs of few operators, and for others. Compilers spend time and memory on each element of a
+/// constant's arrays, used or not.
+inline constexpr program_sizes small{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
+    usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
+/// A function that traces to more operators is not planned in arrays of size `S`.
+template <program_sizes S>
+inline constexpr int most_operators_in = S.is(small) ? 256 : most_operators;
+
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
 struct built {
@@ -314,8 +322,7 @@ struct built {
     program p;
     p.traced_operators = traced.operations();
     p.writes_arguments = has_mutation(traced);
-    if (p.traced_operators <= most_operators && !p.writes_arguments) { // else refused where the message is short
-
+    if (p.traced_operators <= most_operators_in<S> && !p.writes_arguments) { // else refused where the message is short
       graph const better = prepare(traced);
       p = plan(better);
       schedule(p), cut_long_bodies(p);
@@ -340,6 +347,11 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
+    if (S.is(small) && traced[0].operations() > most_operators_in<S>) {
+      program p;
+      p.traced_operators = traced[0].operations();
+      return {p, sizes, guards, 0, sized_problem::none};
+    }
     graph const better[] = {prepare(traced[0]), prepare(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size())
       return {program{}, sizes, guards, 0, sized_problem::structure};
@@ -359,15 +371,25 @@ struct built<Make, S> {
       build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
                // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
-inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 /// Was it computed? Where not, the compiler has said why, and what builds on it says no more.
 template <class Built>
 inline constexpr bool computed = requires { typename std::bool_constant<(Built::value.workspace >= 0)>; };
-template <class Make, class First = built<Make, usual>>
-using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
+/// The program `First` if its arrays hold it, else the same in arrays of its own size.
+template <class Make, class First, program_sizes S, bool = computed<First>>
+struct fitted : std::conditional_t<S.holds(First::value.used), First, built<Make, First::value.used>> {};
+template <class Make, class First, program_sizes S>
+struct fitted<Make, First, S, false> {}; // has no `value`, since it was not computed
+/// The program in arrays that suit the number of its operators; it is planned once if these are large enough.
+template <class Make, class Few, bool = computed<Few>>
+struct suited : fitted<Make, Few, small> {};
+template <class Make, class Few>
+  requires(Few::value.traced_operators > most_operators_in<small>)
+struct suited<Make, Few, true> : fitted<Make, built<Make, usual>, usual> {};
+template <class Make, class Few>
+struct suited<Make, Few, false> {};
 
-template <class Make, bool = computed<built<Make, usual>>>
-struct compiled_or_not : built_once_or_twice<Make> {
+template <class Make, bool = computed<suited<Make, built<Make, small>>>>
+struct compiled_or_not : suited<Make, built<Make, small>> {
   static_assert(!compiled_or_not::value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   // qualified, whereupon clang 14 tells the number
@@ -379,8 +401,8 @@ template <class Make>
 struct compiled_or_not<Make, false> {};
 } // namespace detail
 
-/// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual
-/// size, else twice; what is not used of the size is zeros, which cost nothing.
+/// The program of the graph that `Make{}()` computes, as a constant `value`. A graph of many operators is traced twice; a
+/// program that is large for its number of operators is planned twice.
 template <class Make>
 struct compiled : detail::compiled_or_not<Make> {
   using make = Make;

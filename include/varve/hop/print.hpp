@@ -99,8 +99,8 @@ inline constexpr char const* print_schemas[] = {
     "(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, int[] text, int[] more, int[] rest) -> ()",
     "(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, int[] text, int[] more, int[] rest) -> ()",
     "(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g, int[] text, int[] more, int[] rest) -> ()",
-    "(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g, Tensor h, int[] text, int[] more, "
-    "int[] rest) -> ()"};
+    ("(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g, Tensor h, int[] text, int[] more, "
+     "int[] rest) -> ()")}; // parenthesized: clang 19 suspects a missing comma between two strings
 } // namespace detail
 
 /// Tag of `print` of `Values` values; in graphs `print.1` of one.

@@ -197,6 +197,8 @@ struct program_sizes {
            bodies >= o.bodies && blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results &&
            constants >= o.constants;
   }
+  /// True if both have the same sizes.
+  constexpr bool is(program_sizes const& o) const { return holds(o) && o.holds(*this); }
 };
 
 /// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
