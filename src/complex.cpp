@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The operators of complex numbers, and the Fourier transform, of the compiled library.
-#define VARVE_DEFINES 1
+#define VARVE_DEFINES 5
 #include <varve/fft.hpp>
 #include <varve/varve.hpp>
 

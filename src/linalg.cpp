@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The factorizations of the compiled library.
-#define VARVE_DEFINES 1
+#define VARVE_DEFINES 5
 #include <varve/linalg.hpp>
 #include <varve/varve.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The random numbers of the compiled library, beyond `randn`.
-#define VARVE_DEFINES 1
+#define VARVE_DEFINES 5
 #include <varve/random.hpp>
 #include <varve/varve.hpp>
 

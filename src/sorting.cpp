@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The scans, sorts and scatters of the compiled library.
-#define VARVE_DEFINES 1
+#define VARVE_DEFINES 5
 #include <varve/indexing.hpp>
 #include <varve/sorting.hpp>
 #include <varve/varve.hpp>

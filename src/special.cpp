@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The elementwise operators of the compiled library that the umbrella header has not.
-#define VARVE_DEFINES 1
+#define VARVE_DEFINES 5
 #include <varve/special.hpp>
 #include <varve/varve.hpp>
 

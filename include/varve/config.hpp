@@ -99,32 +99,52 @@ places; include one of them"
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
-/// 1 in units of a program that links the compiled library (the target `varve::compiled` says so): what depends on no
-/// type of the program is declared there and defined in the library, which compiles in a third of the time. 0, the
-/// default, in a program that is headers only. All units of a program must agree; the linker refuses a mixture.
+/// 1 in units of a program that links the compiled library (the target `varve::compiled` says so), or one unit of which
+/// defines VARVE_IMPLEMENTATION: code that depends on no type of the program is declared in its units and compiled
+/// once. 0, the default, in a program that is headers only. All units of a program must agree; the linker refuses a
+/// mixture.
 #ifndef VARVE_COMPILED
+#ifdef VARVE_IMPLEMENTATION
+#define VARVE_COMPILED 1
+#else
 #define VARVE_COMPILED 0
 #endif
-/// 0 where what the compiled library has is only declared: in units of programs that link it. 1 where it is defined: in
-/// programs of headers only, and in the library; 2 in that one of its sources which emits all that is no operator, 3 in
-/// that of calls by name.
+#endif
+/// What a unit defines of the library: 0 nothing (units of programs that link it), 1 all that it uses (programs of
+/// headers only). Sources of the library: 2 functions, 3 calls by name, 4 operators of the umbrella, 5 operators beside
+/// it. 6 functions and operators of the umbrella, in the one unit that defines VARVE_IMPLEMENTATION.
 #ifndef VARVE_DEFINES
+#ifdef VARVE_IMPLEMENTATION
+#define VARVE_DEFINES 6
+#else
 #define VARVE_DEFINES !VARVE_COMPILED
 #endif
+#endif
 /// 1 where what traces and compiles functions at run time (`make_fx`, `compile`, `aot_function`, `export_program`) is
-/// defined behind its door: in programs of headers only, and in that one source of the compiled library which emits it.
+/// defined behind the door at which functions are erased: in programs of headers only, in that one source of the library
+/// which emits it, and in the unit that defines VARVE_IMPLEMENTATION.
 #ifndef VARVE_DEFINES_CAPTURE
+#ifdef VARVE_IMPLEMENTATION
+#define VARVE_DEFINES_CAPTURE 1
+#else
 #define VARVE_DEFINES_CAPTURE !VARVE_COMPILED
 #endif
-/// Of functions that the compiled library has: their headers declare them first, and define them at the end where they
-/// do.
-#if VARVE_DEFINES == 2
+#endif
+#if defined(VARVE_IMPLEMENTATION) && !VARVE_COMPILED
+#error "varve: VARVE_IMPLEMENTATION is for programs all units of which are compiled with -DVARVE_COMPILED=1"
+#endif
+/// True if the unit defines each function of the library, used or not, and operators of the library.
+#define VARVE_DEFINES_FUNCTIONS() (VARVE_DEFINES == 2 || VARVE_DEFINES == 6)
+#define VARVE_DEFINES_OPERATORS() (VARVE_DEFINES == 1 || VARVE_DEFINES >= 4)
+/// Marks functions of the compiled library: their headers declare them first, and define them at the end where they do.
+#if VARVE_DEFINES_FUNCTIONS()
 #define VARVE_LIBRARY inline __attribute__((used))
 #else
 #define VARVE_LIBRARY inline
 #endif
-/// ... of constructors and destructors, of which compilers emit all forms where they are not inline.
-#if VARVE_DEFINES == 2
+/// Marks constructors and destructors of the compiled library, of which compilers emit all forms where they are not
+/// inline.
+#if VARVE_DEFINES_FUNCTIONS()
 #define VARVE_LIBRARY_MEMBER
 #else
 #define VARVE_LIBRARY_MEMBER inline

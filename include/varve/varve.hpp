@@ -71,4 +71,6 @@
 #include <varve/value/print.hpp>
 #include <varve/value/tensor_ref.hpp>
 
+#include <varve/library/umbrella.hpp> // below all that it instantiates
+
 #pragma GCC diagnostic pop

@@ -239,6 +239,10 @@ template <class T>
 std::shared_ptr<function_programs> ahead_of_time_programs() {
   return ahead_of_time_programs<T>(aot_options{});
 }
+#if VARVE_COMPILED // for the library
+template std::shared_ptr<function_programs> ahead_of_time_programs<tensor>(aot_options);
+template std::shared_ptr<function_programs> ahead_of_time_programs<tensor>();
+#endif
 #endif
 } // namespace detail
 

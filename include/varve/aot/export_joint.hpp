@@ -121,6 +121,9 @@ exported_joint export_joint(boxed_function_ref f, boxed_args const& x, int loss)
     refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient (AE-2)");
   return r;
 }
+#if VARVE_COMPILED // for the library
+template exported_joint export_joint<tensor>(boxed_function_ref, boxed_args const&, int);
+#endif
 } // namespace detail
 #endif
 

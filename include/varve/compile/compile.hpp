@@ -107,6 +107,9 @@ template <class T>
 std::shared_ptr<function_programs> fused_programs(graph_fuser fuser) {
   return std::make_shared<fused_program_versions<T>>(fuser);
 }
+#if VARVE_COMPILED // for the library
+template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser);
+#endif
 #endif
 } // namespace detail
 

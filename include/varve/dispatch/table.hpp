@@ -256,7 +256,7 @@ struct library_operator {
   /// Calls it on `Arity` tensors, as `backend<tensor_base>` does.
   static tensor call_since_users_tags_are_not_in_namespace_varve(bound_type const& op, tensor const* const* x);
 };
-#if VARVE_DEFINES == 1
+#if VARVE_DEFINES_OPERATORS()
 template <class Tag, int Facts, std::size_t Arity>
 op_table const* library_operator<Tag, Facts, Arity>::table_since_users_tags_are_not_in_namespace_varve() {
   return defined_table<Tag, Facts>();

@@ -182,7 +182,7 @@ private:
   }
 };
 
-#if VARVE_DEFINES == 1
+#if VARVE_DEFINES_OPERATORS()
 template <class Tag, int Facts, std::size_t Arity>
 tensor
 detail::library_operator<Tag, Facts, Arity>::call_since_users_tags_are_not_in_namespace_varve(bound_type const& op,

@@ -221,6 +221,9 @@ drafted_program draft_call(boxed_call const& call, export_options const& how) {
     r.program.refused = "it is a draft that calls operators which no graph can call; see its report";
   return r;
 }
+#if VARVE_COMPILED // for the library
+template drafted_program draft_call<tensor>(boxed_call const&, export_options const&);
+#endif
 } // namespace detail
 #endif
 

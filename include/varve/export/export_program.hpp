@@ -490,6 +490,9 @@ template <class T>
 exported_program export_call(boxed_call const& call, export_options const& how) {
   return program_exporter<T>(how).template made<on_exported_values<dependent<fake_mode, T>>>(call, nullptr);
 }
+#if VARVE_COMPILED // for the library
+template exported_program export_call<tensor>(boxed_call const&, export_options const&);
+#endif
 } // namespace detail
 #endif
 

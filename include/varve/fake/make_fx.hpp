@@ -144,4 +144,13 @@ auto make_fx(F f, tracing::symbolic_t how) {
   return make_fx_function<F, detail::on_symbolic_values<>>(static_cast<F&&>(f), std::move(how));
 }
 
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+namespace detail {
+template graph trace_boxed<on_fake_values<>>(boxed_function_ref, boxed_args const&, on_fake_values<>::options const&,
+                                             capture_policy, boxed_args*);
+template graph trace_boxed<on_symbolic_values<>>(boxed_function_ref, boxed_args const&,
+                                                 on_symbolic_values<>::options const&, capture_policy, boxed_args*);
+} // namespace detail
+#endif
+
 } // namespace varve

@@ -85,4 +85,11 @@ auto make_fx(F f, tracing::pre_dispatch_t) {
   return make_fx_function<F, detail::on_composites<>>(static_cast<F&&>(f));
 }
 
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+namespace detail {
+template graph trace_boxed<on_composites<>>(boxed_function_ref, boxed_args const&, on_composites<>::options const&,
+                                            capture_policy, boxed_args*);
+} // namespace detail
+#endif
+
 } // namespace varve

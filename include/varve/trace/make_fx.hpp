@@ -176,6 +176,10 @@ graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::option
   g = without_scaffolds(g);
   return share_regions(without_unread_states(g));
 }
+#if VARVE_COMPILED // for the library
+template graph trace_boxed<on_real_values>(boxed_function_ref, boxed_args const&, on_real_values::options const&,
+                                           capture_policy, boxed_args*);
+#endif
 } // namespace detail
 #endif
 
