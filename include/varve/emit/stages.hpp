@@ -401,8 +401,8 @@ template <class Make>
 struct compiled_or_not<Make, false> {};
 } // namespace detail
 
-/// The program of the graph that `Make{}()` computes, as a constant `value`. A graph of many operators is traced twice; a
-/// program that is large for its number of operators is planned twice.
+/// The program of the graph that `Make{}()` computes, as a constant `value`. A graph of many operators is traced twice;
+/// a program that is large for its number of operators is planned twice.
 template <class Make>
 struct compiled : detail::compiled_or_not<Make> {
   using make = Make;

@@ -6,6 +6,7 @@
 #include <varve/dispatch/composite.hpp>
 #include <varve/dispatch/whole_call.hpp>
 #include <varve/kernel/pool.hpp>
+#include <varve/op/detach.hpp>
 #include <varve/op/matmul.hpp>
 
 /// @file
