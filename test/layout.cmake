@@ -4,6 +4,7 @@
 # - what is written by hand has lines of at most 120 columns: headers, sources, and the prose of documents
 # - the umbrella header reaches every header
 # - includes point downwards, in the order of `layers`
+# - the small umbrellas reach nothing of what they leave out
 cmake_minimum_required(VERSION 3.22)
 
 # From the bottom up. A header may include its own layer and those before it.
@@ -67,16 +68,28 @@ foreach(header varve.hpp ${headers})
   endif()
 endforeach()
 
-# Reachable from the umbrella.
-set(waiting varve.hpp)
-set(reached "")
-while(waiting)
-  list(POP_FRONT waiting header)
-  if(NOT header IN_LIST reached)
-    list(APPEND reached "${header}")
-    list(APPEND waiting ${includes_${header}})
+# reached_from(<header>): what it includes, and what that includes, as `reached`
+macro(reached_from header)
+  set(waiting "${header}")
+  set(reached "")
+  while(waiting)
+    list(POP_FRONT waiting next)
+    if(NOT next IN_LIST reached)
+      list(APPEND reached "${next}")
+      list(APPEND waiting ${includes_${next}})
+    endif()
+  endwhile()
+endmacro()
+set(tensors_leaves_out "^(graph|pass|plan|emit|block|trace|hop|loop|custom|fuse|compile)/")
+set(static_leaves_out "^(block|hop|loop|custom|compile|autograd)/")
+foreach(umbrella tensors static)
+  reached_from(${umbrella}.hpp)
+  list(FILTER reached INCLUDE REGEX "${${umbrella}_leaves_out}")
+  if(reached)
+    complain("${umbrella}.hpp: reaches ${reached}")
   endif()
-endwhile()
+endforeach()
+reached_from(varve.hpp)
 foreach(header IN LISTS headers)
   if(NOT header IN_LIST reached AND NOT header MATCHES "${optional_headers}")
     complain("${header}: not reached from varve.hpp")

@@ -10,29 +10,17 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-#include <varve/autograd/allow_mutation.hpp>
-#include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
-#include <varve/autograd/forward_ad.hpp>
 #include <varve/autograd/function.hpp>
-#include <varve/autograd/gradcheck.hpp>
-#include <varve/autograd/in_place_views.hpp>
-#include <varve/autograd/multi_grad_hook.hpp>
-#include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/autograd/selective_checkpoint.hpp>
-#include <varve/autograd/version.hpp>
 #include <varve/compile/compile.hpp>
-#include <varve/composite/all.hpp>
 #include <varve/core/message.hpp>
 #include <varve/core/tree_names.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/functional/functionalize.hpp>
 #include <varve/fuse/fast_math.hpp>
-#include <varve/fuse/fuse.hpp>
 #include <varve/fuse/graph.hpp>
-#include <varve/fuse/sized.hpp>
 #include <varve/fuse/table_driven.hpp>
-#include <varve/fuse/tensors.hpp>
 #include <varve/fwd.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/interpret.hpp>
@@ -52,24 +40,14 @@
 #include <varve/loop/map.hpp>
 #include <varve/loop/scan.hpp>
 #include <varve/loop/while_loop.hpp>
-#include <varve/op/all.hpp>
 #include <varve/pass/functionalize.hpp>
+#include <varve/static.hpp>
+#include <varve/tensors.hpp>
 #include <varve/trace/core_decompositions.hpp>
 #include <varve/trace/decompose.hpp>
 #include <varve/trace/linearize.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/trace/trace.hpp>
-#include <varve/transform/chunked.hpp>
-#include <varve/transform/closure.hpp>
-#include <varve/transform/functional_call.hpp>
-#include <varve/transform/grad.hpp>
-#include <varve/transform/jacobian.hpp>
-#include <varve/transform/jvp.hpp>
-#include <varve/transform/vjp.hpp>
-#include <varve/transform/vmap.hpp>
-#include <varve/transform/with.hpp>
-#include <varve/value/print.hpp>
-#include <varve/value/tensor_ref.hpp>
 
 #include <varve/library/umbrella.hpp> // below all that it instantiates
 
