@@ -4,6 +4,7 @@
 
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
+#include <varve/hop/wrap.hpp>
 #include <varve/varve.hpp>
 
 #include <filesystem>
@@ -67,6 +68,26 @@ TEST_CASE("save: a program that is read again is the same", "[export][save]") {
   CHECK_THROWS_WITH(vv::load(path), Catch::Contains("there is no tensor count"));
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".safetensors");
+}
+
+TEST_CASE("save: a composite that a trace kept gives way to its parts, calls beside it stay", "[export][save]") {
+  auto const f = [](tensor const& x) {
+    return vv::wrap([](tensor const& v) { return vv::softmax(vv::sin(v), vv::axis<0>); }, vv::softmax(x, vv::axis<1>));
+  };
+  tensor const x = data({2, 3});
+  vv::exported_program p = vv::export_program(f)(x);
+  p.graph = vv::make_fx(f, vv::tracing::pre_dispatch)(x);
+  auto const calls = [](vv::graph const& g, std::string const& name) {
+    int n = 0;
+    for (vv::node const& nd : g.nodes) n += name == nd.op->name;
+    return n;
+  };
+  REQUIRE(calls(p.graph, "wrap") == 1);
+  REQUIRE(calls(p.graph, "softmax") > 0);
+  vv::exported_program const q = vv::program_from_text(vv::to_text(p));
+  CHECK(calls(q.graph, "wrap") == 1);
+  CHECK(calls(q.graph, "softmax") == 0);
+  CHECK(difference(q(x)[0], f(x), 1e-14) == "");
 }
 
 namespace {

@@ -11,6 +11,8 @@
 #include <varve/functional/functional_function.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/boxed_cond.hpp>
+#include <varve/hop/call_on_copy.hpp>
+#include <varve/hop/out_dtype.hpp>
 #include <varve/hop/run_const_graph.hpp>
 #include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
@@ -254,7 +256,8 @@ inline op_handle const* handle_of_name(std::string const& name) {
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
         &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
         &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
-        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<custom_function_t>})
+        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<out_dtype_t>,
+        &hop_handle<auto_functionalized_t>, &hop_handle<custom_function_t>})
     if (name == h->name) return h;
   op_table const* const t = ops::find(name.c_str());
   return t ? t->node() : nullptr;
@@ -516,25 +519,19 @@ private:
 } // namespace detail
 
 namespace detail {
-/// Is every call one that is known by its name where the text is read? (What is refused anyway may be any.)
-inline bool is_known_by_name(graph const& g) {
-  bool known = true;
-  for (node const& n : g.nodes) {
-    if (n.op == &hop_handle<hints_wrapper_t>) return true;
-    known = known && handle_of_name(n.op->name) == n.op;
-  }
-  return known;
+/// True if a reader of the text finds the operator by its name. (The writer refuses `hints_wrapper` itself.)
+inline bool is_known_by_name(op_handle const& op) {
+  return &op == &hop_handle<hints_wrapper_t> || handle_of_name(op.name) == &op;
 }
 } // namespace detail
 
 /// A program as text, without its state. Calls that are not known by name, such as composites that a trace kept, have
-/// their parts in their place. Custom functions are named as they are registered (`saved_function`); `value_error`
-/// where it calls another one.
+/// their parts in their place; other calls stay. Custom functions are named as they are registered (`saved_function`);
+/// `value_error` where it calls another one.
 inline std::string to_text(exported_program const& p) {
   detail::program_writer w;
-  if (detail::is_known_by_name(p.graph)) return w.write(p), std::move(w.out);
   exported_program parts = p;
-  parts.graph = inline_calls(p.graph);
+  parts.graph = inline_calls(p.graph, &detail::is_known_by_name);
   w.write(parts);
   return std::move(w.out);
 }

@@ -3,6 +3,7 @@
 #include <varve/fake/fake_mode.hpp>
 #include <varve/hop/boxed_cond.hpp>
 #include <varve/hop/call_on_copy.hpp>
+#include <varve/hop/out_dtype.hpp>
 #include <varve/hop/run_const_graph.hpp>
 #include <varve/hop/with_effects.hpp>
 #include <varve/hop/wrap.hpp>
@@ -162,7 +163,8 @@ void register_fake_rules() {
     loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
     for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
                      &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>(),
-                     &region_operator<run_const_graph_t>(), &region_operator<with_effects_t>()})
+                     &region_operator<run_const_graph_t>(), &region_operator<with_effects_t>(),
+                     &region_operator<out_dtype_t>()})
       op->template impl_mode<Mode>(&fake_region<Mode>);
     region_operator<auto_functionalized_t>().template impl_mode<Mode>(&fake_call_on_copy<Mode>);
     return true;

@@ -7,8 +7,8 @@ namespace varve {
 namespace detail {
 class call_inliner {
 public:
-  constexpr explicit call_inliner(graph const& g, bool of_custom_functions)
-      : w_(g), g_(g), of_custom_functions_(of_custom_functions) {}
+  constexpr explicit call_inliner(graph const& g, bool of_custom_functions, bool (*stays)(op_handle const&) = nullptr)
+      : w_(g), g_(g), of_custom_functions_(of_custom_functions), stays_(stays) {}
   constexpr graph run() {
     if (!of_custom_functions_) remains_.assign(g_.regions.size(), 0), mark(0, true);
     return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}, ++region_; });
@@ -27,7 +27,9 @@ private:
     if (of_custom_functions_) w_.to.nodes.back().mode = recording::as_around;
     return copy;
   }
-  constexpr bool is_inlined(node const& nd) const { return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call; }
+  constexpr bool is_inlined(node const& nd) const {
+    return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call && !(stays_ && stays_(*nd.op));
+  }
   /// Which functions are still called when the calls are gone.
   constexpr void mark(int r, bool called) {
     if (called) remains_[r] = 1;
@@ -79,6 +81,7 @@ private:
   rewriter w_;
   graph const& g_;
   bool of_custom_functions_;
+  bool (*stays_)(op_handle const&);
   int region_ = -1;      // that is written now
   bool again_ = false;   // within a call that runs again
   list<char> remains_{}; // of the regions: is it called when all is done?
@@ -88,11 +91,11 @@ private:
 
 /// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`:
 /// checkpoints). Random numbers that two of them draw from one state of the generator are drawn once. The functions
-/// stay in the graph, unused. Linear in the nodes.
-constexpr graph inline_calls(graph const& g) {
+/// stay in the graph, unused. Calls of operators for which `stays` returns true stay calls. Linear in the nodes.
+constexpr graph inline_calls(graph const& g, bool (*stays)(op_handle const&) = nullptr) {
   for (node const& n : g)
-    if (n.op->is_call) {
-      detail::call_inliner i(g, false); // named, as graphs are: g++ 12 loses temporaries that hold storage
+    if (n.op->is_call && !(stays && stays(*n.op))) {
+      detail::call_inliner i(g, false, stays); // named, as graphs are: g++ 12 loses temporaries that hold storage
       return i.run();
     }
   return g;
