@@ -21,18 +21,6 @@ points sample() {
   return x;
 }
 
-// Values that live across all blocks, fields of records, and a result by reduction in the same loop.
-constexpr auto far = [](auto const& r, auto const& w) {
-  auto t = vv::sum(r, vv::axis<1>) * w;
-  auto const early = t;
-  auto u = t;
-  for (int k = 0; k < 280; ++k) {
-    u = u * t * 0.25f + early;
-    t = t * 0.5f - u * 0.25f;
-  }
-  return std::pair{t + early, vv::sum(u * t)};
-};
-
 // Few steps, most of them long operators: a body of blocks that would be computed in pairs otherwise.
 constexpr auto waves = [](auto const& x) {
   auto t = vv::sin(x);
@@ -54,30 +42,6 @@ constexpr auto mixed = [](auto const& x) {
 constexpr auto many_stages = [](auto const& x) {
   auto t = x;
   for (int k = 0; k < 40; ++k) t = t * 0.5f / (1.0f + vv::sum(vv::abs(t))) + x;
-  return t;
-};
-
-// A long body, and much that does not change in its innermost loop: numbers from memory, and what a row has of its own.
-template <class X, class C, class W, std::size_t... K>
-constexpr auto weigh(X const& x, C const& c, W const& w, std::index_sequence<K...>) {
-  auto y = x * c;
-  ((y = vv::sin(y * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)) +
-        c * vv::select(w, vv::axis<0>, vv::axis<static_cast<int>(K)>)),
-   ...);
-  return y;
-}
-constexpr auto rows = [](auto const& x, auto const& c, auto const& w) {
-  return weigh(x, c, w, std::make_index_sequence<70>{});
-};
-
-// More reductions of one loop than one function holds: of one kind, which are a table, and of several.
-template <int Sums, int Products, int Maxima>
-constexpr auto reductions = [](auto const& x) {
-  auto const y = x * 0.01f;
-  auto t = vv::select(x, vv::axis<0>, vv::axis<0>);
-  for (int k = 1; k <= Sums; ++k) t = t + vv::sum(vv::abs(y * static_cast<float>(k)));
-  for (int k = 1; k <= Products; ++k) t = t + vv::sum(y * vv::abs(y - static_cast<float>(k)));
-  for (int k = 1; k <= Maxima; ++k) t = t + vv::amax(y * static_cast<float>(k) - 1.0f);
   return t;
 };
 
@@ -121,21 +85,6 @@ TEMPLATE_TEST_CASE_SIG("fuse: a body that just stays whole, with all that it lea
   CHECK(wrong == 0);
 }
 
-TEST_CASE("fuse: values used many blocks later, records and sums in a body of blocks", "[graph][fuse]") {
-  vv::array<float, 67, 4> r;
-  for (int k = 0; k < 67 * 4; ++k) r.data[k] = 0.01f * static_cast<float>(k % 37) - 0.1f;
-  points w = sample();
-  constexpr auto fast = vv::fuse(far);
-  using program = decltype(fast)::program<vv::array<float, 67, 4>, points>;
-  STATIC_REQUIRE(program::value.used.blocks >= 8);
-  auto const [t, s] = fast(r, w);
-  auto const [t_expected, s_expected] = far(r, w);
-  for (int k = 0; k < 67; ++k)
-    CHECK(std::abs(t.data[k] - t_expected.data[k]) <= 1e-4f * (1 + std::abs(t_expected.data[k])));
-  CHECK(std::abs(s - s_expected) <= 1e-3f * (1 + std::abs(s_expected)));
-  CHECK(std::abs(s_expected) > 1e-3f); // something was computed
-}
-
 TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are calls where they are many", "[graph][fuse]",
                        ((int Sines, bool Calls), Sines, Calls), (16, false), (17, true), (40, true)) {
   constexpr auto f = [](auto const& x) {
@@ -155,48 +104,10 @@ TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are call
   CHECK(fast(x) == Approx(f(x)).epsilon(1e-5));
 }
 
-TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop is several functions too",
-                   "[graph][fuse]", float, double) {
-  using T = TestType;
-  vv::array<T, 3, 67> x;
-  vv::array<T, 3, 1> c;
-  vv::array<T, 70> w;
-  for (int k = 0; k < 3 * 67; ++k) x.data[k] = T(0.03) * static_cast<T>(k % 67) - T(0.5) * static_cast<T>(k / 67);
-  for (int k = 0; k < 3; ++k) c.data[k] = T(0.5) + T(0.25) * static_cast<T>(k);
-  for (int k = 0; k < 70; ++k) w.data[k] = T(0.9) - T(0.02) * static_cast<T>(k);
-  constexpr auto fast = vv::fuse(rows);
-  using program = typename decltype(fast)::template program<vv::array<T, 3, 67>, vv::array<T, 3, 1>, vv::array<T, 70>>;
-  STATIC_REQUIRE(program::value.used.bodies == 1);
-  STATIC_REQUIRE(program::value.bodies[0].block_count >= 2);
-  STATIC_REQUIRE(program::value.bodies[0].fixed_count > 2 * vv::loop::block_steps);
-  auto const y = fast(x, c, w), expected = rows(x, c, w);
-  vv::tensor const xs = vv::tensor::from_data(x.data, {3, 67}), cs = vv::tensor::from_data(c.data, {3, 1}),
-                   ws = vv::tensor::from_data(w.data, {70});
-  vv::tensor const ys = vv::fuse<vv::spec<T, 3, vv::dim<"n">>, vv::spec<T, 3, 1>, vv::spec<T, 70>>(rows)(
-      xs, cs, ws); // the sizes known at run time
-  for (int k = 0; k < 3 * 67; ++k) {
-    CHECK(std::abs(y.data[k] - expected.data[k]) <= T(1e-5));
-    CHECK(std::abs(ys.data<T>()[k] - expected.data[k]) <= T(1e-5));
-  }
-}
-
 TEST_CASE("fuse: more stages than one function holds", "[graph][fuse]") {
   points const x = sample();
   constexpr auto fast = vv::fuse(many_stages);
   STATIC_REQUIRE(decltype(fast)::program<points>::value.used.stages > 64);
   points const y = fast(x), expected = many_stages(x);
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
-}
-
-TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function holds", "[graph][fuse]",
-                       ((int Sums, int Products, int Maxima, bool Alike), Sums, Products, Maxima, Alike),
-                       (150, 0, 0, true), (0, 150, 0, true), (0, 0, 150, true), (60, 60, 60, false)) {
-  points const x = sample();
-  constexpr auto fast = vv::fuse(reductions<Sums, Products, Maxima>);
-  using program = typename decltype(fast)::template program<points>;
-  STATIC_REQUIRE(program::value.bodies[0].sink_count > 128);
-  STATIC_REQUIRE(vv::loop::sink_table<program, 0>::alike() == Alike);
-  float const expected = reductions<Sums, Products, Maxima>(x);
-  CHECK(std::abs(expected) > 1);
-  CHECK(fast(x) == Approx(expected).epsilon(1e-5));
 }

@@ -1,119 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operators that do something outside of the program: in order, each as often as the program says, and never while it
 // is traced.
-#include "../sample/value.hpp"
+#include "effects_test.hpp"
 
-#include <varve/aot.hpp>
-#include <varve/autograd/checkpoint.hpp>
-#include <varve/autograd/function.hpp>
-#include <varve/export.hpp>
-#include <varve/export/emit_cpp.hpp>
-#include <varve/fake.hpp>
-#include <varve/functional.hpp>
-#include <varve/hop/print.hpp>
-#include <varve/hop/switch_case.hpp>
-#include <varve/trace/linearize.hpp>
-#include <varve/varve.hpp>
-
-#include <filesystem>
-#include <sstream>
 #include <varve_test.hpp>
 
-using namespace sample;
-namespace vv = varve;
-
-namespace program {
-inline std::vector<double> noted;
-/// Remembers the sum of the elements of a value.
-inline constexpr struct note_t {
-  static constexpr auto op_name = "note";
-  template <vv::value X>
-  constexpr auto operator()(X const& x) const {
-    return vv::bind<note_t>()(x);
-  }
-} note{};
-/// A value that is asked of the world: the number of calls until now, added to the operand.
-inline int asked = 0;
-inline constexpr struct ask_t {
-  static constexpr auto op_name = "ask";
-  tensor operator()(tensor const& x) const { return vv::bind<ask_t>()(x); }
-} ask{};
-} // namespace program
-template <>
-struct vv::rules<program::note_t> : vv::rule::effect<vv::rules<program::note_t>> {
-  static constexpr auto schema = "(Tensor self) -> ()";
-  template <class T>
-  static void run(attributes const&, strided<T const> x) {
-    double sum = 0;
-    for_each_index(x.sizes, [&](dims const& i) { sum += static_cast<double>(x.at(i)); });
-    program::noted.push_back(sum);
-  }
-};
-template <>
-struct vv::rules<program::ask_t> {
-  static constexpr auto schema = "(Tensor self) -> Tensor";
-  static constexpr op_kind kind = op_kind::effect;
-  static constexpr int arity = 1;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  template <class R, class T>
-  static void compute(attributes const&, strided<R> out, strided<T const> x) {
-    ++program::asked;
-    vv::for_each_index(x.sizes, [&](dims const& i) { out.at(i) = static_cast<R>(x.at(i) + program::asked); });
-  }
-  template <class Op, value D, value Y, value X>
-  static constexpr auto jvp(arg_t<0>, Op const&, D const& d, Y const&, X const&) {
-    return d;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
-    return g;
-  }
-};
-
-namespace {
-using program::noted;
-using reals = std::vector<double>;
-using lines = std::vector<std::string>;
-
-/// What was printed during its life.
-class printed {
-public:
-  printed() : here_(to_) {}
-  /// ... since it was asked last.
-  lines take() {
-    lines r;
-    std::istringstream from(to_.str());
-    for (std::string l; std::getline(from, l);) r.push_back(l);
-    to_.str("");
-    return r;
-  }
-
-private:
-  std::ostringstream to_;
-  vv::print_to here_;
-};
-reals take() { return std::exchange(noted, {}); }
-int count_of(vv::graph const& g, std::string const& name) {
-  int n = 0;
-  for (vv::node const& nd : g) n += nd.op->name == name;
-  return n;
-}
-/// Names of the operators of the program itself, without getitems.
-lines names_of(vv::graph const& g) {
-  lines r;
-  for (int n = 0; n < g.regions[0].node_count; ++n)
-    if (g.nodes[n].op != &vv::getitem_handle) r.push_back(g.nodes[n].op->name);
-  return r;
-}
-tensor rows() { return vv::reshape(vector_of({1, 2, 3, 4, 5, 6}), dims{3, 2}); }
-/// Twice around x + x.
-auto const moo = [](tensor const& x) {
-  vv::print("moo");
-  tensor const y = x + x;
-  vv::print("moo");
-  return y;
-};
-} // namespace
+using namespace effects_test;
 
 TEST_CASE("print: graphs, tokens and signatures", "[hop][effects][OH-S01]") {
   printed out;
@@ -159,7 +51,7 @@ TEST_CASE("print: graphs, tokens and signatures", "[hop][effects][OH-S01]") {
 TEST_CASE("effects: in every kind of trace", "[hop][effects]") {
   printed out;
   tensor const x = vector_of({1, 2});
-  auto const f = [](tensor const& v) {
+  function const f = [](tensor const& v) {
     vv::print("{}", v);
     tensor const y = vv::softmax(v, 0);
     vv::print("then {}", y);
@@ -216,7 +108,7 @@ TEST_CASE("print: texts and values", "[hop][effects]") {
 }
 
 TEST_CASE("effects: passes keep each, in the order of the program", "[hop][effects]") {
-  auto const f = [](tensor const& x) {
+  function const f = [](tensor const& x) {
     program::note(x);
     program::note(x); // equal ones stay two
     tensor const y = x * 1.0;
@@ -255,7 +147,7 @@ TEST_CASE("effects: passes keep each, in the order of the program", "[hop][effec
 }
 
 TEST_CASE("effects: derivatives pass by", "[hop][effects]") {
-  auto const f = [](tensor const& x) {
+  function const f = [](tensor const& x) {
     tensor const y = x * x;
     program::note(y);
     return vv::sum(y);
@@ -296,21 +188,23 @@ TEST_CASE("effects: in branches and loops, once for each run", "[hop][effects]")
     program::note(n);
     return std::pair{n, vv::sum(n)};
   };
-  auto const scanned = [&](tensor const& x) { return vv::sum(vv::scan(step, vv::ones(dims{2}, x.dtype()), x).first); };
-  auto const mapped = [](tensor const& x) {
+  function const scanned = [&](tensor const& x) {
+    return vv::sum(vv::scan(step, vv::ones(dims{2}, x.dtype()), x).first);
+  };
+  function const mapped = [](tensor const& x) {
     return vv::sum(vv::map([](tensor const& r) { return program::note(r), r * r; }, x));
   };
-  auto const branched = [](tensor const& x) {
+  function const branched = [](tensor const& x) {
     auto const on_true = [](tensor const& v) { return program::note(v), vv::sum(v * v); };
     auto const on_false = [](tensor const& v) { return program::note(v * -1.0), vv::sum(v); };
     return vv::cond(vv::gt(vv::sum(x), 0.0), on_true, on_false, x);
   };
-  auto const looped = [](tensor const& x) {
+  function const looped = [](tensor const& x) {
     return vv::sum(
         vv::while_loop<9>([](tensor const& v) { return program::note(vv::sum(v)), vv::lt(vv::sum(v), 100.0); },
                           [](tensor const& v) { return program::note(v), v * 2.0; }, x));
   };
-  auto const check = [](auto const& f, tensor const& x, bool ahead_of_time = true) {
+  auto const check = [](function const& f, tensor const& x, bool ahead_of_time = true) {
     take();
     tensor const y = f(x);
     reals const expected = take();
@@ -377,7 +271,7 @@ TEST_CASE("effects: in branches and loops, once for each run", "[hop][effects]")
 }
 
 TEST_CASE("effects: a value of the world, which gradients ask for again", "[hop][effects]") {
-  auto const f = [](tensor const& x) { return vv::sum(program::ask(x) * x); };
+  function const f = [](tensor const& x) { return vv::sum(program::ask(x) * x); };
   tensor const x = vector_of({1, 2});
   program::asked = 0;
   CHECK(f(x).item<double>() == 1 * 2 + 2 * 3);
@@ -412,7 +306,7 @@ struct noting : vv::function<noting> {
 } // namespace
 
 TEST_CASE("effects: ahead of time, in both passes", "[hop][effects][aot]") {
-  auto const f = [](tensor const& x) {
+  function const f = [](tensor const& x) {
     tensor const y = noting::apply(x);
     program::note(y);
     return vv::sum(y);
@@ -466,7 +360,7 @@ TEST_CASE("effects: ahead of time, in both passes", "[hop][effects][aot]") {
 
 TEST_CASE("effects: under vmap", "[hop][effects]") {
   printed out;
-  auto const f = [](tensor const& x) {
+  function const f = [](tensor const& x) {
     vv::print("row {} of {}", x, 3);
     vv::print("all");
     return vv::sum(x);
@@ -489,10 +383,10 @@ TEST_CASE("effects: under vmap", "[hop][effects]") {
   // Lanes that do not take a branch would print too.
   auto const on_true = [](tensor const& x) { return vv::print("yes {}", x), x; };
   auto const on_false = [](tensor const& x) { return x * 2.0; };
-  auto const branched = [&](tensor const& x) { return vv::cond(vv::gt(x, 1.0), on_true, on_false, x); };
+  function const branched = [&](tensor const& x) { return vv::cond(vv::gt(x, 1.0), on_true, on_false, x); };
   CHECK_THROWS_WITH(vv::vmap(branched)(vector_of({1, 2})),
                     ContainsText("print.1: a function that only some lanes run"));
-  auto const looped = [](tensor const& x) {
+  function const looped = [](tensor const& x) {
     return vv::while_loop<9>([](tensor const& v) { return vv::lt(v, 4.0); },
                              [](tensor const& v) { return vv::print("step"), v * 2.0; }, x);
   };
@@ -533,7 +427,7 @@ TEST_CASE("effects: saved programs need nothing of the process that made them", 
   printed out;
   tensor w = vector_of({2, 3}).requires_grad_();
   tensor count = vector_of({0, 0});
-  auto const f = [&](tensor const& x) {
+  function const f = [&](tensor const& x) {
     vv::print("x \"{}\"\n\\", vv::sum(x));
     vv::add_(count, 1.0);
     vv::print("count {}", count);
@@ -568,10 +462,10 @@ TEST_CASE("effects: saved programs need nothing of the process that made them", 
 
 TEST_CASE("effects: a checkpoint that runs again does not act again", "[hop][effects]") {
   tensor const x = vector_of({1, 2}).requires_grad_();
-  auto const f = [](tensor const& v) { return program::note(v), vv::sin(v) * v; };
+  function const f = [](tensor const& v) { return program::note(v), vv::sin(v) * v; };
   vv::sum(vv::checkpoint(f, x)).backward();
   CHECK(take() == reals{3});
-  auto const whole = [&](tensor const& v) { return vv::sum(vv::checkpoint(f, v)); };
+  function const whole = [&](tensor const& v) { return vv::sum(vv::checkpoint(f, v)); };
   vv::graph const g = vv::make_fx(vv::grad(whole))(vector_of({1, 2}));
   CHECK(take().empty());
   (void)vv::interpret(g, vv::boxed_args(vector_of({1, 2})));
@@ -589,38 +483,10 @@ TEST_CASE("effects: on fake tensors nothing happens", "[hop][effects][fake]") {
   CHECK(out.take().empty());
 }
 
-TEST_CASE("effects: static loops and branches", "[hop][effects]") {
-  take();
-  auto const step = [](auto c, auto row) {
-    program::note(row);
-    auto const n = c * row;
-    program::note(n);
-    return std::pair{n, n};
-  };
-  vv::array<double, 3> const rows{2, 3, 4};
-  auto const scanned = [&](auto x) { return vv::scan(step, x, rows).first; };
-  reals const expected{2, 2, 3, 6, 4, 24};
-  CHECK(scanned(1.0) == 24);
-  CHECK(take() == expected);
-  CHECK(vv::grad(scanned)(1.0) == 24); // not again for the gradient
-  CHECK(take() == expected);
-  CHECK(vv::jvp(scanned, std::tuple(1.0), std::tuple(1.0)).second == 24);
-  CHECK(take() == expected);
-  CHECK(vv::grad([&](auto x) { return vv::scan<0, 2>(step, x, rows).first; })(1.0) == 24);
-  CHECK(take() == expected);
-  auto const branched = [](auto x) {
-    return vv::cond(
-        x > 0.0, [](auto v) { return program::note(v), v * v; }, [](auto v) { return program::note(-v), v; }, x);
-  };
-  CHECK(vv::grad(branched)(3.0) == 6);
-  CHECK(vv::grad(branched)(-3.0) == 1);
-  CHECK(take() == reals{3, 3});
-}
-
 TEST_CASE("effects: loops in segments, and second derivatives", "[hop][effects]") {
   take();
   auto const step = [](tensor const& c, tensor const& row) { return program::note(row), std::pair{c * row, c}; };
-  auto const f = [&](tensor const& x) { return vv::scan<0, 2>(step, vv::sum(x), x).first; };
+  function const f = [&](tensor const& x) { return vv::scan<0, 2>(step, vv::sum(x), x).first; };
   tensor const x = vector_of({1, 2, 3, 4});
   reals const expected{1, 2, 3, 4};
   CHECK(f(x).item<double>() == 240);
@@ -651,7 +517,7 @@ TEST_CASE("effects: programs without results, and sizes that change", "[hop][eff
   CHECK(vv::unlift_effect_tokens(p)(x).empty());
   CHECK(out.take() == expected);
 
-  auto const f = [](tensor const& v) {
+  function const f = [](tensor const& v) {
     vv::print("sum {}", vv::sum(v));
     return vv::sum(noting::apply(v));
   };
@@ -671,7 +537,7 @@ TEST_CASE("effects: exported programs under transforms", "[hop][effects][export]
   printed out;
   auto const p =
       vv::export_program([](tensor const& v) { return vv::print("{}", v), vv::sum(v * v); })(vector_of({1, 2}));
-  auto const f = [&](tensor const& v) { return p(v)[0]; };
+  function const f = [&](tensor const& v) { return p(v)[0]; };
   CHECK(elements(vv::grad(f)(vector_of({1, 2}))) == reals{2, 4});
   CHECK(out.take() == lines{"tensor([1, 2], dtype=float64)"});
   CHECK(elements(vv::vmap(f)(rows())) == reals{5, 25, 61});

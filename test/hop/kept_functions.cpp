@@ -4,6 +4,7 @@
 
 #include <varve/varve.hpp>
 
+#include <functional>
 #include <tuple>
 #include <utility>
 #include <varve_test.hpp>
@@ -36,6 +37,9 @@ struct half_constant : vv::function<half_constant> {
   }
 };
 
+/// Erased, so that what runs it is compiled once for all.
+using function = std::function<tensor(tensor const&)>;
+
 double sum_of(std::vector<double> const& v) {
   double s = 0;
   for (double e : v) s += e;
@@ -43,8 +47,7 @@ double sum_of(std::vector<double> const& v) {
 }
 
 /// Whatever takes the gradient of f at x gives it; forward mode, which knows nothing of no_grad, gives the slope.
-template <class F>
-void gives(F const& f, tensor const& x, std::vector<double> const& gradient, double along) {
+void gives(function const& f, tensor const& x, std::vector<double> const& gradient, double along) {
   auto const value = elements(f(x));
   auto const rows = vv::stack(std::vector{x, x}, 0);
   auto const twice = [&](std::vector<double> v) {
@@ -99,16 +102,16 @@ void gives(F const& f, tensor const& x, std::vector<double> const& gradient, dou
 }
 
 /// The functions of higher-order operators: each is handed to every operator, alone and within another one.
-constexpr auto in_map = [](auto const& body) {
+function in_map(function const& body) {
   return [body](tensor const& x) { return vv::sum(vv::map([body](tensor const& r) { return body(r); }, x)); };
-};
-constexpr auto in_scan = [](auto const& body) {
+}
+function in_scan(function const& body) {
   return [body](tensor const& x) {
     auto const step = [body](tensor const& c, tensor const& r) { return std::pair(c + body(r), vv::none); };
     return vv::scan(step, vv::full({}, 0.0, dtype::float64), x).first;
   };
-};
-constexpr auto in_while = [](auto const& body) {
+}
+function in_while(function const& body) {
   return [body](tensor const& x) {
     auto const more = [](tensor const& k, tensor const&, tensor const&) { return k < 1.0; };
     auto const step = [body](tensor const& k, tensor const&, tensor const& v) {
@@ -117,26 +120,24 @@ constexpr auto in_while = [](auto const& body) {
     auto const zero = vv::full({}, 0.0, dtype::float64);
     return vv::sum(std::get<1>(vv::while_loop<3>(more, step, std::tuple(zero, x * 0.0), x)));
   };
-};
-constexpr auto in_cond = [](auto const& body) {
+}
+function in_cond(function const& body) {
   return [body](tensor const& x) {
     auto const other = [](tensor const& v) { return vv::sum(v) * 100.0; };
     return vv::cond(vv::sum(x) > -1000.0, [body](tensor const& v) { return vv::sum(body(v)); }, other, x);
   };
-};
-constexpr auto in_checkpoint = [](auto const& body) {
+}
+function in_checkpoint(function const& body) {
   return [body](tensor const& x) { return vv::checkpoint([body](tensor const& v) { return vv::sum(body(v)); }, x); };
-};
-template <class Body>
-void gives_everywhere(Body const& body, tensor const& x, std::vector<double> const& gradient, double along) {
+}
+void gives_everywhere(function const& body, tensor const& x, std::vector<double> const& gradient, double along) {
   SECTION("map") { gives(in_map(body), x, gradient, along); }
   SECTION("scan") { gives(in_scan(body), x, gradient, along); }
   SECTION("while_loop") { gives(in_while(body), x, gradient, along); }
   SECTION("cond") { gives(in_cond(body), x, gradient, along); }
   SECTION("checkpoint") { gives(in_checkpoint(body), x, gradient, along); }
 }
-template <class Body>
-void gives_two_deep(Body const& body, tensor const& x, std::vector<double> const& gradient, double along) {
+void gives_two_deep(function const& body, tensor const& x, std::vector<double> const& gradient, double along) {
   SECTION("cond in map") { gives(in_map(in_cond(body)), x, gradient, along); }
   SECTION("checkpoint in scan") { gives(in_scan(in_checkpoint(body)), x, gradient, along); }
   SECTION("map in checkpoint") { gives(in_checkpoint(in_map(body)), x, gradient, along); }
@@ -180,10 +181,9 @@ constexpr auto drawing = [](auto const& r) {
   return r * vv::randn({}, dtype::float64) + r * vv::randn({}, dtype::float64);
 };
 /// The gradient is of the numbers that the value is of, and what is drawn afterwards is what it would be without it.
-template <class F>
-void same_draws(F const& f) {
+void same_draws(function const& f) {
   tensor const ones = vv::full({3}, 1.0, dtype::float64);
-  auto const agree = [&](auto const& run, double plain, double next) {
+  auto const agree = [&](std::function<std::pair<tensor, tensor>()> const& run, double plain, double next) {
     vv::manual_seed(7);
     auto const [v, g] = run();
     CHECK(element(v, 0) == Approx(plain));
@@ -209,7 +209,7 @@ void same_draws(F const& f) {
         return std::pair(y, std::get<0>(pull(vv::full({}, 1.0, dtype::float64))));
       },
       plain, next);
-  agree([&] { return vv::jvp(f, std::tuple(ones), std::tuple(ones)); }, plain, next);
+  agree([&] { return std::pair<tensor, tensor>(vv::jvp(f, std::tuple(ones), std::tuple(ones))); }, plain, next);
   agree(
       [&] {
         auto const [y, df] = vv::linearize(f, ones);
@@ -292,15 +292,14 @@ struct tripled_by_hand : vv::function<tripled_by_hand> {
 };
 constexpr auto calls_by_hand = [](auto const& r) { return tripled_by_hand::apply(r); };
 constexpr auto tripled_squared = [](auto const& r) { return tripled::apply(r) * tripled::apply(r); };
-template <class Body>
-auto summed_map(Body const& body) {
+function summed_map(function const& body) {
   return [body](tensor const& v) { return vv::sum(vv::map(body, v)); };
 }
 } // namespace
 
 TEST_CASE("custom functions in graphs: transforms inside of bodies, and of second order", "[graph][function]") {
   tensor const x = vector_of({1, 2, 3});
-  auto const is = [&](auto const& f, double slope) {
+  auto const is = [&](function const& f, double slope) {
     CHECK(elements(vv::grad(f)(x)) == doubles({slope, slope, slope}));
     CHECK(elements(vv::compile(vv::grad(f))(x)) == doubles({slope, slope, slope}));
   };
@@ -362,7 +361,7 @@ TEST_CASE("grad modes in graphs: nested, by other guards, and around the trace",
 
 TEST_CASE("random numbers in graphs: every loop, mapped, and of second order", "[graph][random]") {
   tensor const ones = vv::full({4}, 1.0, dtype::float64), zero = vv::full({}, 0.0, dtype::float64);
-  auto const linear = [&](auto const& f) {
+  auto const linear = [&](function const& f) {
     vv::manual_seed(7);
     auto const [value, gradient] = vv::value_and_grad(f)(ones);
     CHECK(sum_of(elements(gradient)) == Approx(element(value, 0)));
@@ -385,7 +384,7 @@ TEST_CASE("random numbers in graphs: every loop, mapped, and of second order", "
     return vv::sum(std::get<1>(vv::while_loop(few, add_noise, std::tuple(zero, v * 0.0), v)));
   };
   linear(loop);
-  auto const lanes = [&](auto const& f) {
+  auto const lanes = [&](function const& f) {
     linear([f](tensor const& v) { return vv::sum(vv::vmap(f, vv::randomness::different)(v)); });
     linear([f](tensor const& v) { return vv::sum(vv::vmap(f, vv::randomness::same)(v)); });
   };
@@ -410,7 +409,7 @@ TEST_CASE("random numbers in graphs: every loop, mapped, and of second order", "
     tensor const n = vv::randn({}, dtype::float64);
     return n * n * r * r;
   });
-  auto const seeded = [](auto const& run) {
+  auto const seeded = [](std::function<tensor()> const& run) {
     vv::manual_seed(3);
     return elements(run());
   };

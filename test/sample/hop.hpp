@@ -21,7 +21,9 @@ namespace sample {
 namespace vv = varve;
 
 /// x becomes its sine: an operator that writes and has no functional form.
-inline constexpr struct sine__t : vv::in_place<sine__t> { static constexpr auto op_name = "sine_"; } sine_{};
+inline constexpr struct sine__t : vv::in_place<sine__t> {
+  static constexpr auto op_name = "sine_";
+} sine_{};
 } // namespace sample
 template <>
 struct varve::rules<sample::sine__t> {
@@ -76,18 +78,16 @@ inline void add_branches(std::vector<hop_row>& to) {
                   return values{p, q * p};
                 },
                 {{2, 3}, {3}}});
-  to.push_back({"cond",
-                "one in another",
-                [](v x) {
-                  return values{vv::cond(
-                      x[0] > 0.0,
-                      [](t a, t b) {
-                        return vv::cond(
-                            a > 0.5, [](t u) { return u * u; }, [](t u) { return vv::cos(u); }, b);
-                      },
-                      [](t a, t b) { return b * a; }, x[0], x[1])};
-                },
-                {{}, {4}}});
+  to.push_back(
+      {"cond",
+       "one in another",
+       [](v x) {
+         return values{vv::cond(
+             x[0] > 0.0,
+             [](t a, t b) { return vv::cond(a > 0.5, [](t u) { return u * u; }, [](t u) { return vv::cos(u); }, b); },
+             [](t a, t b) { return b * a; }, x[0], x[1])};
+       },
+       {{}, {4}}});
   to.push_back({"cond",
                 "switch_case",
                 [](v x) {
@@ -117,25 +117,21 @@ inline void add_loops(std::vector<hop_row>& to) {
                   return values{last, all};
                 },
                 {{2}, {4, 2}, {2}}});
-  to.push_back({"scan",
-                "backwards, over trees",
-                [](v x) {
-                  auto const [last, all] = vv::scan(
-                      [](v c, v r) {
-                        return std::pair(values{c[0] * r[0] + c[1], vv::sin(c[1])}, values{r[0] + c[0]});
-                      },
-                      values{x[0], x[1]}, values{x[2]}, true);
-                  return values{last[0], last[1], all[0]};
-                },
-                {{2}, {2}, {3, 2}}});
+  to.push_back(
+      {"scan",
+       "backwards, over trees",
+       [](v x) {
+         auto const [last, all] = vv::scan(
+             [](v c, v r) { return std::pair(values{c[0] * r[0] + c[1], vv::sin(c[1])}, values{r[0] + c[0]}); },
+             values{x[0], x[1]}, values{x[2]}, true);
+         return values{last[0], last[1], all[0]};
+       },
+       {{2}, {2}, {3, 2}}});
   to.push_back({"map",
                 "two results, one argument for all",
                 [](v x) {
-                  return vv::map(
-                      [](v r, v w) {
-                        return values{vv::sum(r[0] * w[0]), vv::exp(r[0])};
-                      },
-                      values{x[0]}, values{x[1]});
+                  return vv::map([](v r, v w) { return values{vv::sum(r[0] * w[0]), vv::exp(r[0])}; }, values{x[0]},
+                                 values{x[1]});
                 },
                 {{4, 3}, {3}}});
   // The gradient keeps a row for each step. A fused program needs a bound of their number, a fake tensor the number.
