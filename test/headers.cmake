@@ -1,25 +1,78 @@
 # SPDX-License-Identifier: BSL-1.0
-# Each header of a list alone, included twice: cmake "-DHEADERS=<header>;..." -DSCRATCH=<folder> -P headers.cmake --
-# <compiler> <flags>...
+# Reads all headers in one process, without a warning:
+#   cmake -DHEADERS=<file of names> -DSCRATCH=<folder> -DALONE=<ON or OFF> -P headers.cmake -- <compiler> <flags>...
+# OFF: one unit includes them all, twice. ON: each is a part of one module of clang's and sees only what it includes,
+# from the standard library too: a name whose header is missing is an error, as in a unit that includes this header
+# alone, and also where a template names it that another header instantiates.
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
-set(compile ${behind_dashes})
+set(compile ${behind_dashes} -Wall -Wextra -Wpedantic -Werror)
+file(STRINGS "${HEADERS}" headers)
 
-set(bad "")
-foreach(header IN LISTS HEADERS)
-  get_filename_component(name "${header}" NAME_WE)
-  file(CONFIGURE OUTPUT "${SCRATCH}/${name}.cpp" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
-  execute_process(COMMAND ${compile} -Wall -Wextra -Wpedantic -Werror -fsyntax-only "${SCRATCH}/${name}.cpp"
-      RESULT_VARIABLE failed
-                  ERROR_VARIABLE message)
-  if(failed AND message MATCHES "error: [^\n]*varve/[a-z_/]+[.]hpp needs <[a-z./]+>")
-    continue() # asks for what this machine has not
+# read(<result> <header>...): sets <result> to what the compiler says, if it refuses them.
+function(read result)
+  set(text "")
+  if(ALONE)
+    set(number 0)
+    foreach(header IN LISTS ARGN)
+      math(EXPR number "${number} + 1")
+      string(APPEND text "  module m${number} { header \"${header}\" export * }\n")
+    endforeach()
+    file(WRITE "${SCRATCH}/module.modulemap" "module all {\n${text}}\n")
+    set(how -fmodules -Xclang -fmodules-local-submodule-visibility -fno-implicit-module-maps -fmodule-name=all
+        -Xclang -emit-module -ferror-limit=0 -x c++ -c "${SCRATCH}/module.modulemap" -o "${SCRATCH}/all.pcm")
+  else()
+    foreach(header IN LISTS ARGN ARGN)
+      string(APPEND text "#include \"${header}\"\n")
+    endforeach()
+    file(WRITE "${SCRATCH}/all.cpp" "${text}")
+    set(how -fsyntax-only "${SCRATCH}/all.cpp")
   endif()
-  if(failed)
-    message("${message}")
-    string(APPEND bad " ${header} does not compile by itself\n")
+  execute_process(COMMAND ${compile} ${how} RESULT_VARIABLE failed ERROR_VARIABLE message)
+  if(NOT failed)
+    set(message "")
   endif()
-endforeach()
-if(bad)
-  message(FATAL_ERROR "${bad}")
+  set(${result} "${message}" PARENT_SCOPE)
+endfunction()
+
+if(ALONE) # the compiler must refuse a header that uses what it does not include
+  file(WRITE "${SCRATCH}/first.hpp" "#pragma once\nstruct first {};\n")
+  file(WRITE "${SCRATCH}/second.hpp" "#pragma once\n#include \"first.hpp\"\nstruct second : first {};\n")
+  file(WRITE "${SCRATCH}/third.hpp" "#pragma once\nstruct third : first {};\n")
+  file(WRITE "${SCRATCH}/fourth.hpp" "#pragma once\ninline std::size_t fourth = 4;\n")
+  file(WRITE "${SCRATCH}/fifth.hpp" "#pragma once\n#include <cstddef>\ninline std::size_t fifth = 5;\n")
+  read(message "${SCRATCH}/first.hpp" "${SCRATCH}/fifth.hpp" "${SCRATCH}/second.hpp")
+  read(name "${SCRATCH}/first.hpp" "${SCRATCH}/fifth.hpp" "${SCRATCH}/second.hpp" "${SCRATCH}/third.hpp")
+  read(std "${SCRATCH}/first.hpp" "${SCRATCH}/fifth.hpp" "${SCRATCH}/second.hpp" "${SCRATCH}/fourth.hpp")
+  if(message OR NOT name MATCHES "third.hpp:2:[0-9]+: error" OR NOT std MATCHES "fourth.hpp:2:[0-9]+: error")
+    message(FATAL_ERROR " the compiler does not see that an include is missing: ${message} ${name} ${std}")
+  endif()
+endif()
+
+read(message ${headers})
+# A header that needs a library which this machine has not is left out, and so is what includes it.
+set(lacking "")
+if(message MATCHES "error: [^\n]*varve/[a-z_/]+[.]hpp needs <([a-z./]+)>")
+  set(lacking "<${CMAKE_MATCH_1}>")
+endif()
+while(lacking)
+  list(POP_FRONT lacking name)
+  foreach(header IN LISTS headers)
+    file(STRINGS "${header}" hits REGEX "^#include ${name}")
+    if(hits)
+      list(REMOVE_ITEM headers "${header}")
+      string(REGEX REPLACE ".*/include/(varve/.*)" "<\\1>" header "${header}")
+      list(APPEND lacking "${header}")
+    endif()
+  endforeach()
+  if(NOT lacking)
+    read(message ${headers})
+    if(message MATCHES "error: [^\n]*varve/[a-z_/]+[.]hpp needs <([a-z./]+)>")
+      set(lacking "<${CMAKE_MATCH_1}>")
+    endif()
+  endif()
+endwhile()
+if(message)
+  message("${message}")
+  message(FATAL_ERROR " a header does not compile, or does not include what it uses")
 endif()
