@@ -61,7 +61,7 @@ constexpr fingerprint inverse(fingerprint const& a) {
   return r;
 }
 /// a + sign * b
-constexpr fingerprint sum(fingerprint const& a, fingerprint b, double sign) {
+constexpr fingerprint weighted_sum(fingerprint const& a, fingerprint b, double sign) {
   b.scale *= sign;
   if (a.is_zero()) return b;
   if (b.is_zero()) return a;
@@ -203,8 +203,8 @@ private:
     bool const divides = k == operator_class::div || name == "reciprocal" || name == "rsqrt";
     if (divides && b.is_zero()) return unknown(nd, k);
     fingerprint r;
-    if (k == operator_class::add) r = sum(a, b, 1);
-    else if (k == operator_class::sub) r = sum(a, b, -1);
+    if (k == operator_class::add) r = weighted_sum(a, b, 1);
+    else if (k == operator_class::sub) r = weighted_sum(a, b, -1);
     else if (k == operator_class::mul) r = product(a, b);
     else if (k == operator_class::div) r = product(a, inverse(b));
     else if (k == operator_class::neg) r = a, r.scale = -a.scale;
