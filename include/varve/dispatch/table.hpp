@@ -29,36 +29,48 @@ constexpr char const* schema_of() {
   if constexpr (requires { R::schema; }) return R::schema;
   else return "";
 }
-/// The attributes of a call by name, or of a node, as `rules<Tag>::checked` has them; `dispatch_error` for a wrong
-/// number of them.
-template <class Tag>
-attributes checked_attributes(attributes const& at, meta const* in, int count) {
-  attributes r = at;
-  bool fits = true;
-  if constexpr (requires { rules<Tag>::checked(at, in); }) {
-    if constexpr (requires { rules<Tag>::least_attributes; }) fits = at.count >= rules<Tag>::least_attributes;
-    else fits = at.count == count;
-    if (fits && at.count <= count) r = rules<Tag>::checked(at, in);
-  }
-  if (!fits || r.count != count)
-    refuse::with<dispatch_error>((std::string("varve: ") + Tag::op_name + schema_of<rules<Tag>>() +
-                                  " was called with " + std::to_string(at.count) + " attributes; it takes " +
-                                  std::to_string(count))
-                                     .c_str());
-  return r;
+/// What the checks of a call, and its result without data, ask of an operator's rules: these functions exist once for
+/// all operators.
+struct call_rules {
+  char const* name;
+  char const* schema;
+  int facts, least;
+  /// Null of rules that say nothing of attributes.
+  attributes (*checked)(attributes const& at, meta const* in);
+  meta (*shape)(attributes const& at, meta const* in, int count);
+  bool writes, compares;
+};
+template <class R>
+constexpr auto checked_of() -> attributes (*)(attributes const&, meta const*) {
+  if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); })
+    return [](attributes const& at, meta const* in) -> attributes { return R::checked(at, in); };
+  else return nullptr;
 }
-/// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
-/// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
-VARVE_COLD inline void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
-  dtype const into = beside.dtype();
-  if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
-  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
-  bool const known = v.has_data() && !v.is_wrapped();
-  if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
-    return;
-  refuse::argument_is_invalid(op, "by name, an operand of rank 0 must lie in the range of the other's dtype; call the "
-                                  "function itself, or convert both to int64");
+template <class R>
+constexpr int least_attributes_of(int facts) {
+  if constexpr (requires { R::least_attributes; }) return R::least_attributes;
+  else return facts;
 }
+template <class R>
+constexpr auto shape_rule_of() -> meta (*)(attributes const&, meta const*, int) {
+  if constexpr (requires(meta (*f)(attributes const&, meta const*, int)) { f = &R::shape; }) return &R::shape;
+  else return [](attributes const& at, meta const* in, int count) -> meta { return R::shape(at, in, count); };
+}
+template <class Tag, int Facts>
+inline constexpr call_rules call_rules_of{Tag::op_name,
+                                          schema_of<rules<Tag>>(),
+                                          Facts,
+                                          least_attributes_of<rules<Tag>>(Facts),
+                                          checked_of<rules<Tag>>(),
+                                          shape_rule_of<rules<Tag>>(),
+                                          rules<Tag>::kind == op_kind::mutation,
+                                          std::is_base_of_v<comparing_operator<Tag>, Tag> ||
+                                              std::is_base_of_v<extreme_operator<Tag>, Tag>};
+/// The attributes of a call by name, or of a node, as `rules<>::checked` has them; `dispatch_error` for a wrong number
+/// of them.
+attributes checked_call(call_rules const& op, attributes const& at, boxed_args const& x);
+/// The result without data, by the `shape` rule; of an operator that writes, its first operand.
+tensor meta_of_call(call_rules const& op, attributes const& at, boxed_args const& x);
 /// The rules of an operator instantiated on tensors: the same text as for static values.
 template <class Tag, int Facts>
 struct erased {
@@ -68,7 +80,7 @@ struct erased {
 
   static tensor eval(attributes const& at, boxed_args const& x) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...);
+      return evaluate_at<Tag, Facts>(at, x[static_cast<int>(K)]...);
     }(all{});
   }
   template <std::size_t I, std::size_t... K>
@@ -117,36 +129,20 @@ struct erased {
     }
   }
   VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
-    constexpr int most = 8;
-    meta in[most];
-    for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
     if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
       if (l.expressible) return x[0].with_layout(l, !constant_to_derivatives<Tag>); // `detach` gives no view
     }
+    tensor y = meta_of_call(call_rules_of<Tag, Facts>, at, x);
     if constexpr (R::kind == op_kind::mutation) {
-      (void)R::shape(at, in, x.size());
       if constexpr (requires { R::require_writable(x[0]); }) R::require_writable(x[0]);
       x[0].bump_version();
-      return x[0];
-    } else {
-      varve::meta const m = R::shape(at, in, x.size());
-      return tensor::meta(m.sizes, m.type);
     }
+    return y;
   }
   static op_handle const* handle_of() { return &handle<Tag>; }
   VARVE_COLD static attributes checked(attributes const& at, boxed_args const& x) {
-    constexpr int most = 8;
-    meta in[most];
-    for (int k = 0; k < x.size() && k < most; ++k) {
-      if (!x[k].defined()) refuse_undefined(Tag::op_name);
-      in[k] = meta_of(x[k]);
-    }
-    attributes const r = checked_attributes<Tag>(at, in, Facts);
-    if constexpr (std::is_base_of_v<comparing_operator<Tag>, Tag> || std::is_base_of_v<extreme_operator<Tag>, Tag>)
-      refuse_narrowed(Tag::op_name, x[0], x[1]), refuse_narrowed(Tag::op_name, x[1], x[0]);
-    if constexpr (R::kind != op_kind::mutation) (void)R::shape(r, in, x.size());
-    return r;
+    return checked_call(call_rules_of<Tag, Facts>, at, x);
   }
 };
 
@@ -296,3 +292,49 @@ inline op_table const* ops::find(char const* name) {
 }
 
 } // namespace varve
+
+#if VARVE_DEFINES
+namespace varve::detail {
+/// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
+/// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
+VARVE_COLD VARVE_LIBRARY void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
+  dtype const into = beside.dtype();
+  if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
+  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
+  bool const known = v.has_data() && !v.is_wrapped();
+  if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
+    return;
+  refuse::argument_is_invalid(op, "by name, an operand of rank 0 must lie in the range of the other's dtype; call the "
+                                  "function itself, or convert both to int64");
+}
+VARVE_COLD VARVE_LIBRARY attributes checked_attributes(call_rules const& op, attributes const& at, meta const* in) {
+  attributes r = at;
+  bool const fits = !op.checked || at.count >= op.least;
+  if (op.checked && fits && at.count <= op.facts) r = op.checked(at, in);
+  if (!fits || r.count != op.facts)
+    refuse::with<dispatch_error>((std::string("varve: ") + op.name + op.schema + " was called with " +
+                                  std::to_string(at.count) + " attributes; it takes " + std::to_string(op.facts))
+                                     .c_str());
+  return r;
+}
+VARVE_COLD VARVE_LIBRARY attributes checked_call(call_rules const& op, attributes const& at, boxed_args const& x) {
+  constexpr int most = 8;
+  meta in[most];
+  for (int k = 0; k < x.size() && k < most; ++k) {
+    if (!x[k].defined()) refuse_undefined(op.name);
+    in[k] = meta_of(x[k]);
+  }
+  attributes const r = checked_attributes(op, at, in);
+  if (op.compares) refuse_narrowed(op.name, x[0], x[1]), refuse_narrowed(op.name, x[1], x[0]);
+  if (!op.writes) (void)op.shape(r, in, x.size());
+  return r;
+}
+VARVE_COLD VARVE_LIBRARY tensor meta_of_call(call_rules const& op, attributes const& at, boxed_args const& x) {
+  constexpr int most = 8;
+  meta in[most];
+  for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
+  meta const m = op.shape(at, in, x.size());
+  return op.writes ? x[0] : tensor::meta(m.sizes, m.type);
+}
+} // namespace varve::detail
+#endif

@@ -43,6 +43,10 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
   l.kind->record(l, op, y, of, below, n);
 }
 
+/// A call that something watches: by its kernel, which `evaluate` is, and written down, or boxed.
+tensor call_watched(boxed_op const& op, tensor const* const* x, int n,
+                    tensor (*evaluate)(attributes const& at, tensor const* const* x));
+
 /// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
 /// operators? Then a composition of them may be one pass over memory.
 bool are_unwatched(tensor const* x, std::size_t n);
@@ -143,42 +147,22 @@ private:
     if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
     else return x.has_history();
   }
-  /// The call of an operator with its attributes in the form tables take.
-  template <class Op, class F>
-  static auto with_boxed(Op const& op, F const& call) {
-    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
-    if constexpr (Op::facts == 0) {
-      return call(boxed_op{t, &no_attributes});
-    } else {
-      attributes const at = op.boxed();
-      return call(boxed_op{t, &at});
-    }
-  }
   template <class Op, class... X>
   static tensor dispatched(Op const& op, X const&... x) {
-    using tag = typename Op::tag;
+    if constexpr (Op::facts == 0) return dispatched_at<typename Op::tag, 0>(no_attributes, x...);
+    else return dispatched_at<typename Op::tag, Op::facts>(op.boxed(), x...);
+  }
+  template <class Tag, int Facts, class... X>
+  static tensor dispatched_at(attributes const& at, X const&... x) {
     if (!(x.defined() && ...)) [[unlikely]]
-      detail::refuse_undefined(tag::op_name);
+      detail::refuse_undefined(Tag::op_name);
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
-    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
-    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
-      if (!seen || !(in_history<tag>(x) || ...)) return evaluate_tensor(op, x...);
-    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
-      tensor const* below[] = {&x...};
-      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
-        tensor const* const of[] = {&x...};
-        constexpr int n = sizeof...(X);
-        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) {
-          return evaluate_tensor(op, *below[K]...);
-        }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
-        return y;
-      }
-    }
-    return with_boxed(op, [&](boxed_op const& b) {
-      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
-      else return detail::call_boxed(b, boxed_args());
-    });
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) &&
+        !detail::registered<Tag>.load(std::memory_order_relaxed)) [[likely]]
+      if (!seen || !(in_history<Tag>(x) || ...)) return detail::evaluate_at<Tag, Facts>(at, x...);
+    tensor const* const in[] = {&x..., nullptr};
+    return detail::call_watched({detail::registered_table<Tag, Facts>(), &at}, in, sizeof...(X),
+                                &detail::evaluate_operands<Tag, Facts>);
   }
 };
 
@@ -242,6 +226,23 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
     if (k && ((k & ~history) || x[i]->has_history())) return false;
   }
   return true;
+}
+VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor const* const* x, int n,
+                                                 tensor (*evaluate)(attributes const& at, tensor const* const* x)) {
+  constexpr int most = saved_values::most;
+  bool const writes = op.table->kind == op_kind::mutation;
+  if (n > 0 && n <= most && !writes && !op.table->registered->load(std::memory_order_relaxed)) {
+    tensor const* below[most];
+    for (int i = 0; i < n; ++i) below[i] = x[i];
+    if (opened_for_one_recorder(below, n)) {
+      tensor y = evaluate(*op.at, below);
+      record_done(op, y, x, below, n);
+      return y;
+    }
+  }
+  boxed_args in;
+  for (int i = 0; i < n; ++i) in.push_back(*x[i]);
+  return call_boxed(op, in);
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->eval(*op.at, x);

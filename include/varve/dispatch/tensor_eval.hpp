@@ -394,37 +394,50 @@ VARVE_NOINLINE tensor unacted_result(attributes const& at, X const&... x) {
 }
 } // namespace detail
 
-/// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by
-/// sharing storage, all others by `compute`.
-template <class Op, class... X>
-tensor evaluate_tensor(Op const& op, X const&... x) {
-  using tag = typename Op::tag;
-  using R = rules<tag>;
+namespace detail {
+/// Computes an operator, with its attributes as data, on tensors that no transform or mode watches: elementwise
+/// operators by their kernels, views by sharing storage, all others by `compute`.
+template <class Tag, int Facts, class... X>
+tensor evaluate_at(attributes const& at, X const&... x) {
+  using R = rules<Tag>;
   if constexpr (R::kind == op_kind::effect)
-    if (detail::is_silent<R>()) return detail::unacted_result<R>(op.boxed(), x...);
-  if constexpr (detail::computes_elements<R>)
+    if (is_silent<R>()) return unacted_result<R>(at, x...);
+  if constexpr (computes_elements<R>)
     if ((is_compact(x.dtype()) || ...)) [[unlikely]] {
       tensor const* const in[] = {&x...};
-      return detail::compute_compact(*detail::registered_table<tag, Op::facts>(), op.boxed(), in);
+      return compute_compact(*registered_table<Tag, Facts>(), at, in);
     }
-  if constexpr (requires { R::make(op.boxed(), x...); }) {
-    return R::make(op.boxed(), x...);
+  if constexpr (requires { R::make(at, x...); }) {
+    return R::make(at, x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
     tensor const* in[] = {&x...};
-    return detail::run_pointwise(detail::info_of<tag>, in);
-  } else if constexpr (detail::has_layout<R>) {
-    attributes const at = op.boxed();
+    return run_pointwise(info_of<Tag>, in);
+  } else if constexpr (has_layout<R>) {
     auto const& v = nth<0>(x...);
     layout l = R::layout_of(at, v.where());
-    constexpr bool is_view = !constant_to_derivatives<tag>; // `detach` gives none
+    constexpr bool is_view = !constant_to_derivatives<Tag>; // `detach` gives none
     if (l.expressible) [[likely]]
       return v.with_layout(l, is_view);
-    return detail::shown_of_copy<R>(at, v);
+    return shown_of_copy<R>(at, v);
   } else if constexpr (R::kind == op_kind::convert) {
-    return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
+    return converted(nth<0>(x...), static_cast<dtype>(at[0][0]));
   } else {
-    return detail::compute_tensor<tag>(op.boxed(), x...);
+    return compute_tensor<Tag>(at, x...);
   }
+}
+/// ... behind a pointer.
+template <class Tag, int Facts>
+tensor evaluate_operands(attributes const& at, tensor const* const* x) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return evaluate_at<Tag, Facts>(at, *x[K]...);
+  }(std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+}
+} // namespace detail
+
+/// Computes a bound operator on tensors that no transform or mode watches.
+template <class Op, class... X>
+tensor evaluate_tensor(Op const& op, X const&... x) {
+  return detail::evaluate_at<typename Op::tag, Op::facts>(op.boxed(), x...);
 }
 
 } // namespace varve
