@@ -8,6 +8,9 @@
 #include <varve/op/full_like.hpp>
 #include <varve/op/to.hpp>
 
+#include <cstdint>
+#include <cstring>
+
 namespace varve {
 
 /// Uninitialized memory; attributes {shape, {dtype}}.
@@ -120,10 +123,15 @@ struct rules<full_t> : rule::linear {
       kernel::fill(r.raw(), detail::converted(v, r.dtype()).raw(), r.numel(), itemsize(r.dtype()));
       return r;
     }
+    bool const real = is_floating(v.dtype());
+    double const in_real = real ? v.template item<double>() : 0;
+    std::int64_t const whole = real ? 0 : v.template item<std::int64_t>();
+    alignas(8) unsigned char one[8];
     on_dtype(r.dtype(), "full", [&]<class E>() {
-      E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
-      kernel::fill(r.raw(), &e, r.numel(), sizeof e);
+      E const e = real ? kernel::cast<E>(in_real) : kernel::cast<E>(whole);
+      std::memcpy(one, &e, sizeof e);
     });
+    kernel::fill(r.raw(), one, r.numel(), itemsize(r.dtype()));
     return r;
   }
   template <class Op>
