@@ -38,8 +38,10 @@ public:
     return *this;
   }
   constexpr ~list() { release(); }
+  constexpr void swap(list& o) noexcept { *this = static_cast<list&&>(o); }
 
   constexpr std::size_t size() const { return size_; }
+  constexpr std::size_t capacity() const { return room_; }
   constexpr bool empty() const { return size_ == 0; }
   constexpr T* data() { return data_; }
   constexpr T const* data() const { return data_; }

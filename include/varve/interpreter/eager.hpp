@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/core/spin_lock.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
@@ -213,10 +214,11 @@ VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written)
   edge const& before = (self.base().defined() ? self.base() : self).history();
   std::uint64_t const first = before ? before.to()->sequence : 0; // what saved it since is later
   auto const order = [](grad_node const* n) { return std::pair(n->sequence, reinterpret_cast<std::uintptr_t>(n)); };
-  std::vector<grad_node*> ahead{written.to()};
+  list<grad_node*> ahead;
+  ahead.push_back(written.to());
   for (grad_node* last = nullptr; !ahead.empty();) {
-    std::size_t at = 0; // later nodes first: one that several lead to comes several times in a row
-    for (std::size_t k = 1; k < ahead.size(); ++k)
+    std::ptrdiff_t at = 0; // later nodes first: one that several lead to comes several times in a row
+    for (std::ptrdiff_t k = 1; k < static_cast<std::ptrdiff_t>(ahead.size()); ++k)
       if (order(ahead[k]) > order(ahead[at])) at = k;
     grad_node* const n = ahead[at];
     ahead[at] = ahead.back();

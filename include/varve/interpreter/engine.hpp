@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/latest_first.hpp>
 #include <varve/interpreter/recorded_call.hpp>
@@ -7,9 +8,6 @@
 #include <varve/op/add.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/slice.hpp>
-
-#include <memory>
-#include <vector>
 
 /// @file
 /// A run counts for each node what must come before it, then runs nodes whose count is zero. A chain of a million nodes
@@ -36,8 +34,8 @@ public:
     captures_.push_back({e, {}, false});
     return static_cast<int>(captures_.size()) - 1;
   }
-  T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
-  bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
+  T const& captured(int k) const { return captures_[k].value; }
+  bool reached(int k) const { return captures_[k].reached; }
 
   void run();
 
@@ -70,8 +68,9 @@ private:
   VARVE_INLINE boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
     constexpr int usual = 16;
     bool few[usual];
-    std::unique_ptr<dependent<bool, T>[]> const many(n.count > usual ? new bool[n.count] : nullptr);
-    bool* const wanted = many ? many.get() : few;
+    list<dependent<bool, T>> many;
+    if (n.count > usual) many.assign(static_cast<std::size_t>(n.count), false);
+    bool* const wanted = n.count > usual ? many.data() : few;
     for (int i = 0; i < n.count; ++i) wanted[i] = static_cast<bool>(n.next[i]);
     if (!captures_.empty())
       for (int i = 0; i < n.count; ++i) wanted[i] = wanted[i] && tasks_[place(n.next[i].to())].wanted();
@@ -127,7 +126,7 @@ private:
   }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.emplace_back(n);
+    tasks_.push_back(task(n));
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
     else insert(n, k);
     return k;
@@ -209,10 +208,10 @@ private:
   level_seen_again outer_level_ = this_thread_sees_again;
   /// Memory that the runs of a thread use one after the other.
   struct lists {
-    std::vector<task> tasks;
+    list<task> tasks;
     latest_first<dependent<std::uint32_t, T>> ready;
-    std::vector<dependent<grad_node*, T>> open;
-    std::vector<dependent<edge, T>> roots;
+    list<dependent<grad_node*, T>> open;
+    list<dependent<edge, T>> roots;
     void swap(lists& o) {
       tasks.swap(o.tasks);
       ready.swap(o.ready);
@@ -225,16 +224,16 @@ private:
     return l;
   }
   lists mine_;
-  std::vector<task>& tasks_ = mine_.tasks;
+  list<task>& tasks_ = mine_.tasks;
   latest_first<dependent<std::uint32_t, T>>& ready_ = mine_.ready;
-  std::vector<dependent<grad_node*, T>>& open_ = mine_.open;
-  std::vector<dependent<edge, T>>& roots_ = mine_.roots;
+  list<dependent<grad_node*, T>>& open_ = mine_.open;
+  list<dependent<edge, T>>& roots_ = mine_.roots;
   struct indexed {
     grad_node* at = nullptr;
     std::uint32_t task = none;
   };
-  std::vector<indexed> index_;
-  std::vector<capture_t> captures_;
+  list<indexed> index_;
+  list<capture_t> captures_;
 };
 
 #if VARVE_DEFINES
@@ -324,8 +323,12 @@ void backward_run<T>::find_needed() {
   for (auto& t : tasks_) t.needed = false;
   for (auto& c : captures_)
     if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-  std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
-  std::vector<dependent<char, T>> seen(tasks_.size(), 0);
+  struct visited {
+    std::uint32_t task;
+    int next;
+  };
+  list<visited> path;
+  list<dependent<char, T>> seen(tasks_.size(), 0);
   for (auto const& r : roots_) path.push_back({find(r.to()), 0});
   while (!path.empty()) {
     auto& [k, i] = path.back();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
+
 #include <cstdint>
-#include <vector>
 
 namespace varve::detail {
 
@@ -13,7 +14,7 @@ public:
   bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
   void push(std::uint64_t sequence, Task task) {
-    std::size_t at = waiting_.size();
+    auto at = static_cast<std::ptrdiff_t>(waiting_.size());
     waiting_.push_back({sequence, task});
     for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2)
       waiting_[at] = waiting_[(at - 1) / 2];
@@ -24,9 +25,10 @@ public:
     waiting_.pop_back();
     if (waiting_.empty()) return last.task;
     Task const task = waiting_[0].task;
-    std::size_t at = 0;
-    for (std::size_t child; (child = 2 * at + 1) < waiting_.size(); at = child) {
-      if (child + 1 < waiting_.size() && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
+    std::ptrdiff_t at = 0;
+    auto const size = static_cast<std::ptrdiff_t>(waiting_.size());
+    for (std::ptrdiff_t child; (child = 2 * at + 1) < size; at = child) {
+      if (child + 1 < size && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
       if (last.sequence >= waiting_[child].sequence) break;
       waiting_[at] = waiting_[child];
     }
@@ -40,7 +42,7 @@ private:
     std::uint64_t sequence;
     Task task;
   };
-  std::vector<entry> waiting_;
+  list<entry> waiting_;
 };
 
 } // namespace varve::detail

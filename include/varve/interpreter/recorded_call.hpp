@@ -93,17 +93,28 @@ struct operator_node : grad_node {
   template <class X, class EdgeOf>
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of,
                              bool eager = false) {
-    op_table const& t = *op.table;
-    int const n = x.size();
     edge const* found[saved_values::most];
     edge const* const* edges = found;
     if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
+    else
+      for (int i = 0; i < x.size(); ++i) found[i] = edge_of(i);
+    if constexpr (std::is_same_v<X, operand_list>) {
+      return make_of(op, y, x, edges, eager);
+    } else {
+      tensor const* in[saved_values::most];
+      for (int i = 0; i < x.size(); ++i) in[i] = &x[i];
+      return make_of(op, y, {in, x.size()}, edges, eager);
+    }
+  }
+  /// ... of operands and edges in arrays: once for all callers.
+  VARVE_NOINLINE static operator_node* make_of(boxed_op const& op, tensor const& y, operand_list x,
+                                               edge const* const* edges, bool eager) {
+    op_table const& t = *op.table;
+    int const n = x.size();
     unsigned reads = 0;
     saved_values const& saved = t.saved_by ? t.saved_by(*op.at) : t.saved;
-    for (int i = 0; i < n; ++i) {
-      if constexpr (!std::is_pointer_v<EdgeOf>) found[i] = edge_of(i);
+    for (int i = 0; i < n; ++i)
       if (edges[i]) reads |= saved.of[i];
-    }
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
     dims const& sizes = y.sizes();

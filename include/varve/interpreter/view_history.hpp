@@ -54,7 +54,7 @@ T as_the_base(T const& lies, shown_region const& r) {
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
   if (this_thread_state.view_replay && !view.is_wrapped()) [[unlikely]]
-    if (edge e = replayed_history(base, view)) return e;
+    if (edge e = view_replayer.load(std::memory_order_acquire)(base, view)) return e;
   shown_region const r = region_of(base, view);
   edge from = base.history();
   T lies = base;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/list.hpp>
 #include <varve/interpreter/eager.hpp>
 
+#include <atomic>
+#include <concepts>
 #include <vector>
 
 /// @file
@@ -15,8 +18,8 @@ namespace detail {
 /// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made
 /// its base may follow.
 template <class T>
-std::vector<dependent<operator_node, T>*> view_operators(T const& view) {
-  std::vector<dependent<operator_node, T>*> r;
+list<dependent<operator_node, T>*> view_operators(T const& view) {
+  list<dependent<operator_node, T>*> r;
   for (grad_node* n = view.history().to(); n && n->type == &operator_node::type_; n = n->next[0].to()) {
     auto* const op = static_cast<operator_node*>(n);
     if (op->table->kind != op_kind::view || op->operands != 1) break;
@@ -38,20 +41,20 @@ edge replayed_history(T const& base, T const& view) {
   std::vector<T> made;
   dims from = view.sizes();
   for (std::size_t count = 1; count <= ops.size(); ++count) {
-    if (ops[count - 1]->kept) { // else its operand has the sizes of its result
-      T const& operand = ops[count - 1]->saved()->value;
+    if (ops.data()[count - 1]->kept) { // else its operand has the sizes of its result
+      T const& operand = ops.data()[count - 1]->saved()->value;
       if (!operand.defined()) break;
       from = operand.sizes();
     }
     if (!(from == base.sizes())) continue;
     made.assign(1, base);
     for (std::size_t k = count; k-- > 0;)
-      made.push_back(ops[k]->table->eval(ops[k]->attributes_of(), boxed_args(made.back())));
+      made.push_back(ops.data()[k]->table->eval(ops.data()[k]->attributes_of(), boxed_args(made.back())));
     if (!same_place(made.back(), view)) continue;
     edge e = base.history();
     for (std::size_t k = count; k-- > 0;) {
-      attributes const at = ops[k]->attributes_of();
-      boxed_op const op{ops[k]->table, &at};
+      attributes const at = ops.data()[k]->attributes_of();
+      boxed_op const op{ops.data()[k]->table, &at};
       T const &x = made[count - 1 - k], &y = made[count - k];
       e = edge_to(operator_node::make(op, y, boxed_args(x), [&](int) { return &e; }, true));
     }
@@ -59,6 +62,8 @@ edge replayed_history(T const& base, T const& view) {
   }
   return {};
 }
+/// `replayed_history`, from when a program first asks for it on.
+inline constinit std::atomic<edge (*)(tensor const& base, tensor const& view)> view_replayer{nullptr};
 } // namespace detail
 
 namespace autograd {
@@ -72,7 +77,9 @@ inline bool is_view_replay_enabled() { return this_thread_state.view_replay; }
 /// either case.
 class force_original_view_tracking {
 public:
-  explicit force_original_view_tracking(bool on) : before_(this_thread_state.view_replay) {
+  template <std::same_as<bool> On> // a template, so that the header alone instantiates nothing
+  explicit force_original_view_tracking(On on) : before_(this_thread_state.view_replay) {
+    if (on) detail::view_replayer.store(&detail::replayed_history<dependent<tensor, On>>, std::memory_order_release);
     this_thread_state.view_replay = on;
   }
   force_original_view_tracking(force_original_view_tracking const&) = delete;
