@@ -624,6 +624,7 @@ using varve::ones_like;
 using varve::ones_like_t;
 using varve::op_handle;
 using varve::op_kind;
+using varve::op_lanes;
 using varve::op_table;
 using varve::operand;
 using varve::operand_list;

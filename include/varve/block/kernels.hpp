@@ -79,8 +79,8 @@ public:
   static constexpr bool exact_dtypes = false;
   constexpr block_operation operation(step const& s, dtype const* in) {
     named& n = entry(s.op);
-    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, whole = !is_floating(s.type) && s.op->simd_i64,
-         same = true;
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_,
+         whole = !is_floating(s.type) && s.op->has_integer_lanes, same = true;
     for (int k = 0; k < s.count && k < 4; ++k) {
       whole = whole && !is_floating(in[k]);
       narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
@@ -214,11 +214,14 @@ constexpr kernel::loop linked_kernel() {
     return kernel::detail::conversion<type_of<k.type>, type_of<k.from>>;
   else if constexpr (k.what == kernel_key::kind::chain) return &detail::run_chain<type_of<k.type>>;
   else if constexpr (k.type == dtype::float32)
-    return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
-  else if constexpr (k.type == dtype::int64)
-    return &kernel::contiguous<std::int64_t, std::int64_t, detail::lane_functor<k.op->lane_i64, k.op->simd_i64>,
+    return &kernel::contiguous<float, float, detail::lane_functor<k.op->lanes()->f32, k.op->lanes()->simd_f32>,
                                k.op->arity>;
-  else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
+  else if constexpr (k.type == dtype::int64)
+    return &kernel::contiguous<std::int64_t, std::int64_t,
+                               detail::lane_functor<k.op->lanes()->i64, k.op->lanes()->simd_i64>, k.op->arity>;
+  else
+    return &kernel::contiguous<double, double, detail::lane_functor<k.op->lanes()->f64, k.op->lanes()->simd_f64>,
+                               k.op->arity>;
 }
 /// ... and how blocks are folded.
 template <class P, int K>

@@ -19,9 +19,21 @@ struct hop_signature {
   dims (*lengths)(attributes const& at) = nullptr;
 };
 
+/// The lane kernels of an elementwise operator that programs of the compiler are made of.
+struct op_lanes {
+  float (*f32)(float const* a) = nullptr;
+  double (*f64)(double const* a) = nullptr;
+  kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
+  kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+  /// Of the operators that `integer_lanes` names.
+  std::int64_t (*i64)(std::int64_t const* a) = nullptr;
+  kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
+  kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
+};
+
 /// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
-/// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans
-/// are 0 and 1.
+/// Lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0
+/// and 1.
 struct op_handle {
   char const* name;
   op_kind kind;
@@ -29,10 +41,11 @@ struct op_handle {
   int arity;
   /// Dtype and shape of the result; refuses what does not fit.
   meta (*shape)(attributes const& at, meta const* in, int count);
-  float (*lane_f32)(float const* a) = nullptr;
   double (*lane_f64)(double const* a) = nullptr;
-  kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
-  kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+  /// All of them, in constant expressions. Null elsewhere: machine code of those that nobody runs would be a twentieth
+  /// of a small program's compilation.
+  op_lanes const* (*lanes)() = nullptr;
+  bool has_integer_lanes = false;
   /// Of an in-place operator: the one that computes what it writes.
   op_handle const* (*functional)() = nullptr;
   /// Of a higher-order operator.
@@ -54,10 +67,6 @@ struct op_handle {
   bool (*outlives_process)(attributes const& at) = nullptr;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
-  /// Of the operators that `integer_lanes` names.
-  std::int64_t (*lane_i64)(std::int64_t const* a) = nullptr;
-  kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
-  kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
   /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
   attributes (*checked)(attributes const& at, meta const* in) = nullptr;
 };
@@ -88,6 +97,28 @@ constexpr bool integer_lanes(std::string_view name) {
 }
 
 template <class Tag>
+inline constexpr bool has_integer_lanes = declared::by_varve<Tag>() && integer_lanes(Tag::op_name);
+template <class Tag>
+constexpr op_lanes make_lanes() {
+  using R = rules<Tag>;
+  op_lanes l{&lane<float>::run<R, float>, &lane<double>::run<R, double>, &lane<float>::run<R, kernel::batch<float>>,
+             &lane<double>::run<R, kernel::batch<double>>};
+  if constexpr (has_integer_lanes<Tag>) {
+    l.i64 = &lane<std::int64_t>::run<R, std::int64_t>;
+    l.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
+    l.simd_i64 = &lane<std::int64_t>::run<R, kernel::batch<std::int64_t>>;
+  }
+  return l;
+}
+template <class Tag>
+inline constexpr op_lanes lanes_of_tag = make_lanes<Tag>();
+template <class Tag>
+constexpr op_lanes const* lanes_of() {
+  if (std::is_constant_evaluated()) return &lanes_of_tag<Tag>;
+  return nullptr;
+}
+
+template <class Tag>
 constexpr op_handle const* handle_of();
 template <class Tag>
 constexpr op_handle make_handle() {
@@ -100,15 +131,9 @@ constexpr op_handle make_handle() {
   if constexpr (requires(attributes const& at, char* to) { R::text(at, to, 0); }) h.text = &R::text;
   if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
-    h.lane_f32 = &lane<float>::run<R, float>;
     h.lane_f64 = &lane<double>::run<R, double>;
-    h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
-    h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
-    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) {
-      h.lane_i64 = &lane<std::int64_t>::run<R, std::int64_t>;
-      h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
-      h.simd_i64 = &lane<std::int64_t>::run<R, kernel::batch<std::int64_t>>;
-    }
+    h.lanes = &lanes_of<Tag>;
+    h.has_integer_lanes = has_integer_lanes<Tag>;
   }
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;

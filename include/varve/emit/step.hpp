@@ -118,13 +118,14 @@ VARVE_PART V arithmetic(V const& a, V const& b) {
 /// The kernel of an operator on the lane type.
 template <class V>
 constexpr auto kernel_of(op_handle const& op) {
-  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
-  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
-  else if constexpr (std::is_same_v<V, std::int64_t>) return op.lane_i64;
-  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
-  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return op.simd_i32;
-  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int64_t>) return op.simd_i64;
-  else return op.simd_f64;
+  op_lanes const& lanes = *op.lanes();
+  if constexpr (std::is_same_v<V, float>) return lanes.f32;
+  else if constexpr (std::is_same_v<V, double>) return lanes.f64;
+  else if constexpr (std::is_same_v<V, std::int64_t>) return lanes.i64;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return lanes.simd_f32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return lanes.simd_i32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int64_t>) return lanes.simd_i64;
+  else return lanes.simd_f64;
 }
 /// A kernel as a function that many steps share.
 template <auto Kernel, class V, class... X>
@@ -144,7 +145,7 @@ template <class P, int S, class V, int... K>
 VARVE_PART V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
   if constexpr (s.wide && s.from == dtype::float32) {
-    constexpr auto k = s.op->lane_f32;
+    constexpr auto k = s.op->lanes()->f32;
     float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
     return k(a);
   } else {

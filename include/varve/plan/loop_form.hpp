@@ -55,7 +55,7 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     dtype const t = nd.out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     operator_class const what = what_of[i.node];
-    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert ||
+    exact = exact && (i.as != instance::form::value || nd.op->has_integer_lanes || what == operator_class::convert ||
                       what == operator_class::constant || what == operator_class::arange ||
                       what == operator_class::count || what == operator_class::one_hot ||
                       (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
