@@ -28,6 +28,8 @@ struct lanes_of {
   static constexpr double f64(double const* a) { return Body::template eval<double>(a); }
   static F v32(F const* a) { return Body::template eval<F>(a); }
   static D v64(D const* a) { return Body::template eval<D>(a); }
+  static constexpr op_lanes const* get() { return &all; }
+  static constexpr op_lanes all{&f32, &f64, &v32, &v64};
 };
 template <bool Compares>
 constexpr meta shape_of(attributes const&, meta const* in, int n) {
@@ -37,8 +39,7 @@ constexpr meta shape_of(attributes const&, meta const* in, int n) {
 }
 template <class Body, bool Compares = false>
 constexpr op_handle pointwise(char const* name, int arity) {
-  using L = lanes_of<Body>;
-  return {name, op_kind::pointwise, arity, &shape_of<Compares>, &L::f32, &L::f64, &L::v32, &L::v64};
+  return {name, op_kind::pointwise, arity, &shape_of<Compares>, &lanes_of<Body>::f64, &lanes_of<Body>::get};
 }
 struct add_body {
   template <class V>
