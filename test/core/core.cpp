@@ -2,6 +2,7 @@
 #include <varve/core/dtype.hpp>
 #include <varve/core/message.hpp>
 #include <varve/core/tree.hpp>
+#include <varve/op/create.hpp>
 
 #include <string>
 #include <varve_test.hpp>
@@ -45,4 +46,11 @@ TEST_CASE("trees: are mapped in order, and keep their kind", "[core][tree]") {
   vv::tree_for_each([&](int v) { sum = 10 * sum + v; }, std::tuple(1, std::pair(2, 3)));
   CHECK(sum == 123);
   CHECK(vv::tree_map([](auto a, auto b) { return a + b; }, std::tuple(1, 2), std::tuple(3, 4)) == std::tuple(4, 6));
+}
+
+TEST_CASE("sizes of a result that is a temporary are kept", "[core][dims]") {
+  double product = 1;
+  for (auto const size : vv::to_dims(vv::ones({2, 3}).sizes() == dims{} ? dims{} : dims{2, 3})) product *= size;
+  CHECK(product == 6);
+  STATIC_REQUIRE_FALSE(std::is_reference_v<decltype(vv::to_dims(dims{2, 3}))>);
 }

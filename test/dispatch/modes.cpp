@@ -2,6 +2,7 @@
 // The mode stacks: PyTorch's scenarios of test_python_dispatch.py, by number.
 #include "../sample/value.hpp"
 
+#include <varve/mode/logging_mode.hpp>
 #include <varve/varve.hpp>
 
 #include <thread>
@@ -351,4 +352,64 @@ TEST_CASE("modes: a type for every operator of the thread", "[dispatch][mode][MD
   CHECK_FALSE(vv::is<wrapped>(x + y));
   vv::enable_mode<other> const on;
   CHECK_THROWS_WITH(a + a, ContainsText("the other's handler")); // the mode beats every operand
+}
+
+TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mode",
+          "[dispatch][mode][autograd][MD-S18]") { // MD-23
+  struct sink_t {
+    std::vector<tensor> seen;
+    names unseen, all;
+    void operator()(vv::call_record const& c) {
+      all.emplace_back(c.name);
+      for (int k = 0; k < c.operand_count; ++k) {
+        bool found = c.operands[k].number;
+        for (auto const& t : seen) found = found || t.is(*c.operands[k].handle);
+        if (!found) unseen.emplace_back(c.name);
+      }
+      for (int k = 0; k < c.result_count; ++k) seen.push_back(*c.results[k].handle);
+    }
+  } sink;
+  tensor const x = from({1, 2, 3}, {3});
+  x.requires_grad_();
+  sink.seen.push_back(x);
+  vv::logging_mode mode{sink};
+  tensor loss;
+  {
+    vv::mode_guard const on{mode};
+    loss = vv::sum(x * x);
+    loss.backward();
+  }
+  CHECK(sink.unseen.empty());
+  CHECK(elements(x.grad()) == std::vector<double>{2, 4, 6});
+  REQUIRE(sink.all.size() > 4);
+  CHECK(names(sink.all.begin(), sink.all.begin() + 2) == names{"mul", "sum"});
+  // The modes of a pass are those that are on when it is called.
+  tensor const later = vv::sum(x * x);
+  vv::logging_mode other{sink};
+  sink.all.clear();
+  later.backward();
+  CHECK(sink.all.empty());
+}
+
+TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its recomputation, logs the operator",
+          "[dispatch][mode][autograd][CK-S06]") {
+  vv::call_log log;
+  vv::logging_mode mode{log};
+  int run = 0, watched = 0;
+  auto const f = [&](tensor const& t) {
+    if (run++ != watched) return tensor(vv::exp(t));
+    vv::mode_guard const on{mode};
+    return tensor(vv::exp(t));
+  };
+  tensor const x = from({0.5}, {1});
+  x.requires_grad_();
+  for (watched = 0; watched < 2; ++watched) {
+    run = 0;
+    log.clear();
+    tensor const y = vv::checkpoint(f, x);
+    CHECK(log.operators() == (watched == 0 ? names{"exp"} : names{}));
+    vv::sum(y).backward();
+    CHECK(run == 2);
+    CHECK(log.operators() == names{"exp"}); // PyTorch adds the detaches of the copies that it keeps
+  }
 }

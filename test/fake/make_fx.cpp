@@ -139,3 +139,55 @@ TEST_CASE("a trace has what a write saves for its gradient", "[fake][make_fx][au
   vv::graph const g = vv::make_fx(f)(x);
   CHECK(elements(vv::interpret(g, vv::boxed_args(x * 2.0))[0]) == elements(f(x * 2.0)));
 }
+
+namespace {
+int calls(vv::graph const& g, char const* name) {
+  int n = 0;
+  for (auto const& node : g) n += std::string(node.op->name) == name;
+  return n;
+}
+} // namespace
+
+TEST_CASE("make_fx: a constant that is written into is made anew in every run", "[graph][make_fx][MX-S01]") {
+  auto const f = [](tensor const& x) {
+    tensor const v = vv::full({}, 1.0, dtype::float64);
+    vv::add_(v, 2.0);
+    return x * v;
+  };
+  tensor const x = counted({3});
+  for (auto const& g : {vv::make_fx(f)(x), vv::make_fx(f, vv::tracing::fake)(x)})
+    for (int run = 0; run < 2; ++run) CHECK(same(vv::interpret(g, vv::boxed_args(x))[0], x * 3.0));
+}
+
+TEST_CASE("make_fx: a number that is drawn cannot be asked for", "[graph][make_fx][exception][MX-S02]") {
+  auto const f = [](tensor const& x) {
+    tensor const v = vv::randn({1}, dtype::float64);
+    return vv::sum(v).item<double>() > 2.1 ? x * 2.0 : x;
+  };
+  CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::fake)(counted({2})), vv::error);
+  CHECK_THROWS_AS(vv::make_fx(f)(counted({2})), vv::error);
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("make_fx: a trace in a trace keeps its operators to itself, until its graph runs",
+          "[graph][make_fx][MX-S03]") {
+  vv::graph inner;
+  auto const square = [](tensor const& v) { return vv::sin(v * v); };
+  auto const alone = [&](tensor const& x) {
+    inner = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
+    return x + 1.0;
+  };
+  auto const called = [&](tensor const& x) {
+    auto const g = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
+    return tensor(vv::interpret(g, vv::boxed_args(x))[0]) + 1.0;
+  };
+  tensor const x = counted({2});
+  vv::graph const g = vv::make_fx(alone)(x), h = vv::make_fx(called)(x);
+  CHECK(calls(g, "sin") == 0);
+  CHECK(calls(g, "mul") == 0);
+  CHECK(calls(inner, "sin") == 1);
+  CHECK(calls(inner, "add") == 0);
+  CHECK(calls(h, "sin") == 1);
+  CHECK(same(vv::interpret(g, vv::boxed_args(x))[0], x + 1.0));
+  CHECK(same(vv::interpret(h, vv::boxed_args(x))[0], called(x)));
+}

@@ -145,3 +145,30 @@ TEST_CASE("associative_scan: functions in what combines are called by row, or re
   CHECK_THROWS_WITH(vv::associative_scan(writes, x), reason);
   CHECK(elements(seen) == doubles({7, 7}));
 }
+
+TEST_CASE("associative_scan: sums and products along every dimension", "[hop][associative_scan][LP-S14]") {
+  auto const plus = [](tensor const& a, tensor const& b) { return tensor(a + b); };
+  auto const times = [](tensor const& a, tensor const& b) { return tensor(a * b); };
+  tensor const one_to_four = counted({4}) + 1.0;
+  CHECK(elements(vv::associative_scan(plus, one_to_four)) == std::vector<double>{1, 3, 6, 10});
+  CHECK(elements(vv::associative_scan<0, true>(plus, one_to_four)) == std::vector<double>{10, 9, 7, 4});
+  tensor const x = counted({2, 3, 2}) * 0.1 + 0.5;
+  auto const check = [&](auto axis, auto backwards, auto const& f) {
+    constexpr int d = decltype(axis)::value;
+    tensor const y = vv::associative_scan<d, decltype(backwards)::value>(f, x);
+    int const n = static_cast<int>(index_t(x.sizes()[d]));
+    tensor sum;
+    for (int k = 0; k < n; ++k) {
+      int const here = backwards ? n - 1 - k : k;
+      tensor const row = vv::select(x, d, here);
+      sum = k ? f(sum, row) : row;
+      CHECK(same(vv::select(y, d, here), sum));
+    }
+  };
+  auto const both = [&](auto axis) {
+    check(axis, std::false_type{}, plus), check(axis, std::true_type{}, plus);
+    check(axis, std::false_type{}, times), check(axis, std::true_type{}, times);
+  };
+  both(std::integral_constant<int, 0>{}), both(std::integral_constant<int, 1>{}),
+      both(std::integral_constant<int, 2>{});
+}

@@ -158,3 +158,21 @@ TEST_CASE("map: what is wrong is said, and leaves every stack as it was", "[hop]
               x + 1.0)); // what is its own it may write
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("map: rows of which one tree asks for a gradient", "[hop][map][LP-S19]") {
+  tensor const x = counted({3, 2}), y = counted({3, 2}) + 1.0;
+  auto const f = [](std::pair<tensor, tensor> const& v) {
+    return tensor(vv::cos(vv::sin(v.first)) * vv::sin(vv::cos(v.second)));
+  };
+  x.requires_grad_();
+  tensor const mapped = vv::map(f, std::pair{x, y});
+  vv::sum(mapped).backward();
+  tensor const again = x.detach() * 1.0;
+  again.requires_grad_();
+  std::vector<tensor> rows;
+  for (int k = 0; k < 3; ++k) rows.push_back(f({at(again, k), at(y, k)}));
+  CHECK(same(mapped.detach(), vv::stack(rows, 0).detach()));
+  vv::sum(vv::stack(rows, 0)).backward();
+  CHECK(same(x.grad(), again.grad()));
+  CHECK_FALSE(y.grad().defined());
+}

@@ -252,7 +252,7 @@ TEST_CASE("scan: a long one in segments has the same gradient, in a small part o
   CHECK(again.workspace_bytes<double> <= 4 * 64 * 8);
   tensor const x = boxed(rows), w = boxed(weight);
   auto const by_segments = [&](auto segment) {
-    return [&x, segment](tensor const& v) {
+    return [&x](tensor const& v) {
       return vv::sum(vv::scan<0, decltype(segment)::value>(
                          [&](tensor const& c, tensor const& row) { return std::pair{vv::tanh(c * v + row), vv::none}; },
                          vv::zeros_like(v), x)
@@ -279,4 +279,83 @@ TEST_CASE("scan: fused under vmap and hessian, with constants among what is carr
   CHECK(vv::equal(vv::fuse(vv::vmap(vv::grad(f)))(m), array<double, 2, 3>{166, 154, 118, 398, 362, 272}));
   CHECK(vv::equal(vv::fuse(vv::hessian(f))(array<double, 3>{1, 2, 3}),
                   array<double, 3, 3>{76, 62, 44, 62, 60, 42, 44, 42, 36}));
+}
+
+TEST_CASE("loops over rows of length 0 give what they began with", "[hop][scan]") {
+  tensor const none = vv::zeros({0, 2}, dtype::float64), some = vv::ones({2, 2}, dtype::float64);
+  auto const step = [](tensor const& c, tensor const& r) {
+    tensor const y = c + vv::sum(r);
+    return std::pair(y, tensor(y * 2.0));
+  };
+  auto const f = [&](tensor const& rows) {
+    auto const [c, o] = vv::scan(step, vv::sum(rows) + 1.0, rows);
+    return vv::cat(std::vector<tensor>{vv::reshape(c, dims{1}), o}, 0);
+  };
+  CHECK(elements(f(some)) == doubles({9, 14, 18}));
+  CHECK(elements(f(none)) == doubles({1}));
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(none).sizes() == dims{0, 2});
+  CHECK(elements(vv::vmap(f)(vv::zeros({3, 0, 2}, dtype::float64))) == doubles({1, 1, 1}));
+  CHECK(elements(vv::jvp(f, std::tuple(none), std::tuple(none)).second) == doubles({0}));
+  CHECK(elements(vv::functionalize(f)(none)) == doubles({1}));
+  CHECK(elements(vv::compile(f)(none)) == doubles({1}));
+  CHECK(elements(vv::interpret(vv::make_fx(f)(none), vv::boxed_args(none))[0]) == doubles({1}));
+  auto const of_start = [&](tensor const& start) {
+    auto const [c, o] = vv::scan(step, start, none);
+    return c * c + vv::sum(o);
+  };
+  tensor const three = vv::full({}, 3.0, dtype::float64);
+  CHECK(vv::grad(of_start)(three).item<double>() == 6);
+  CHECK(vv::grad(vv::grad(of_start))(three).item<double>() == 2);
+  CHECK(vv::compile([&](tensor const& v) { return vv::grad(of_start)(v); })(three).item<double>() == 6);
+  auto const doubled = [](tensor const& rows) { return vv::map([](tensor const& r) { return r * 2.0; }, rows); };
+  CHECK(doubled(none).sizes() == dims{0, 2});
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(doubled(v)); })(none).sizes() == dims{0, 2});
+  CHECK(vv::vmap(doubled)(vv::zeros({3, 0, 2}, dtype::float64)).sizes() == dims{3, 0, 2});
+  CHECK(vv::compile(doubled)(none).sizes() == dims{0, 2});
+}
+
+TEST_CASE("scan: what its step captures in a tree are further inputs", "[hop][scan][graph][LP-S12]") {
+  auto const f = [](tensor const& init, tensor const& xs, tensor const& param, tensor const& bias) {
+    std::pair<tensor, std::tuple<tensor>> const captured{param, {bias}};
+    return vv::scan(
+        [&](tensor const& c, tensor const& x) {
+          tensor const y = vv::matmul(vv::matmul(c, captured.first), x) + std::get<0>(captured.second);
+          return std::pair(y, y);
+        },
+        init, xs);
+  };
+  tensor const init = counted({2, 2}) / 9.0, xs = counted({3, 2, 2}) / 5.0, param = init + 0.3, bias = counted({2});
+  tensor c = init;
+  std::vector<tensor> rows;
+  for (int k = 0; k < 3; ++k) rows.push_back(c = vv::matmul(vv::matmul(c, param), at(xs, k)) + bias);
+  auto const [last, all] = f(init, xs, param, bias);
+  CHECK(same(last, c));
+  CHECK(same(all, vv::stack(rows, 0)));
+  auto const g = vv::make_fx(f)(init, xs, param, bias);
+  REQUIRE(g.regions.size() == 2);
+  CHECK(g.regions[1].inputs == 4);
+  CHECK(same(vv::interpret(g, vv::boxed_args(init, xs, param, bias))[1], all));
+}
+
+TEST_CASE("scan: along another dimension and backwards, results have the step in front", "[hop][scan][LP-S13]") {
+  tensor const xs = counted({2, 3});
+  auto const [last, ys] =
+      vv::scan<1>([](tensor const& c, tensor const& x) { return std::pair(tensor(c + x), tensor(c + x)); },
+                  vv::zeros({2}, dtype::float64), xs, true);
+  CHECK(elements(last) == std::vector<double>{3, 12});
+  CHECK(ys.sizes() == dims{3, 2});
+  CHECK(elements(ys) == std::vector<double>{3, 12, 3, 9, 2, 5});
+}
+
+TEST_CASE("scan: what its step returns twice are two results", "[hop][scan][functionalize][MA-S04]") {
+  tensor const x = counted({3, 2});
+  auto const f = [](tensor const& v) {
+    auto const [last, rows] = vv::scan([](tensor const&, tensor const& r) { return std::pair(r, r); }, at(v, 0), v);
+    vv::add_(last, 10.0);
+    return tensor(rows * 1.0);
+  };
+  CHECK(same(f(x), x));
+  CHECK(same(vv::functionalize(f)(x), x));
+  CHECK(same(vv::compile(f)(x), x));
+  CHECK(same(x, counted({3, 2})));
 }

@@ -197,3 +197,103 @@ TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as 
   CHECK(cube_root<9>(boxed(8.0)).item<double>() == Approx(2));
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("a loop that makes no step writes nothing and draws nothing", "[hop][while_loop][scan]") {
+  tensor const x = vector_of({0.5, 1, 2});
+  auto const none = [](tensor const& v) {
+    auto const never = [](tensor const& k, tensor const&) { return k < 0; };
+    auto const step = [](tensor const& k, tensor const& u) {
+      vv::mul_(u, 2.0);
+      return std::tuple(k + 1, u * 1.0);
+    };
+    return std::get<1>(vv::while_loop(never, step, std::tuple(vv::zeros({}, dtype::int64), v)));
+  };
+  CHECK(elements(none(x)) == elements(x));
+  CHECK(elements(vv::vjp(none, x).first) == doubles({0.5, 1, 2}));
+  CHECK(elements(vv::jvp(none, std::tuple(x), std::tuple(x)).first) == doubles({0.5, 1, 2}));
+  CHECK((elements(x) == doubles({0.5, 1, 2}) && x.version() == 0));
+  vv::manual_seed(3);
+  tensor const next = vv::randn({2});
+  vv::manual_seed(3);
+  auto const noisy = [](tensor const& r) { return r + vv::randn({}, dtype::float64); };
+  CHECK(vv::map(noisy, vv::zeros({0}, dtype::float64)).sizes() == dims{0});
+  CHECK(elements(vv::randn({2})) == elements(next));
+}
+
+TEST_CASE("while_loop: in another one, by one carried count for both", "[hop][while_loop][graph][LP-S02]") {
+  auto const nested = [](tensor const& a, tensor const& b, tensor const& c) {
+    using state = std::tuple<tensor, tensor, tensor>;
+    return vv::while_loop(
+        [](tensor const& o, tensor const&, tensor const&) { return vv::lt(o, 2); },
+        [](tensor const& o, tensor const& n, tensor const& y) {
+          auto const [same_o, last, step] = vv::while_loop(
+              [](tensor const&, tensor const& m, tensor const&) { return vv::lt(m, 10); },
+              [](tensor const& p, tensor const& m, tensor const& z) { return state(vv::clone(p), m + z, z + 1); },
+              state(o, n, y));
+          return state(same_o + 1, last, step);
+        },
+        state(a, b, c));
+  };
+  tensor const zero = vv::full({}, 0);
+  auto const values = [](tensor const& o, tensor const& n, tensor const& y) {
+    return std::vector{o.item<index_t>(), n.item<index_t>(), y.item<index_t>()};
+  };
+  auto const [o, n, y] = nested(zero, zero, zero);
+  CHECK(values(o, n, y) == std::vector<index_t>{2, 10, 5});
+  auto const g = vv::make_fx(nested)(zero, zero, zero);
+  CHECK(vv::verify(g));
+  std::vector<std::string> names; // of the body of the outer loop, and of what is around
+  for (auto const& node : g)
+    if (std::string(node.op->name) == "while_loop") names.push_back(node.op->name);
+  CHECK(names.size() == 2);
+  auto const run = vv::interpret(g, vv::boxed_args(zero, zero, zero));
+  CHECK(values(run[0], run[1], run[2]) == std::vector<index_t>{2, 10, 5});
+}
+
+TEST_CASE("while_loop: in another one, with counts of their own", "[hop][while_loop][LP-S03]") {
+  using state = std::tuple<tensor, tensor, tensor, tensor>;
+  auto const nested = [](tensor const& i, tensor const& j, tensor const& a, tensor const& b) {
+    return vv::while_loop(
+        [](tensor const& n, tensor const&, tensor const&, tensor const&) { return vv::gt(n, 0); },
+        [](tensor const& n, tensor const& m, tensor const& x, tensor const& y) {
+          auto const [n1, m1, x1, y1] =
+              vv::while_loop([](tensor const&, tensor const& k, tensor const&, tensor const&) { return vv::gt(k, 0); },
+                             [](tensor const& p, tensor const& k, tensor const& u, tensor const& v) {
+                               return state(vv::clone(p), k - 1, u + 3.14, v - 2.71);
+                             },
+                             state(n, m, x, y));
+          return state(n1 - 1, vv::clone(m1), x1 * 2.0, y1 / 2.0);
+        },
+        state(i, j, a, b));
+  };
+  tensor const two = vv::full({}, 2), one = vv::ones({2, 2}, dtype::float64);
+  auto const check = [&](auto const& i, auto const& j, auto const& a, auto const& b) {
+    CHECK((i.template item<index_t>() == 0 && j.template item<index_t>() == 0));
+    CHECK(difference(a, one * 29.12, 1e-12) == "");
+    CHECK(difference(b, one * -1.105, 1e-12) == "");
+  };
+  std::apply(check, nested(two, two, one, one));
+  std::apply(check, vv::compile(nested)(two, two, one, one));
+}
+
+TEST_CASE("while_loop: carries a tree, compiled as well", "[hop][while_loop][graph][LP-S06]") {
+  using tree = std::tuple<tensor, std::tuple<std::tuple<tensor>, std::pair<tensor, tensor>>>;
+  auto const f = [](tensor const& n, tensor const& a, tensor const& b, tensor const& c) {
+    return vv::while_loop([](tensor const& k, auto const&) { return vv::gt(k, 0); },
+                          [](tensor const& k, auto const& v) {
+                            auto const& [x, pair] = v;
+                            return tree(k - 1, {{std::get<0>(x) + pair.first}, {pair.second * 0.5, std::get<0>(x)}});
+                          },
+                          tree(n, {{a}, {b, c}}));
+  };
+  tensor const n = vv::full({}, 3), x = counted({2});
+  tree const slow = f(n, x, x + 1.0, x + 2.0), fast = vv::compile(f)(n, x, x + 1.0, x + 2.0);
+  auto const all = [](tree const& t) {
+    auto const& [k, rest] = t;
+    return std::vector<tensor>{k, std::get<0>(std::get<0>(rest)), std::get<1>(rest).first, std::get<1>(rest).second};
+  };
+  for (std::size_t k = 0; k < 4; ++k) CHECK(same(all(slow)[k], all(fast)[k]));
+  auto const g = vv::make_fx(f)(n, x, x + 1.0, x + 2.0);
+  CHECK(g.regions[0].inputs == 4);
+  CHECK(g.regions[1].inputs == 4);
+}

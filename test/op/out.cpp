@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Results written to a tensor that is there (`out=`).
-#include "../sample/value.hpp"
+#include "op_test.hpp"
 
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
 
-using namespace sample;
-namespace vv = varve;
+using namespace op_test;
 
 TEST_CASE("out: the result is written to a tensor that is there", "[op]") {
   tensor const a = from({1, 2, 3}, {3}), b = from({2}, {1});
@@ -38,4 +37,22 @@ TEST_CASE("out: not where gradients are recorded", "[op][autograd][AG-S15]") { /
   vv::no_grad const off;
   CHECK(elements(vv::out(y)(vv::mul, x, b)) == std::vector<double>{3, 8});
   CHECK(elements(vv::out(x)(vv::mul, a, b)) == std::vector<double>{3, 8});
+}
+
+TEST_CASE("out= of what reduces, contracts or gathers has the very dtype", "[op][out]") {
+  tensor const x = of({1.0, 2.0, 3.0}), three = vv::zeros({3}, dtype::float32), one = vv::zeros({}, dtype::float32);
+  auto const refused = ContainsText("cannot be written into float32");
+  CHECK_THROWS_WITH(vv::out(three)(vv::gather, x, 0, vv::zeros({3}, dtype::int64)), refused);
+  CHECK_THROWS_WITH(vv::out(one)(vv::mean, x), refused);
+  CHECK_THROWS_WITH(vv::out(one)(vv::amax, x), refused);
+  CHECK_THROWS_WITH(vv::out(vv::zeros({}, dtype::int32))(vv::argmax, x), ContainsText("argmax"));
+  CHECK_THROWS_WITH(vv::out(three)(vv::softmax, x, vv::axis<0>), refused);
+  CHECK_THROWS_WITH(
+      vv::out(vv::zeros({1, 1}, dtype::float32))(vv::matmul, vv::reshape(x, dims{1, 3}), vv::reshape(x, dims{3, 1})),
+      refused);
+  CHECK(one.version() == 0);
+  CHECK(three.version() == 0);
+  CHECK(elements(vv::out(one)(vv::sum, x)) == doubles({6}));
+  CHECK(elements(vv::out(three)(vv::add, x, x)) == doubles({2, 4, 6}));
+  CHECK(vv::out(vv::zeros({}, dtype::float64))(vv::mean, x).item<double>() == 2);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "op_test.hpp"
 
 #include <varve/op/all.hpp>
 
 #include <limits>
 #include <varve_test.hpp>
 
-using namespace sample;
-namespace vv = varve;
+using namespace op_test;
 
 namespace {
 constexpr dtype all_types[] = {dtype::bool_, dtype::uint8, dtype::int32, dtype::int64, dtype::float32, dtype::float64};
@@ -132,4 +131,30 @@ TEST_CASE("softmax: rows sum to one, far from zero as well", "[op][softmax]") {
         "");
   CHECK(element(vv::log_softmax(x, -1), 2) == Approx(-2001.3132616875));
   CHECK(vv::softmax(from({}, {2, 0}), 1).sizes() == dims{2, 0});
+}
+
+TEST_CASE("logsumexp of integers does not wrap around", "[op][softmax]") {
+  constexpr auto of_bytes = vv::logsumexp(vv::array<std::uint8_t, 3>{1, 2, 3}, vv::axis<0>);
+  STATIC_REQUIRE(std::is_same_v<decltype(of_bytes), float const>);
+  STATIC_REQUIRE((of_bytes > 3.4f && of_bytes < 3.41f));
+  tensor const x = of<std::uint8_t>({1, 2, 3});
+  for (dtype type : {dtype::uint8, dtype::int32, dtype::int64}) {
+    auto const f = [](tensor const& v) { return vv::logsumexp(v, vv::axis<0>); };
+    CHECK(std::abs(f(vv::to(x, type)).item<double>() - 3.407605964) < 1e-6);
+    CHECK(std::abs(vv::compile(f)(vv::to(x, type)).item<double>() - 3.407605964) < 1e-6);
+  }
+  CHECK(std::abs(vv::logsumexp(x > 1, vv::axis<0>).item<double>() - 1.862) < 1e-3);
+  CHECK(std::abs(vv::logsumexp(of<std::int32_t>({2147483647, -5}), vv::axis<0>).item<double>() - 2147483648.0) < 1);
+}
+
+TEST_CASE("sum_to_size sums integers and truth values to int64, also where nothing is summed", "[op][sum]") {
+  tensor const x = of({1.0, 2.0, 3.0}), truth = x > 1.5;
+  for (tensor const& t : {truth, vv::to(x, dtype::int32), vv::to(x, dtype::uint8)}) {
+    CHECK(vv::sum_to_size(t, dims{3}).dtype() == dtype::int64);
+    CHECK(vv::sum_to_size(t, dims{1}).dtype() == dtype::int64);
+  }
+  CHECK(elements(vv::sum_to_size(truth, dims{3})) == doubles({0, 1, 1}));
+  CHECK(vv::sum_to_size(x, dims{3}).is(x));
+  STATIC_REQUIRE(
+      std::is_same_v<decltype(vv::sum_to_size(vv::array<bool, 3>{}, vv::shape<3>)), vv::array<vv::index_t, 3>>);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "op_test.hpp"
 
 #include <varve/op/all.hpp>
 
 #include <varve_test.hpp>
 
-using namespace sample;
-namespace vv = varve;
+using namespace op_test;
 
 TEST_CASE("views: share memory with what they show, and see writes", "[op][view]") {
   tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3});
@@ -147,4 +146,22 @@ TEST_CASE("views: several at a time", "[op][view]") {
   CHECK_THROWS_AS(vv::split(x, 0), vv::value_error);
   CHECK_THROWS_AS(vv::chunk(x, 0), vv::value_error);
   CHECK_THROWS_AS(vv::unbind(x, 2), vv::error);
+}
+
+TEST_CASE("sizes and regions that overflow are refused", "[op][view]") {
+  constexpr vv::index_t much = vv::index_t{1} << 62, half = vv::index_t{1} << 40;
+  tensor const x = of({1.0, 2.0, 3.0});
+  CHECK_THROWS_AS(vv::as_strided(x, dims{much}, dims{4}, dims{0}), vv::value_error);
+  CHECK_THROWS_AS(vv::as_strided(x, dims{much, 4}, dims{0, 0}, dims{0}), vv::value_error);
+  CHECK_THROWS_AS(vv::ops::call("as_strided", x, dims{much}, dims{4}, dims{0}), vv::value_error);
+  CHECK_THROWS_WITH(vv::empty(dims{half, half}), ContainsText("the sizes are greater than any memory"));
+  CHECK(vv::empty(dims{half, 0}).sizes() == dims{half, 0});
+}
+
+TEST_CASE("slice takes a bound beyond any size for the end", "[op][slice]") {
+  tensor const x = vector_of({1, 2, 3});
+  CHECK(elements(vv::slice(x, 0, 1, index_t{1} << 62)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, 1, INT64_MAX)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, 1, std::uint64_t{1} << 62)) == doubles({2, 3}));
+  CHECK(elements(vv::slice(x, 0, -(index_t{1} << 62), 2)) == doubles({1, 2}));
 }

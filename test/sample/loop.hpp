@@ -23,6 +23,7 @@ A unboxed(tensor const& t, A a) {
   return a;
 }
 inline bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
+inline bool same(tensor const& a, tensor const& b) { return difference(a, b, 1e-12).empty(); }
 /// Row k.
 inline tensor at(tensor const& t, int k) { return varve::select(t, 0, k); }
 } // namespace sample

@@ -131,4 +131,10 @@ inline std::string difference(tensor const& a, tensor const& b, double tolerance
       }
   return s.str();
 }
+/// 0, 1, 2, ... in a shape.
+inline tensor counted(dims const& sizes) {
+  tensor r = blank(sizes, dtype::float64);
+  for (index_t k = 0; k < r.numel(); ++k) set(r, k, static_cast<double>(k));
+  return r;
+}
 } // namespace sample

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Scenarios of dispatch keys, modes, the interpreter stack and logs that no other file tells, by number.
+// Levels of grad, jvp and vmap within one another, and what escapes them.
 #include "../sample/value.hpp"
 
 #include <varve/mode/logging_mode.hpp>
@@ -11,98 +11,6 @@ using namespace sample;
 namespace vv = varve;
 using vv::dispatch_key;
 using names = std::vector<std::string>;
-
-TEST_CASE("scenarios: in-place or view stays on under no_grad, and goes in inference mode",
-          "[dispatch][inference]") { // DK-11
-  tensor const x = from({1, 2}, {2});
-  (void)(x * x);
-  int autograd = 0, views = 0;
-  vv::library lib("aten");
-  auto const counting = [](int& n, dispatch_key at) {
-    return [&n, at](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
-      return ++n, vv::redispatch(op, keys.below(at), a);
-    };
-  };
-  lib.impl("mul", dispatch_key::autograd, counting(autograd, dispatch_key::autograd_cpu));
-  lib.impl("mul", dispatch_key::inplace_or_view, counting(views, dispatch_key::inplace_or_view));
-  {
-    vv::no_grad const off;
-    CHECK(elements(x * x) == std::vector<double>{1, 4});
-  }
-  CHECK(std::pair(autograd, views) == std::pair(1, 1));
-  vv::inference_mode const on;
-  CHECK(elements(x * x) == std::vector<double>{1, 4});
-  CHECK(std::pair(autograd, views) == std::pair(1, 1));
-}
-
-TEST_CASE("scenarios: the key of modes without a mode, and without a subclass, is passed",
-          "[dispatch][mode]") { // MD-14
-  tensor const x = from({1, 2}, {2});
-  vv::include_keys const on({dispatch_key::dispatch_mode, dispatch_key::subclass, dispatch_key::pre_dispatch,
-                             dispatch_key::function_mode, dispatch_key::transform});
-  CHECK(elements(x + x) == std::vector<double>{2, 4});
-  CHECK(elements(vv::zeros({1})) == std::vector<double>{0});
-}
-
-TEST_CASE("scenarios: every tensor of an eager backward pass was seen by the mode",
-          "[dispatch][mode][autograd][MD-S18]") { // MD-23
-  struct sink_t {
-    std::vector<tensor> seen;
-    names unseen, all;
-    void operator()(vv::call_record const& c) {
-      all.emplace_back(c.name);
-      for (int k = 0; k < c.operand_count; ++k) {
-        bool found = c.operands[k].number;
-        for (auto const& t : seen) found = found || t.is(*c.operands[k].handle);
-        if (!found) unseen.emplace_back(c.name);
-      }
-      for (int k = 0; k < c.result_count; ++k) seen.push_back(*c.results[k].handle);
-    }
-  } sink;
-  tensor const x = from({1, 2, 3}, {3});
-  x.requires_grad_();
-  sink.seen.push_back(x);
-  vv::logging_mode mode{sink};
-  tensor loss;
-  {
-    vv::mode_guard const on{mode};
-    loss = vv::sum(x * x);
-    loss.backward();
-  }
-  CHECK(sink.unseen.empty());
-  CHECK(elements(x.grad()) == std::vector<double>{2, 4, 6});
-  REQUIRE(sink.all.size() > 4);
-  CHECK(names(sink.all.begin(), sink.all.begin() + 2) == names{"mul", "sum"});
-  // The modes of a pass are those that are on when it is called.
-  tensor const later = vv::sum(x * x);
-  vv::logging_mode other{sink};
-  sink.all.clear();
-  later.backward();
-  CHECK(sink.all.empty());
-}
-
-TEST_CASE("scenarios: a mode in the forward pass of a checkpoint, or in its recomputation, logs the operator",
-          "[dispatch][mode][autograd][CK-S06]") {
-  vv::call_log log;
-  vv::logging_mode mode{log};
-  int run = 0, watched = 0;
-  auto const f = [&](tensor const& t) {
-    if (run++ != watched) return tensor(vv::exp(t));
-    vv::mode_guard const on{mode};
-    return tensor(vv::exp(t));
-  };
-  tensor const x = from({0.5}, {1});
-  x.requires_grad_();
-  for (watched = 0; watched < 2; ++watched) {
-    run = 0;
-    log.clear();
-    tensor const y = vv::checkpoint(f, x);
-    CHECK(log.operators() == (watched == 0 ? names{"exp"} : names{}));
-    vv::sum(y).backward();
-    CHECK(run == 2);
-    CHECK(log.operators() == names{"exp"}); // PyTorch adds the detaches of the copies that it keeps
-  }
-}
 
 TEST_CASE("scenarios: second derivatives by each pair of grad and jvp", "[dispatch][interpreter][FS-S01][FS-S25]") {
   tensor const x = from({0.5}, {}), one = from({1}, {});

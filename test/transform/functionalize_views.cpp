@@ -5,9 +5,8 @@
 
 #include <varve/varve.hpp>
 
-#include <varve_test.hpp>
-
 #include <functional>
+#include <varve_test.hpp>
 
 using namespace sample;
 namespace vv = varve;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Scenarios of tracing and of sizes (docs/scenarios.md) that no other test is about.
+// Sizes that depend on data, that conditions choose, and that functions capture.
 #include "../sample/value.hpp"
 
 #include <varve/fake.hpp>
@@ -15,13 +15,7 @@ using vv::relation;
 
 namespace {
 using texts = std::vector<std::string>;
-tensor counted(dims const& sizes) { return vv::to(vv::reshape(vv::arange(vv::numel(sizes)), sizes), dtype::float64); }
 bool same(tensor const& a, tensor const& b) { return difference(a, b, 1e-12).empty(); }
-int calls(vv::graph const& g, char const* name) {
-  int n = 0;
-  for (auto const& node : g) n += std::string(node.op->name) == name;
-  return n;
-}
 } // namespace
 
 TEST_CASE("sizes: one that depends on data is the one it is checked against", "[fake][shape][FK-S25]") {
@@ -97,50 +91,6 @@ TEST_CASE("sizes: a graph has a symbol once, however often the size appears", "[
   CHECK(symbols == 2);
 }
 
-TEST_CASE("make_fx: a constant that is written into is made anew in every run", "[graph][make_fx][MX-S01]") {
-  auto const f = [](tensor const& x) {
-    tensor const v = vv::full({}, 1.0, dtype::float64);
-    vv::add_(v, 2.0);
-    return x * v;
-  };
-  tensor const x = counted({3});
-  for (auto const& g : {vv::make_fx(f)(x), vv::make_fx(f, vv::tracing::fake)(x)})
-    for (int run = 0; run < 2; ++run) CHECK(same(vv::interpret(g, boxed_args(x))[0], x * 3.0));
-}
-
-TEST_CASE("make_fx: a number that is drawn cannot be asked for", "[graph][make_fx][exception][MX-S02]") {
-  auto const f = [](tensor const& x) {
-    tensor const v = vv::randn({1}, dtype::float64);
-    return vv::sum(v).item<double>() > 2.1 ? x * 2.0 : x;
-  };
-  CHECK_THROWS_AS(vv::make_fx(f, vv::tracing::fake)(counted({2})), vv::error);
-  CHECK_THROWS_AS(vv::make_fx(f)(counted({2})), vv::error);
-  CHECK(vv::this_thread_state.quiet());
-}
-
-TEST_CASE("make_fx: a trace in a trace keeps its operators to itself, until its graph runs",
-          "[graph][make_fx][MX-S03]") {
-  vv::graph inner;
-  auto const square = [](tensor const& v) { return vv::sin(v * v); };
-  auto const alone = [&](tensor const& x) {
-    inner = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
-    return x + 1.0;
-  };
-  auto const called = [&](tensor const& x) {
-    auto const g = vv::make_fx(square, vv::tracing::fake)(vv::ones({2}, dtype::float64));
-    return tensor(vv::interpret(g, boxed_args(x))[0]) + 1.0;
-  };
-  tensor const x = counted({2});
-  vv::graph const g = vv::make_fx(alone)(x), h = vv::make_fx(called)(x);
-  CHECK(calls(g, "sin") == 0);
-  CHECK(calls(g, "mul") == 0);
-  CHECK(calls(inner, "sin") == 1);
-  CHECK(calls(inner, "add") == 0);
-  CHECK(calls(h, "sin") == 1);
-  CHECK(same(vv::interpret(g, boxed_args(x))[0], x + 1.0));
-  CHECK(same(vv::interpret(h, boxed_args(x))[0], called(x)));
-}
-
 TEST_CASE("make_fx: arithmetic of sizes", "[graph][make_fx][shape][MX-S10]") {
   auto const f = [](tensor const& x) { return vv::zeros(dims{10 - x.sizes()[0]}, dtype::float64) + vv::sum(x); };
   auto const g = vv::make_fx(f, vv::tracing::symbolic)(counted({3}));
@@ -203,44 +153,4 @@ TEST_CASE("functions in functions: a size captured two deep", "[fake][hop][make_
   auto const g = vv::make_fx(f, vv::tracing::symbolic({policy}))(counted({4, 2}));
   CHECK(vv::verify(g));
   for (index_t n : {2, 4, 9}) CHECK(same(vv::interpret(g, boxed_args(counted({n, 2})))[0], counted({n, 2}) * 2.0));
-}
-
-TEST_CASE("cond on fakes: sizes of data, and of different branches, are one new size", "[fake][hop][cond][CD-S10]") {
-  vv::shape_environment e;
-  vv::fake_mode mode{{.environment = &e}};
-  tensor const a = mode.from_tensor(vv::full({}, 3, dtype::int64)), b = mode.from_tensor(vv::full({}, 4, dtype::int64)),
-               p = mode.from_tensor(vv::full({}, true)), x = mode.from_tensor(counted({5, 3}));
-  vv::fake_mode_guard const on(mode);
-  auto const of = [&](tensor const& n) { return [n, &mode](tensor) { return vv::zeros(dims{mode.item(n), 3}); }; };
-  tensor const y = vv::cond(p, of(a), of(b), x);
-  extent const n = y.sizes()[0];
-  REQUIRE(n.is_entry());
-  CHECK(e.depends_on_data(n));
-  CHECK_FALSE(vv::known_equal(n, mode.item(a)));
-  CHECK_FALSE(vv::known_equal(n, mode.item(b)));
-  CHECK(y.sizes()[1] == 3);
-  CHECK(vv::known_equal(vv::reshape(y, dims{n, 3, 1}).sizes()[0], n));
-  // Sizes of arguments that differ too; the same ones are kept.
-  auto const rows = [](index_t from) { return [from](tensor v) { return vv::slice(v, 0, from, vv::end); }; };
-  tensor const z = vv::cond(p, rows(1), rows(2), x);
-  CHECK(e.depends_on_data(z.sizes()[0]));
-  CHECK(vv::known_equal(z.sizes()[1], x.sizes()[1]));
-  tensor const same = vv::cond(p, [](tensor v) { return v * 2.0; }, [](tensor v) { return v + 1.0; }, x);
-  CHECK((vv::known_equal(same.sizes()[0], x.sizes()[0]) && vv::known_equal(same.sizes()[1], x.sizes()[1])));
-  CHECK_THROWS_AS(vv::cond(p, [](tensor v) { return v; }, [](tensor v) { return vv::sum(v, 0); }, x), vv::shape_error);
-  CHECK_THROWS_AS(vv::cond(p, [](tensor v) { return v; }, [](tensor v) { return vv::gt(v, 0.0); }, x), vv::error);
-}
-
-TEST_CASE("cond on fakes: strides of both branches", "[fake][hop][cond][exception][CD-S14]") {
-  vv::fake_mode mode;
-  tensor const p = mode.from_tensor(vv::full({}, true)), x = mode.from_tensor(counted({2, 3})),
-               wide = mode.from_tensor(counted({2, 6}));
-  vv::fake_mode_guard const on(mode);
-  auto const strided = [](dims const& strides) {
-    return [strides](tensor, tensor w) { return vv::as_strided(w, dims{2, 3}, strides, dims{0}); };
-  };
-  CHECK_THROWS_WITH(vv::cond(p, strided({3, 1}), strided({1, 2}), x, wide), Catch::Contains("make both contiguous"));
-  tensor const y = vv::cond(p, strided({3, 1}), strided({6, 2}), x, wide);
-  CHECK(y.strides() == dims{3, 1});
-  CHECK(vv::cond(p, strided({1, 2}), strided({1, 4}), x, wide).strides() == dims{1, 2});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What was once refused, though right: associative_scan where combining changes how a row is seen.
+// associative_scan where combining changes how a row is seen: lanes, tangents and gradients.
 #include <varve/loop/associative_scan.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/closure.hpp>
