@@ -224,11 +224,11 @@ inline void add_calls(std::vector<hop_row>& to) {
                   return values{y * y};
                 },
                 {{3}},
-                when_exported | constant,
-                {{"sine_ has no rule for vmap", {"vmap", "vmap of one argument"}},
-                 {"has no functional form", {"compile", "compile, fused", "optimize", "functional graph", "fuse"}},
-                 {"has no functional form", {"emit_cpp"}},
-                 {"sine_ has no rule for", {"jvp", "vjp"}}}});
+                when_exported,
+                {{"sine_ has no rule for",
+                  {"jvp", "vjp", "* of jvp", "* of vjp", "*backward", "vmap", "vmap of one argument", "vjp of vmap"}},
+                 {"has no functional form",
+                  {"compile", "compile, fused", "optimize", "functional graph", "fuse", "emit_cpp"}}}});
   to.push_back(
       {"with_effects",
        "two lines",

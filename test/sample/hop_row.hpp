@@ -23,10 +23,16 @@ enum fact : unsigned {
   constant = 4
 };
 
-/// Laws that a row does not obey, by name, and a part of the error text that it throws instead.
+/// Laws that a row does not obey, by name (of `*x` all whose names end with x), and a part of the error text that it
+/// throws instead.
 struct refusal {
   char const* text;
   std::vector<std::string> laws;
+  bool holds_of(std::string const& law) const {
+    for (std::string const& l : laws)
+      if (l == law || (l[0] == '*' && law.ends_with(l.substr(1)))) return true;
+    return false;
+  }
 };
 
 /// One operator with a program that calls it.
@@ -46,8 +52,7 @@ struct hop_row {
   /// Part of the error text with which the row refuses a law; null if the law holds.
   char const* refuses(std::string const& law) const {
     for (refusal const& f : refused)
-      for (std::string const& l : f.laws)
-        if (l == law) return f.text;
+      if (f.holds_of(law)) return f.text;
     return nullptr;
   }
   std::string describe() const { return std::string(op) + " (" + what + ")"; }
