@@ -67,7 +67,7 @@ endif()
 if(STEP STREQUAL "compiled")
   # Installed without a test, an example or a benchmark that was built.
   run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${build}/library" -G "${GENERATOR}" -C "${CACHE}"
-      "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Debug -DVARVE_BUILD_COMPILED=ON -DVARVE_BUILD_TESTS=OFF
+      "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DVARVE_BUILD_COMPILED=ON -DVARVE_BUILD_TESTS=OFF
       -DVARVE_BUILD_EXAMPLES=OFF -DVARVE_BUILD_BENCH=OFF)
   run(${CMAKE_COMMAND} --build "${build}/library" --parallel)
   run(${CMAKE_COMMAND} --install "${build}/library" --prefix "${build}/prefix")
