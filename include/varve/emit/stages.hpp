@@ -380,23 +380,26 @@ struct fitted : std::conditional_t<S.holds(First::value.used), First, built<Make
 template <class Make, class First, program_sizes S>
 struct fitted<Make, First, S, false> {}; // has no `value`, since it was not computed
 /// The program in arrays that suit the number of its operators; it is planned once if these are large enough.
-template <class Make, class Few, bool = computed<Few>>
+template <class Make, class Few = built<Make, small>>
 struct suited : fitted<Make, Few, small> {};
 template <class Make, class Few>
   requires(Few::value.traced_operators > most_operators_in<small>)
-struct suited<Make, Few, true> : fitted<Make, built<Make, usual>, usual> {};
-template <class Make, class Few>
-struct suited<Make, Few, false> {};
+struct suited<Make, Few> : fitted<Make, built<Make, usual>, usual> {};
 
-template <class Make, bool = computed<suited<Make, built<Make, small>>>>
-struct compiled_or_not : suited<Make, built<Make, small>> {
-  static_assert(!compiled_or_not::value.writes_arguments,
+template <class Program, bool = computed<Program>>
+struct accepted : Program {
+  static_assert(!Program::value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   // qualified, whereupon clang 14 tells the number
-  static_assert(detail::is_short_enough<compiled_or_not::value.traced_operators>,
+  static_assert(detail::is_short_enough<Program::value.traced_operators>,
                 "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
                 "as scan or while_loop");
 };
+template <class Program>
+struct accepted<Program, false> {};
+
+template <class Make, bool = computed<built<Make, small>>>
+struct compiled_or_not : accepted<suited<Make>> {};
 template <class Make>
 struct compiled_or_not<Make, false> {};
 } // namespace detail
