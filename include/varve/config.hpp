@@ -121,8 +121,8 @@ places; include one of them"
 #endif
 #endif
 /// 1 where what traces and compiles functions at run time (`make_fx`, `compile`, `aot_function`, `export_program`) is
-/// defined behind the door at which functions are erased: in programs of headers only, in that one source of the library
-/// which emits it, and in the unit that defines VARVE_IMPLEMENTATION.
+/// defined behind the door at which functions are erased: in programs of headers only, in that one source of the
+/// library which emits it, and in the unit that defines VARVE_IMPLEMENTATION.
 #ifndef VARVE_DEFINES_CAPTURE
 #ifdef VARVE_IMPLEMENTATION
 #define VARVE_DEFINES_CAPTURE 1

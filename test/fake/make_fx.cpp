@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Traces on fake tensors: the graph is that of a trace on real values, and nothing of the user's is touched.
-#include "../sample/value.hpp"
+#include "../sample/loop.hpp"
 
 #include <varve/fake.hpp>
 #include <varve/varve.hpp>
