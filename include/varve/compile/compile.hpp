@@ -91,10 +91,12 @@ private:
   typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
     auto r = std::make_shared<fused_program<T>>();
     numbers_read<T> read;
-    graph const g = trace_boxed<on_real_values>(call, call.arguments, {}, capture_policy::collected, &captured);
-    graph const values = values_only(g);
-    graph const pure = functionalize(values, purpose::values);
-    graph const whole = writes_as_results(pure, r->written);
+    using G = dependent<graph, T>; // what is known without T compilers may instantiate without a use
+    G const g =
+        trace_boxed<dependent<on_real_values, T>>(call, call.arguments, {}, capture_policy::collected, &captured);
+    G const values = values_only(g);
+    G const pure = functionalize(values, purpose::values);
+    G const whole = writes_as_results(pure, r->written);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
     if (count_effects(whole) > 0)
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };

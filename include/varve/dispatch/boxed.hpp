@@ -25,6 +25,13 @@ public:
       (push_back(static_cast<X&&>(x)), ...);
     }
   }
+  /// Those that `n` pointers lead to.
+  boxed_args(tensor const* const* x, int n) {
+    if (n <= in_place) [[likely]]
+      while (size_ < n) new (data_ + size_) tensor(*x[size_]), ++size_;
+    else
+      while (size_ < n) push_back(*x[size_]);
+  }
   /// So many undefined tensors.
   explicit boxed_args(int n) {
     if (n > in_place) [[unlikely]] {

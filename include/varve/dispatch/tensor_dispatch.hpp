@@ -230,8 +230,10 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
 VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor const* const* x, int n,
                                                  tensor (*evaluate)(attributes const& at, tensor const* const* x)) {
   constexpr int most = saved_values::most;
-  bool const writes = op.table->kind == op_kind::mutation;
-  if (n > 0 && n <= most && !writes && !op.table->registered->load(std::memory_order_relaxed)) {
+  unsigned const on = this_thread_state.included.bits;
+  bool const recorded = !on || on == dispatch_key_set(dispatch_key::transform).bits; // nothing but a recorder, perhaps
+  if (recorded && n > 0 && n <= most && op.table->kind != op_kind::mutation &&
+      !op.table->registered->load(std::memory_order_relaxed)) {
     tensor const* below[most];
     for (int i = 0; i < n; ++i) below[i] = x[i];
     if (opened_for_one_recorder(below, n)) {
@@ -240,9 +242,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor cons
       return y;
     }
   }
-  boxed_args in;
-  for (int i = 0; i < n; ++i) in.push_back(*x[i]);
-  return call_boxed(op, in);
+  return call_boxed(op, boxed_args(x, n));
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->eval(*op.at, x);

@@ -97,7 +97,7 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
         return y;
       }(std::make_index_sequence<Tiles + 4>{});
     };
-    auto g = trace_boxed<on_real_values>(body, x, {}, capture_policy::collected, &captured);
+    auto g = trace_boxed<dependent<on_real_values, F>>(body, x, {}, capture_policy::collected, &captured);
     if (g.results.size() != 1 || !(g.nodes[g.results[0]].out == meta{result, tile_positions::sizes()})) return r;
     if (!is_tile_function(g)) return r;
     for (auto const& c : captured) {
