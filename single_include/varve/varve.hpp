@@ -5205,6 +5205,13 @@ public:
       (push_back(static_cast<X&&>(x)), ...);
     }
   }
+  /// Those that `n` pointers lead to.
+  boxed_args(tensor const* const* x, int n) {
+    if (n <= in_place) [[likely]]
+      while (size_ < n) new (data_ + size_) tensor(*x[size_]), ++size_;
+    else
+      while (size_ < n) push_back(*x[size_]);
+  }
   /// So many undefined tensors.
   explicit boxed_args(int n) {
     if (n > in_place) [[unlikely]] {
@@ -9904,8 +9911,10 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
 VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor const* const* x, int n,
                                                  tensor (*evaluate)(attributes const& at, tensor const* const* x)) {
   constexpr int most = saved_values::most;
-  bool const writes = op.table->kind == op_kind::mutation;
-  if (n > 0 && n <= most && !writes && !op.table->registered->load(std::memory_order_relaxed)) {
+  unsigned const on = this_thread_state.included.bits;
+  bool const recorded = !on || on == dispatch_key_set(dispatch_key::transform).bits; // nothing but a recorder, perhaps
+  if (recorded && n > 0 && n <= most && op.table->kind != op_kind::mutation &&
+      !op.table->registered->load(std::memory_order_relaxed)) {
     tensor const* below[most];
     for (int i = 0; i < n; ++i) below[i] = x[i];
     if (opened_for_one_recorder(below, n)) {
@@ -9914,9 +9923,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor cons
       return y;
     }
   }
-  boxed_args in;
-  for (int i = 0; i < n; ++i) in.push_back(*x[i]);
-  return call_boxed(op, in);
+  return call_boxed(op, boxed_args(x, n));
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
   return op.table->eval(*op.at, x);
@@ -40461,10 +40468,12 @@ private:
   typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
     auto r = std::make_shared<fused_program<T>>();
     numbers_read<T> read;
-    graph const g = trace_boxed<on_real_values>(call, call.arguments, {}, capture_policy::collected, &captured);
-    graph const values = values_only(g);
-    graph const pure = functionalize(values, purpose::values);
-    graph const whole = writes_as_results(pure, r->written);
+    using G = dependent<graph, T>; // what is known without T compilers may instantiate without a use
+    G const g =
+        trace_boxed<dependent<on_real_values, T>>(call, call.arguments, {}, capture_policy::collected, &captured);
+    G const values = values_only(g);
+    G const pure = functionalize(values, purpose::values);
+    G const whole = writes_as_results(pure, r->written);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
     if (count_effects(whole) > 0)
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
@@ -45205,7 +45214,7 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
         return y;
       }(std::make_index_sequence<Tiles + 4>{});
     };
-    auto g = trace_boxed<on_real_values>(body, x, {}, capture_policy::collected, &captured);
+    auto g = trace_boxed<dependent<on_real_values, F>>(body, x, {}, capture_policy::collected, &captured);
     if (g.results.size() != 1 || !(g.nodes[g.results[0]].out == meta{result, tile_positions::sizes()})) return r;
     if (!is_tile_function(g)) return r;
     for (auto const& c : captured) {
