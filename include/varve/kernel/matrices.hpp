@@ -169,23 +169,29 @@ constexpr void symmetric_eigen(view a, double* values, view v) {
 constexpr void symmetric_eigenvalues(view a, double* values) { spectra::symmetric(a.rows, a.data, values, nullptr); }
 
 // ---- singular values
-/// Makes column `j` a unit vector at right angles to those before it: of a basis vector that is.
+/// Makes column `j` a unit vector at right angles to those before it: what is left of the basis vector of which these
+/// hold least. O(rows * j).
 constexpr void complete_column(view u, index_t j) {
-  for (index_t e = 0; e < u.rows; ++e) {
-    for (index_t i = 0; i < u.rows; ++i) u(i, j) = i == e;
-    for (int twice = 0; twice < 2; ++twice)
-      for (index_t k = 0; k < j; ++k) {
-        double s = 0;
-        for (index_t i = 0; i < u.rows; ++i) s += u(i, k) * u(i, j);
-        for (index_t i = 0; i < u.rows; ++i) u(i, j) -= s * u(i, k);
-      }
-    double s = 0;
-    for (index_t i = 0; i < u.rows; ++i) s += u(i, j) * u(i, j);
-    if (s < 0.3 / static_cast<double>(u.rows)) continue;
-    s = kernel::sqrt(s);
-    for (index_t i = 0; i < u.rows; ++i) u(i, j) /= s;
-    return;
+  index_t best = 0;
+  double most = -1;
+  for (index_t i = 0; i < u.rows; ++i) {
+    double left = 1;
+    for (index_t k = 0; k < j; ++k) left -= u(i, k) * u(i, k);
+    if (left > most) best = i, most = left;
   }
+  for (index_t i = 0; i < u.rows; ++i) u(i, j) = i == best;
+  list<double> along(static_cast<std::size_t>(j), 0.0);
+  for (int twice = 0; twice < 2; ++twice) {
+    for (index_t k = 0; k < j; ++k) along[k] = 0;
+    for (index_t i = 0; i < u.rows; ++i)
+      for (index_t k = 0; k < j; ++k) along[k] += u(i, k) * u(i, j);
+    for (index_t i = 0; i < u.rows; ++i)
+      for (index_t k = 0; k < j; ++k) u(i, j) -= along[k] * u(i, k);
+  }
+  double s = 0;
+  for (index_t i = 0; i < u.rows; ++i) s += u(i, j) * u(i, j);
+  s = kernel::sqrt(s);
+  for (index_t i = 0; i < u.rows; ++i) u(i, j) /= s;
 }
 /// a = u diag(s) v^T for a of at least as many rows as columns: a becomes u, s descends. Jacobi's rotations of columns,
 /// after which they are at right angles to each other. (Columns are rows here, which are adjacent in memory.) What is
