@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "operators.hpp"
+#include "../sample/optional_op.hpp"
 
 std::vector<sample::row> const& sample::rows() {
   static auto const table = [] {

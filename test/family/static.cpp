@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Static values give what tensors give.
-#include "operators.hpp"
+#include "../sample/optional_op.hpp"
 
 #include <varve_test.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The rows of what carries functions: higher-order operators, grad-mode regions, transforms within programs.
-#include "further_operators.hpp"
+#include "optional_operators.hpp"
 
 #include <varve/hop/wrap.hpp>
 
@@ -67,13 +67,13 @@ inline std::vector<row> const& carrier_rows() {
   using st = statement const&;
   static auto const n = [](st s, int k) { return static_cast<std::size_t>(s.at[0][k]); };
   static std::vector<row> const rows{
-      {"cond", carrier, "", false, "vv::cond({0}, {f0}, {f1}, {1...})",
+      {"cond", carrier, "", false, "vv::cond({0}, {f0}, {f1}, {1...})", nullptr,
        [](v x, st, bodies_t f) {
          return carried::spread(carried::from(x, 1, x.size() - 1), [&](auto const&... o) {
            return vv::cond(x[0], carried::taken(f[0]), carried::taken(f[1]), o...);
          });
        }},
-      {"map", carrier, "", true, "vv::map({f0}, values{{0..p}}, values{{p...}})",
+      {"map", carrier, "", true, "vv::map({f0}, values{{0..p}}, values{{p...}})", nullptr,
        [](v x, st s, bodies_t f) {
          auto const& body = f[0];
          values const rows = carried::from(x, 0, n(s, 0)), rest = carried::from(x, n(s, 0), x.size() - n(s, 0));
@@ -81,7 +81,7 @@ inline std::vector<row> const& carrier_rows() {
          return vv::map([body](values const& row, values const& same) { return body(carried::joined(row, same)); },
                         rows, rest);
        }},
-      {"scan", carrier, "", true, "vv::scan({f0}, values{{0..p}}, values{{p...}}, {r})",
+      {"scan", carrier, "", true, "vv::scan({f0}, values{{0..p}}, values{{p...}}, {r})", nullptr,
        [](v x, st s, bodies_t f) {
          auto const& body = f[0];
          std::size_t const carry = n(s, 0);
@@ -96,34 +96,34 @@ inline std::vector<row> const& carrier_rows() {
          auto const r = vv::scan(step, start, rows, reversed);
          return carried::joined(r.first, r.second);
        }},
-      {"while_loop", carrier, "", false, "vv::while_loop({f0}, {f1}, values{{0...}})",
+      {"while_loop", carrier, "", false, "vv::while_loop({f0}, {f1}, values{{0...}})", nullptr,
        [](v x, st, bodies_t f) {
          auto const &more = f[0], &step = f[1];
          return vv::while_loop([more](values const& c) { return more(c)[0]; },
                                [step](values const& c) { return step(c); }, x);
        }},
-      {"associative_scan", carrier, "", true, "vv::associative_scan({f0}, {0})",
+      {"associative_scan", carrier, "", true, "vv::associative_scan({f0}, {0})", nullptr,
        [](v x, st, bodies_t f) {
          auto const& combine = f[0];
          return values{vv::associative_scan(
              [combine](tensor const& a, tensor const& b) { return combine(values{a, b})[0]; }, x[0])};
        }},
-      {"checkpoint", carrier, "", true, "vv::checkpoint({f0}, {0...})",
+      {"checkpoint", carrier, "", true, "vv::checkpoint({f0}, {0...})", nullptr,
        [](v x, st, bodies_t f) {
          return carried::spread(x, [&](auto const&... o) { return vv::checkpoint(carried::taken(f[0]), o...); });
        }},
-      {"wrap", carrier, "", true, "vv::wrap({f0}, {0...})",
+      {"wrap", carrier, "", true, "vv::wrap({f0}, {0...})", nullptr,
        [](v x, st, bodies_t f) {
          return carried::spread(x, [&](auto const&... o) { return vv::wrap(carried::taken(f[0]), o...); });
        }},
-      {"no_grad", carrier, "", false, "[&] { vv::no_grad const off; return {f0}(values{{0...}}); }()",
+      {"no_grad", carrier, "", false, "[&] { vv::no_grad const off; return {f0}(values{{0...}}); }()", nullptr,
        [](v x, st, bodies_t f) {
          vv::no_grad const off;
          return f[0](x);
        }},
-      {"vmap", carrier, "", true, "vv::vmap({f0})(values{{0...}})",
+      {"vmap", carrier, "", true, "vv::vmap({f0})(values{{0...}})", nullptr,
        [](v x, st, bodies_t f) { return vv::vmap(f[0])(x); }},
-      {"grad", carrier, "", true, "values{vv::grad(contracted({f0}))(values{{0...}})}",
+      {"grad", carrier, "", true, "values{vv::grad(contracted({f0}))(values{{0...}})}", nullptr,
        [](v x, st, bodies_t f) {
          auto const& body = f[0];
          values const rest = carried::from(x, 1, x.size() - 1);
@@ -131,7 +131,7 @@ inline std::vector<row> const& carrier_rows() {
            return contracted(body(carried::joined({a}, others)));
          })(x[0], rest)};
        }},
-      {"jvp", carrier, "", true, "vv::jvp({f0}, std::tuple({0}), std::tuple({0} * 0.5)).second",
+      {"jvp", carrier, "", true, "vv::jvp({f0}, std::tuple({0}), std::tuple({0} * 0.5)).second", nullptr,
        [](v x, st, bodies_t f) {
          auto const& body = f[0];
          values const rest = carried::from(x, 1, x.size() - 1);
@@ -139,15 +139,15 @@ inline std::vector<row> const& carrier_rows() {
                                std::tuple(x[0]), std::tuple(x[0] * 0.5))
                            .second};
        }},
-      {"functionalize", carrier, "", true, "vv::functionalize({f0})(values{{0...}})",
+      {"functionalize", carrier, "", true, "vv::functionalize({f0})(values{{0...}})", nullptr,
        [](v x, st, bodies_t f) { return vv::functionalize(f[0])(x); }},
-      {"compile", carrier, "", true, "vv::compile({f0})(values{{0...}})",
+      {"compile", carrier, "", true, "vv::compile({f0})(values{{0...}})", nullptr,
        [](v x, st, bodies_t f) { return vv::compile(f[0])(x); }},
   };
   return rows;
 }
 inline row const* find(std::string const& name) {
-  for (auto const* rows : {&plain_rows(), &further_rows(), &carrier_rows()})
+  for (auto const* rows : {&plain_rows(), &optional_rows(), &carrier_rows()})
     for (row const& r : *rows)
       if (name == r.name) return &r;
   return nullptr;

@@ -290,7 +290,7 @@ private:
     kind const of = draw_kind();
     std::vector<row const*> some;
     bool const further = further_ && draw_.once_in(2);
-    for (row const& r : further ? further_rows() : plain_rows())
+    for (row const& r : further ? optional_rows() : plain_rows())
       if (r.of == of && allowed(r)) some.push_back(&r);
     return some.empty() ? nullptr : draw_.of(some);
   }

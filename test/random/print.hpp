@@ -38,7 +38,7 @@ inline std::string call(statement const& s, std::string const& indent) {
   for (char const* c = s.op->text; *c; ++c) {
     char const* const end = *c == '{' ? std::strchr(c, '}') : nullptr;
     std::string const hole = end && end - c <= 5 ? std::string(c + 1, end) : "";
-    if (hole.empty() || std::string("0123456789aitnlfrp").find(hole[0]) == std::string::npos) {
+    if (hole.empty() || std::string("0123456789aiktnlfrp").find(hole[0]) == std::string::npos) {
       r += *c;
       continue;
     }
@@ -49,7 +49,7 @@ inline std::string call(statement const& s, std::string const& indent) {
     else if (hole == "0..p")
       r += values_of({s.operands.begin(), s.operands.begin() + static_cast<std::ptrdiff_t>(split)});
     else if (hole.size() == 4) r += values_of(s.operands, static_cast<std::size_t>(hole[0] - '0'));
-    else if (hole[0] == 'a') r += list(s.at.at(k));
+    else if (hole[0] == 'a' || hole[0] == 'k') r += list(s.at.at(k));
     else if (hole[0] == 'i') r += std::to_string(s.at.at(k)[0]);
     else if (hole[0] == 't') r += type(static_cast<dtype>(s.at.at(k)[0]));
     else if (hole[0] == 'n') r += number(s.numbers.at(k));
@@ -111,7 +111,7 @@ inline std::string static_call(statement const& s) {
     }
     std::string const hole = text.substr(c + 1, end - c - 1);
     auto const k = static_cast<std::size_t>(hole.back() - '0');
-    if (hole[0] == 'a' || hole[0] == 'i') r += ints(s.at, k, k + 1);
+    if (hole[0] == 'a' || hole[0] == 'i' || hole[0] == 'k') r += ints(s.at, k, k + 1);
     else if (hole[0] == 's') r += ints(s.at, 1, 4);
     else if (hole[0] == 'n') r += number(s.numbers.at(k));
     else if (hole[0] == 'l') r += "std::int64_t(" + std::to_string(static_cast<std::int64_t>(s.numbers.at(k))) + ")";

@@ -4,7 +4,7 @@
 /// Samples of the operators that the umbrella header has not: special functions, scans, sorts, scatters and
 /// factorizations.
 /// PyTorch's recorded cases say what they give; the laws run over these.
-#include "../sample/op.hpp"
+#include "op.hpp"
 
 #include <varve/indexing/scatter.hpp>
 #include <varve/linalg.hpp>
