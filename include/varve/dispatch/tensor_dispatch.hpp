@@ -213,10 +213,10 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
   thread_state const& s = this_thread_state;
   constexpr unsigned history = dispatch_key_set::history_bit;
   if (s.excluded.bits) return false;
-  if (!s.included.bits) {
-    for (int i = 0; i < n; ++i)
-      if (x[i]->keys().bits & watched & ~history) return false;
-    return true;
+  if (!s.included.bits) { // without history, the call came here for a kernel that another thread has just removed
+    unsigned seen = 0;
+    for (int i = 0; i < n; ++i) seen |= x[i]->keys().bits & watched;
+    return seen == history;
   }
   layer const* const l = s.transforms.top;
   if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->kind->record || l->below) return false;
