@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
+#include <varve/compile/compile.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jvp.hpp>
@@ -234,4 +235,44 @@ TEST_CASE("to: every dtype to every other", "[op][to]") {
                                                      : std::trunc(element(x, k))));
       CHECK(y.is(x) == (a == b)); // itself when nothing changes
     }
+}
+
+namespace {
+template <int N, class F>
+constexpr auto derivative(F f) {
+  if constexpr (N == 0) return f;
+  else return derivative<N - 1>(vv::grad(f));
+}
+template <int N>
+void check_powers_at_zero() {
+  double factorial = 1;
+  for (int k = 2; k <= N; ++k) factorial *= k;
+  for (int p = 0; p <= 4; ++p) {
+    INFO("derivative " << N << " of x^" << p);
+    double const right = p == N ? factorial : 0, e = p;
+    CHECK(derivative<N>([e](auto const& x) { return vv::pow(x, e); })(0.0) == right);
+    tensor const exponent = vv::full({}, e, dtype::float64), zero = vv::full({}, 0.0, dtype::float64);
+    auto const of_number = derivative<N>([e](tensor const& x) { return vv::pow(x, e); });
+    auto const of_tensor = derivative<N>([&](tensor const& x) { return vv::pow(x, exponent); });
+    CHECK(tensor(of_number(zero)).item<double>() == right);
+    CHECK(tensor(of_tensor(zero)).item<double>() == right);
+    CHECK(tensor(vv::compile(of_tensor)(zero)).item<double>() == right);
+  }
+}
+} // namespace
+
+TEST_CASE("pow: higher derivatives at 0 are those of the polynomial", "[op][pointwise]") {
+  check_powers_at_zero<1>();
+  check_powers_at_zero<2>();
+  check_powers_at_zero<3>();
+  check_powers_at_zero<4>();
+  tensor const powers = from({0, 1, 2}, {3}, dtype::float64), factors = from({5, 3, -2}, {3}, dtype::float64);
+  auto const f = [&](tensor const& x) { return vv::sum(vv::pow(x, powers) * factors); };
+  CHECK(tensor(vv::grad(vv::grad(f))(vv::full({}, 0.0, dtype::float64))).item<double>() == -4);
+  double const none = std::numeric_limits<double>::quiet_NaN(), all = std::numeric_limits<double>::infinity();
+  auto const by_exponent = vv::grad([](auto const& y, auto const& x) { return vv::pow(x, y); });
+  CHECK(by_exponent(0.0, 0.0) == 0);
+  CHECK(by_exponent(2.0, 0.0) == 0);
+  CHECK(by_exponent(-1.0, 0.0) == -all);
+  CHECK(vv::grad([](auto const& x) { return vv::pow(x, 0.0); })(none) == 0);
 }

@@ -14,11 +14,12 @@ struct rules<pow_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  // What is not selected is made finite too: its derivatives are multiplied by 0 when this is differentiated again.
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
-    return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1))));
+    return where(eq(y, 0), 0, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1)))));
   }
   static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
-    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
+    return mul(r, log(where(eq(x, 0), where(ge(y, 0), 1, x), x)));
   }
 };
 
