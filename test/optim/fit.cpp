@@ -9,6 +9,7 @@
 #include <varve/interop/eigen_solver.hpp>
 #endif
 
+#include <cmath>
 #include <limits>
 
 namespace vv = varve;
@@ -169,4 +170,22 @@ TEST_CASE("fit: lbfgs", "[optim]") {
   CHECK(optim::lbfgs{.lr = 100}.minimize([](auto const& x) { return x - vv::log(x); }, x) == 1);
   x = 4;
   CHECK(optim::lbfgs{.lr = 100}.minimize([](auto const& x) { return x - vv::log(x); }, x) == Approx(1));
+}
+
+TEST_CASE("fit: gauss_newton that ends at a point which costs more has not converged", "[optim]") {
+  auto const r = [](auto const& b) {
+    return vv::stack(std::tuple(vv::sin(3 * b) + 0.3 * b - 0.5, 0.5 * vv::cos(2 * b) + 0.2 * b), vv::axis<0>);
+  };
+  auto const gradient = vv::grad([&](auto const& b) { return vv::sum(vv::square(r(b))) / 2; });
+  int converged = 0;
+  for (double start = -3; start < 3; start += 0.05) {
+    array<double> b{start};
+    if (!optim::gauss_newton{}.minimize(r, b).converged) continue;
+    ++converged;
+    INFO(start);
+    CHECK(std::abs(double(gradient(b))) < 1e-6);
+  }
+  CHECK(converged > 60);
+  array<double> b{1.545};
+  CHECK_FALSE(optim::gauss_newton{}.minimize(r, b).converged);
 }

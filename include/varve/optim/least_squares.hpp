@@ -63,8 +63,9 @@ constexpr auto diagonal_part(M const& m) {
 } // namespace detail
 
 /// Steps of the normal equations, each to the least of the linearized residuals: quadratic near a small minimum; far
-/// from one it may diverge, which it says by `converged` false, leaving the best parameters that it saw. `value_error`
-/// where the equations are singular: parameters that no residual depends on.
+/// from one it may diverge, or end at a point that costs more than one before. Then `converged` is false, and the
+/// parameters are the best that it saw. `value_error` where the equations are singular: parameters that no residual
+/// depends on.
 struct gauss_newton {
   int iterations = 50;
   double tolerance = 1e-10; ///< of a step, relative to the parameters
@@ -82,7 +83,7 @@ struct gauss_newton {
     auto at = detail::flat_start(like);
     auto best = at;
     fit result{detail::cost_of(r, at, data...), 0, false};
-    while (result.iterations < iterations && !result.converged) {
+    for (bool ended = false; result.iterations < iterations && !ended;) {
       auto const [a, b] = detail::normal_equations(r, at, data...);
       auto const step = solver(a, b);
       if (!detail::is_finite(detail::dot(step, step)))
@@ -93,7 +94,9 @@ struct gauss_newton {
       double const cost = detail::cost_of(r, at, data...);
       if (!detail::is_finite(cost)) break;
       if (cost <= result.cost) best = at, result.cost = cost;
-      result.converged = detail::is_short(step, at, tolerance);
+      ended = detail::is_short(step, at, tolerance);
+      // Costs of the last points differ by rounding, so the best one lies near the end.
+      result.converged = ended && detail::is_short(at - best, at, kernel::sqrt(tolerance));
     }
     parameters = detail::as_tree(best, like);
     return result;
