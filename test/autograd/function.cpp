@@ -496,6 +496,15 @@ TEST_CASE("custom function: a value saved that is neither argument nor result ha
   CHECK_THROWS_AS(g.backward({}, true), vv::autograd_error);
   CHECK_THROWS_WITH(g.backward({}, true),
                     ContainsText("keeps_intermediate") && ContainsText("neither an argument nor a result"));
+  auto const f = [](tensor const& v) { return vv::sum(keeps_intermediate::apply(v)); };
+  auto const derivative = [&](tensor const& v) { return vv::sum(vv::grad(f)(v)); };
+  CHECK(vv::grad(f)(vec({3, 1})).to_vector() == list{12, 4});
+  CHECK(vv::vmap(vv::grad(f))(vec({3, 1})).to_vector() == list{12, 4});
+  auto const refused = ContainsText("keeps_intermediate") && ContainsText("neither an argument nor a result");
+  CHECK_THROWS_WITH(vv::grad(derivative)(vec({3, 1})), refused);
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(vv::grad(f))(v)); })(vec({3, 1})), refused);
+  CHECK_THROWS_WITH(vv::make_fx([&](tensor const& v) { return vv::grad(derivative)(v); })(vec({3, 1})), refused);
+  CHECK_THROWS_WITH(derivative(x).backward(), refused);
   CHECK(thread_is_clean());
 }
 

@@ -44,9 +44,7 @@ struct custom_pull {
       }
       if (r >= 0 && context.constant_results >> r & 1) continue;
       s[k] = s[k].alias();
-      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r))
-                              : refusal("saved a value that is neither an argument nor a result: a derivative of its "
-                                        "backward would lack what that depends on; save arguments and results only"));
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal(why_intermediate));
     }
     return c;
   }
@@ -97,6 +95,9 @@ struct custom_pull {
     }
     return r;
   }
+  static constexpr char const* why_intermediate =
+      "saved a value that is neither an argument nor a result: a derivative of its backward would lack what that "
+      "depends on; save arguments and results only";
   static constexpr char const* why_once = "is once_differentiable: its backward cannot be differentiated";
   /// The level of `grad` at work that would differentiate what is made of some values, if one does. One of `jvp`, which
   /// would at once, and one below another transform are refused here.
@@ -141,6 +142,32 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
                ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
                   .c_str());
 }
+/// A value saved at a level that is neither an argument nor a result, as one that may not be differentiated there where
+/// the arguments are: by the next level outside, or by eager autograd.
+template <class T>
+void refuse_derivatives_of(tensor& s, boxed_args const& x, char const* name) {
+  std::string const text = std::string("varve: ") + name + " " + custom_pull<T>::why_intermediate;
+  auto const refusal = [&text](std::vector<edge> to) {
+    auto refuse = [text](boxed_args const&, bool const*) -> boxed_args { refuse::with<autograd_error>(text.c_str()); };
+    return edge_to(record_function(std::move(refuse), std::move(to), 1, "Error"));
+  };
+  std::vector<dependent<edge, T>> to;
+  for (layer const* l = this_thread_state.transforms.top; l && to.empty(); l = l->below) {
+    for (auto const& t : x)
+      for (tensor const* p = &t; p->defined() && p->is_wrapped(); p = &p->inner()) {
+        if (p->layer() != l->id) continue;
+        if (l->kind->role == layer_role::jvp && p->extra().defined()) refuse::with<autograd_error>(text.c_str());
+        if (l->kind->role == layer_role::grad && p->history()) to.push_back(p->history());
+      }
+    if (!to.empty()) s = T::wrap(s, l->id, l->level, {}, refusal(to), s.sizes());
+  }
+  if (!to.empty()) return;
+  for (auto const& t : x)
+    if (t.defined() && !t.is_wrapped() && t.has_history()) to.push_back(eager_history(t));
+  if (to.empty()) return;
+  s = s.alias();
+  s.set_history(refusal(to));
+}
 /// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
 template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x,
@@ -153,7 +180,13 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
     versions.push_back(s.defined() ? s.writes() : 0);
-    if (!E) continue;
+    if (!E) {
+      auto const is_s = [&](tensor const& v) { return s.is(v); };
+      if (s.defined() && has_derivatives(s.dtype()) && std::none_of(x.begin(), x.end(), is_s) &&
+          std::none_of(y.begin(), y.end(), is_s))
+        refuse_derivatives_of<T>(s, x, f->name());
+      continue;
+    }
     refuse_inference(s, f->name());
     int from = custom_pull<T>::intermediate;
     for (int k = 0; k < x.size(); ++k)
