@@ -163,7 +163,10 @@ private:
     for (auto const& t : saved) pull.versions.push_back(t.writes());
     for (int k : of.tangents) pull.tangents.push_back(meta_of(results[k]));
     for (std::size_t k = 0; k < of.inputs.size(); ++k)
-      if (of.inputs[k].is_written_backward) pull.written.push_back(in[static_cast<int>(k)]);
+      if (aot_input const& i = of.inputs[k]; i.is_written_backward) {
+        tensor const& x = in[static_cast<int>(k)];
+        pull.written.push_back(i.is_written_backward_hidden ? x.data() : x);
+      }
     std::vector<edge> edges;
     for (auto const& t : in) edges.push_back(t.has_history() ? edge(eager_history(t)) : edge());
     edge const n = edge_to(record_function(std::move(pull), std::move(edges), static_cast<int>(of.tangents.size()),
@@ -189,7 +192,7 @@ private:
       if (!of.inputs[k].is_written) continue;
       tensor const& now = results[next++];
       set_grad_enabled const seen((is_grad_enabled() || now.has_history()) && !of.inputs[k].is_written_unseen);
-      write<tensor>(x, now);
+      write<tensor>(of.inputs[k].is_written_hidden ? x.data() : x, now);
     }
     no_grad const off;
     for (std::size_t k = 0; k < of.inputs.size(); ++k) {

@@ -22,6 +22,8 @@ struct aot_input {
   bool is_written = false;
   /// ... which autograd did not see: in `no_grad` mode, or through `detach`.
   bool is_written_unseen = false;
+  /// ... and which its version does not count: through `data()` alone, forwards and backwards.
+  bool is_written_hidden = false, is_written_backward_hidden = false;
   /// It is another view of its memory from then on (`transpose_`).
   detail::view_chain reshaped{};
   /// It is a view of the memory of another argument from then on (`set_`), through `set_views`, or of the value that is
@@ -140,6 +142,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
         in.set_history(edge_to(record_function(through, {eager_history(leaves.back())}, 1, "Argument")));
       }
       given.push_back(in);
+      versions_.push_back(in.version());
       memories.push_back(memory_of(in));
       histories.push_back(needs ? eager_history(in) : edge());
     }
@@ -181,6 +184,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       }
       in.reshaped = functional_object<T>::of(given[k]).at;
       if (!in.is_written) continue;
+      in.is_written_hidden = given[k].version() == versions_[k];
       in.is_written_unseen = !in.requires_grad ? !given[k].has_history() : eager_history(given[k]) == histories[k];
       results.push_back(given[k]);
     }
@@ -222,6 +226,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       if (to.captured[k].has_history())
         wanted.push_back(T(to.captured[k])), of.push_back(static_cast<int>(leaves.size()) + k);
     std::vector<std::uint64_t> const before = writes_of(given);
+    for (std::size_t k = 0; k < given.size(); ++k) versions_[k] = given[k].version();
     in_backward_ = true;
     auto const g = autograd::grad<T>(roots, wanted, tangents, {}, autograd::unused::undefined);
     for (T const& t : tangents)
@@ -238,6 +243,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     for (std::size_t k = 0; k < given.size(); ++k)
       if (after[k] != before[k]) {
         to.inputs[k].is_written_backward = true;
+        to.inputs[k].is_written_backward_hidden = given[k].version() == versions_[k];
         results.push_back(given[k]);
       }
   }
@@ -276,6 +282,7 @@ private:
     std::vector<std::pair<T, T>> handles{}; // a tensor, and another handle of it
   };
   follows_handles follows_{};
+  std::vector<std::uint32_t> versions_{}; // of what is given, before each pass
   bool recorded_before_ = records_captures, in_backward_ = false;
   leaves_of_program const* leaves_before_ = program_leaves;
   bool leaves_hooks(grad_node const& leaf) const override {

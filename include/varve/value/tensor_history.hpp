@@ -111,6 +111,7 @@ inline void tensor::alias_storage_of(tensor const& o) const {
   auto* const old = block_->store;
   block_->store = o.block_->store;
   if (block_->store != &block_->own) block_->store->refs.add(); // of its own it has a share
+  if (!block_->counter && (block_->counter = o.block_->counter)) block_->counter->refs.add(); // what `data()` counts
   if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
