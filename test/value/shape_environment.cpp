@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Symbolic sizes at run time: hints, ranges, guards, replacements, what depends on data (SY-1 to SY-8).
+#include <varve/fake.hpp>
 #include <varve/shape/environment.hpp>
 #include <varve/varve.hpp>
 
@@ -115,4 +116,38 @@ TEST_CASE("shape environment: shape rules of operators", "[shape]") {
   CHECK(e.guards().empty());
   CHECK_THROWS_AS(vv::add(x, meta({5, 8})), vv::shape_error);
   CHECK(e.guards_in_cpp() == texts{"2 <= x0.size(0)", "x0.size(0) != 5"});
+}
+
+TEST_CASE("shape environment: a relation that was stated is known from then on", "[value][symbolic]") {
+  using enum vv::relation;
+  shape_environment e;
+  auto const u = e.unbacked(), v = e.unbacked(), w = e.unbacked(), s = e.size(5, {0, 0});
+  e.check(less, u, s);
+  CHECK(u < s);
+  CHECK(u <= s);
+  CHECK(u != s);
+  CHECK(u < s + 1);
+  CHECK(u + 1 <= s);
+  CHECK_FALSE(s <= u);
+  CHECK_FALSE(u == s);
+  CHECK_THROWS_AS(u < s - 1, vv::data_dependent_error);
+  CHECK_THROWS_AS(v < s, vv::data_dependent_error);
+  e.check(unequal, v, w);
+  CHECK_FALSE(w == v);
+  CHECK_THROWS_AS(v < w, vv::data_dependent_error);
+  e.check_is_size(v), e.check_is_size(w), e.check_is_size(u);
+  e.check(equal, v * u, v * w);
+  CHECK(u * v == w * v);
+  CHECK(u == w);
+  CHECK_FALSE(u < w);
+}
+TEST_CASE("shape environment: a slice of as many rows as data say, which was checked", "[value][symbolic]") {
+  auto const f = [](tensor const& x, tensor const& n) {
+    auto const k = vv::item(n);
+    vv::check_is_size(k), vv::check(vv::relation::less_equal, k, x.sizes()[0]);
+    return vv::sum(vv::slice(x, 0, 0, k));
+  };
+  tensor const x({1.0, 2.0, 3.0}), two = vv::full({}, std::int64_t(2));
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(x, two);
+  CHECK(vv::interpret(g, vv::boxed_args(x, two))[0].item<double>() == 3);
 }

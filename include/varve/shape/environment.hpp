@@ -195,7 +195,13 @@ private:
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
+  extent difference(extent a, extent b, std::vector<size_range> const& symbols) const;
+  size_range range_by_stated(extent apart, std::vector<size_range> const& symbols) const;
   std::vector<size_range> ranges(bool for_shapes) const;
+  /// The k-th condition that is known to hold: decided by hints, then stated.
+  size_guard const& stated(std::size_t k) const {
+    return k < guards_.size() ? guards_[k].holds : assertions_[k - guards_.size()].holds;
+  }
   std::string condition(size_guard const& g) const { return table_.view().text(g); }
   void guard(size_guard const& g);
   std::string cpp(extent e) const;
@@ -289,11 +295,52 @@ VARVE_LIBRARY truth shape_environment::known(relation is, extent a, extent b, bo
   std::vector<size_range> const r = ranges(for_shapes);
   truth const t = table_.decide(is, theirs(a), theirs(b), r.data());
   if (t != truth::unknown) return t;
-  extent apart = table_.subtract(theirs(a), theirs(b)); // beside 0, as it is without its positive factors
+  extent const apart = difference(theirs(a), theirs(b), r);
+  if (truth const u = table_.decide(is, apart, 0, r.data()); u != truth::unknown) return u;
+  if (truth const u = size_table::beside_zero(is, range_by_stated(apart, r)); u != truth::unknown) return u;
+  bool const asks_equality = is == relation::equal || is == relation::unequal;
+  for (std::size_t k = 0; k < guards_.size() + assertions_.size() && asks_equality; ++k) {
+    size_guard const& g = stated(k);
+    if (g.is != relation::unequal || !known_equal(g.unless, 1)) continue;
+    extent const said = difference(resolved_here(g.left), resolved_here(g.right), r);
+    if (known_equal(said, apart) || known_equal(table_.add(said, apart), 0))
+      return is == relation::unequal ? truth::yes : truth::no;
+  }
+  return truth::unknown;
+}
+/// A difference of sizes without its positive factors: beside 0 it is the same.
+VARVE_LIBRARY extent shape_environment::difference(extent a, extent b, std::vector<size_range> const& symbols) const {
+  extent apart = table_.subtract(a, b);
   for (std::size_t k = 0; k < symbols_.size(); ++k)
-    while (r[k].least > 0 && known_equal(table_.modulo(apart, extent::entry(places_[k])), 0))
+    while (symbols[k].least > 0 && !known_equal(apart, 0) &&
+           known_equal(table_.modulo(apart, extent::entry(places_[k])), 0))
       apart = table_.divide(apart, extent::entry(places_[k]));
-  return table_.decide(is, apart, 0, r.data());
+  return apart;
+}
+/// Where a difference of sizes lies by what was stated or decided of others: it is a stated difference, or the opposite
+/// of one, and a rest of which the range is known.
+VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
+                                                            std::vector<size_range> const& symbols) const {
+  using enum relation;
+  constexpr index_t all = size_range::unlimited;
+  size_range r;
+  auto const at_most = [&](index_t n, index_t bound) {
+    if (n != all && n + bound < r.greatest) r.greatest = n + bound;
+  };
+  auto const at_least = [&](index_t n, index_t bound) {
+    if (n != -all && n - bound > r.least) r.least = n - bound;
+  };
+  for (std::size_t k = 0; k < guards_.size() + assertions_.size(); ++k) {
+    size_guard const& g = stated(k);
+    if (g.is == unequal || !known_equal(g.unless, 1)) continue;
+    extent const said = difference(resolved_here(g.left), resolved_here(g.right), symbols); // at most `bound`
+    index_t const bound = g.is == less ? -1 : 0;
+    size_range const rest = table_.view().range(table_.subtract(apart, said), symbols.data()),
+                     other = table_.view().range(table_.add(apart, said), symbols.data());
+    at_most(rest.greatest, bound), at_least(other.least, bound);
+    if (g.is == equal) at_least(rest.least, 0), at_most(other.greatest, 0);
+  }
+  return r;
 }
 
 VARVE_LIBRARY bool shape_environment::decide(relation is, extent a, extent b) {

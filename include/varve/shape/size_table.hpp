@@ -342,8 +342,10 @@ public:
 
   /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
   constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
-    extent const apart_by = subtract(a, b);
-    size_range const r = view().range(apart_by, symbols);
+    return beside_zero(is, view().range(subtract(a, b), symbols));
+  }
+  /// ... of a value in a range, and 0.
+  static constexpr truth beside_zero(relation is, size_range const& r) {
     bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
     switch (is) {
     case relation::equal:
