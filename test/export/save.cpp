@@ -358,3 +358,32 @@ TEST_CASE("save: composites that a trace kept, and strict_mode", "[export][save]
   std::string const text = vv::to_text(p);
   CHECK(elements(vv::program_from_text(text)(x * 3.0)[0]) == elements(f(x * 3.0)));
 }
+
+TEST_CASE("save: programs that reduce mapped numbers, which have no axis", "[export]") {
+  using F = tensor (*)(tensor const&);
+  tensor const x({1.0, 2.0, 3.0});
+  for (F const f : {F([](tensor const& q) -> tensor { return vv::sum(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::sum(q, dims{-1}, dims{1}); }),
+                    F([](tensor const& q) -> tensor { return vv::sum(q); }),
+                    F([](tensor const& q) -> tensor { return vv::mean(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::amax(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::argmax(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::logsumexp(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::softmax(q, dims{0}); }),
+                    F([](tensor const& q) -> tensor { return vv::log_softmax(q, dims{0}); })}) {
+    auto const loss = [f](tensor const& q) { return vv::sum(vv::to(f(q * q), dtype::float64) * q); };
+    auto const g = [&](tensor const& v) {
+      return std::vector<tensor>{vv::vmap(f)(v), vv::vmap(vv::grad(loss))(v),
+                                 vv::vmap(vv::vmap(f))(vv::stack(std::vector<tensor>{v, v}, 0))};
+    };
+    auto const program = vv::program_from_text(vv::to_text(vv::export_program(g)(x)));
+    auto const found = program(std::vector<tensor>{x}), right = g(x);
+    for (std::size_t k = 0; k < right.size(); ++k) {
+      CHECK(found[k].sizes() == right[k].sizes());
+      CHECK(elements(found[k]) == elements(right[k]));
+    }
+    std::vector<double> alone; // each number by itself
+    for (double e : {1.0, 2.0, 3.0}) alone.push_back(element(f(vv::full({}, e, dtype::float64)), 0));
+    CHECK(elements(right[0]) == alone);
+  }
+}

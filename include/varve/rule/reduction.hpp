@@ -78,7 +78,16 @@ struct reduction {
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
+    using tag = typename Op::tag;
+    auto const along_axes = [&](auto const& v) {
+      return bind<tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(v);
+    };
+    auto const of_numbers = [](auto const& v) { // which have no axis: each is a row of one element
+      auto const column = [](dims s) { return s.push_back(1), s; };
+      return bind<tag>(ints<1>{}, ints<0>{})(reshape(v, on_dims(column, shape_of(v))));
+    };
+    auto const count = [](dims const& axes) { return dims{axes.n}; };
+    return choose(same_fact(on_dims(count, fact_of<0>(op)), ints<0>{}), of_numbers, along_axes, o.value);
   }
 };
 } // namespace rule
