@@ -239,11 +239,13 @@ TEST_CASE("extents: memory has numbers only", "[value][extents]") {
   CHECK(vv::expand(x, dims{-1, f.m}).strides() == dims{1, 0});
 }
 
-TEST_CASE("extents: public sizes are numbers, and say so to the environment", "[value][extents]") {
+TEST_CASE("extents: a public size is a number where it is taken for one, and says so to the environment",
+          "[value][extents]") {
   fixture f;
   tensor const x = f.meta({f.n, 8});
-  bool const first = x.dim() == 2;
-  index_t const n = first ? x.size(0) : 0;
+  CHECK(dims{x.size(0), x.size(-1)} == x.sizes());
+  CHECK(f.env.guards.empty());
+  index_t const n = x.size(0);
   CHECK(n == 5);
   CHECK(x.numel() == 40);
   CHECK(f.env.guards == texts{"n == 5", "8*n == 40"});

@@ -111,7 +111,8 @@ public:
   varve::dtype dtype() const;
   dims const& sizes() const;
   dims const& strides() const;
-  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  /// The size of an axis, which may be symbolic in a trace, as those of `sizes()`.
+  extent size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
   index_t stride(index_t axis) const { return strides()[wrap_axis(axis, dim())]; }
   bool is_floating_point() const { return is_floating(dtype()); }
   dims const& size() const { return sizes(); }
