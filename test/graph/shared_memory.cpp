@@ -370,3 +370,47 @@ TEST_CASE("a trace tells a value from what was detached of it, though both lie a
   };
   check(map), check(scan), check(cond), check(again), check(plain), check(lanes);
 }
+
+TEST_CASE("shared memory: compiled functions write through reshapes of arguments that do not lie by rows",
+          "[compile][graph]") {
+  tensor const m({{1.0, 2.0}, {3.0, 4.0}});
+  using writer = tensor (*)(tensor const&);
+  for (writer const f : {writer([](tensor const& a) {
+                           tensor const r = vv::reshape(vv::permute(a, vv::dims{1, 0}), vv::dims{-1});
+                           vv::mul_(r, 10.0);
+                           return tensor(vv::sum(r));
+                         }),
+                         writer([](tensor const& a) {
+                           tensor const r = vv::flatten(vv::transpose(vv::detach(a), 0, 1));
+                           vv::mul_(vv::slice(r, 0, 1, 3), 10.0);
+                           return tensor(vv::sum(a * r[0]));
+                         }),
+                         writer([](tensor const& a) { // a copy, where a lies by rows
+                           vv::mul_(vv::reshape(vv::permute(a, vv::dims{1, 0}), vv::dims{-1}), 10.0);
+                           return tensor(a + 0.0);
+                         })})
+    for (bool turned : {false, true})
+      for (auto const& host :
+           {compiled, functional, around([](function g) { return vv::aot_function(std::move(g)); })}) {
+        tensor const w = vv::clone(m), v = vv::clone(m);
+        auto const seen = [&](tensor const& t) { return turned ? tensor(vv::permute(t, vv::dims{1, 0})) : t; };
+        tensor const right = f(seen(w)), found = host(f)(seen(v));
+        CHECK(elements(found) == elements(right));
+        CHECK(elements(v) == elements(w));
+      }
+}
+TEST_CASE("shared memory: results of an optimized graph lie apart where they did", "[graph][optimize]") {
+  auto const f = [](tensor const& x) {
+    tensor const y = x + 1.0, z = x + 1.0, v = vv::slice(x, 0, 0, 1);
+    return std::tuple(vv::clone(x), y, z, vv::clone(y), y, v, vv::slice(y, 0, 1, 2));
+  };
+  tensor const x({1.0, 2.0});
+  vv::boxed_args const y = vv::interpret(vv::optimize(vv::make_fx(f)(x)), x);
+  std::string shared;
+  for (int k = 0; k < y.size(); ++k) {
+    shared += y[k].shares_storage(x) ? 'x' : '.';
+    for (int j = 0; j < k; ++j)
+      if (y[k].shares_storage(y[j])) shared += std::to_string(j);
+  }
+  CHECK(shared == "....1.1x.14"); // eager: results 1, 4 and 6 lie in one memory, result 5 in the argument's
+}

@@ -118,7 +118,7 @@ inline results_of_two reflectors_apart(tensor const& a) {
   tensor const all = reflectors(a);
   extent const m = a.sizes()[a.dim() - 2], n = a.sizes()[a.dim() - 1], k = m < n ? m : n;
   tensor const last = squeeze(narrow(all, dims{-2}, dims{m}, dims{1}), dims{-2});
-  return {narrow(all, dims{-2}, dims{0}, dims{m}), narrow(last, dims{-1}, dims{0}, dims{k})};
+  return {clone(narrow(all, dims{-2}, dims{0}, dims{m})), clone(narrow(last, dims{-1}, dims{0}, dims{k}))};
 }
 inline results_of_two factored_qr(tensor const& a, std::string const& mode) {
   if (a.dim() < 2) refuse::argument_is_invalid("qr", "matrices are expected");

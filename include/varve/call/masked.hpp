@@ -41,7 +41,8 @@ inline tensor multiplied_under(tensor const& x, std::optional<dims> axes, bool k
   if (mask.defined()) y = where(mask, y, ones_like(y));
   dims const all = detail::normalize_axes(axes.value_or(dims{}), x.sizes());
   for (int d = all.n; d-- > 0;) y = prod(y, dims{all[d]}, dims{k});
-  return has_derivatives(y.dtype()) ? y : tensor(to(y, dtype::int64));
+  if (!has_derivatives(y.dtype())) y = to(y, dtype::int64);
+  return y.shares_storage(x) ? tensor(clone(y)) : y; // a number
 }
 template <auto const& Op>
 tensor normalized_under(tensor const& x, index_t a, std::optional<dtype> t, tensor const& mask) {

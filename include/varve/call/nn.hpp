@@ -110,9 +110,9 @@ inline std::tuple<tensor, tensor, tensor> batch_normalized_and_saved(tensor cons
                                                                      double momentum, double eps) {
   detail::needs_real("batch_norm", x, w, b, m, v);
   dims const axes = detail::all_but_channels(x.sizes());
-  tensor const none_kept = zeros(dims{0}, x.dtype());
-  tensor const mean_ = training ? tensor(mean(x, axes, dims{0})) : none_kept;
-  tensor const inverse = training ? tensor(rsqrt(add(tensor(var(x, axes, 0)), eps))) : none_kept;
+  auto const none_kept = [&] { return tensor(zeros(dims{0}, x.dtype())); };
+  tensor const mean_ = training ? tensor(mean(x, axes, dims{0})) : none_kept();
+  tensor const inverse = training ? tensor(rsqrt(add(tensor(var(x, axes, 0)), eps))) : none_kept();
   return {batch_normalized(x, w, b, m, v, training, momentum, eps), mean_, inverse};
 }
 inline tensor attended(tensor const& q, tensor const& k, tensor const& v, tensor const& mask, double dropout,

@@ -37,11 +37,23 @@ boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
   }
   return r;
 }
+/// Which arguments a graph writes into: by themselves, or where they lie by rows through views, of which a reshape may
+/// be one.
+inline list<int> arguments_written(graph const& g) {
+  list<int> r;
+  for (int n = 0; n < g.regions[0].node_count; ++n) {
+    if (g.nodes[static_cast<std::size_t>(n)].op->kind != op_kind::mutation) continue;
+    node const& base = g.nodes[static_cast<std::size_t>(memory_of(g, n))];
+    if (base.op->kind == op_kind::placeholder) r.push_back(static_cast<int>(base.value));
+  }
+  return r;
+}
 /// A fused program of a function, with what it wrote as further results.
 template <class T>
 struct fused_program final : compiled_program<T> {
   fused_graph run{nullptr};
   list<int> written{};           // arguments and captures that further results are written into
+  list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
   boxed_function by_operators{}; // in place of `run`, where the graph has effects
   bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
@@ -51,9 +63,11 @@ struct fused_program final : compiled_program<T> {
     if (records)
       for (auto const& t : in)
         if (t.has_history()) return false;
-    for (int at : written) // the trace took them for apart, and for row-major
+    for (int at : touched)
+      if (!in[at].is_contiguous()) return false;
+    for (int at : written) // the trace took them for apart
       for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return false;
+        if (k != at && in[k].shares_storage(in[at])) return false;
     return true;
   }
 };
@@ -97,6 +111,7 @@ private:
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, r->written);
+    r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
     if (count_effects(whole) > 0)
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };

@@ -46,7 +46,7 @@ inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{
 /// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view
 /// (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "diagonal";
   template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {

@@ -198,7 +198,7 @@ T einsum(std::string_view equation, std::vector<T> const& x) {
   T y = detail::with_all_letters(x[0], names.operands[0], names.all);
   dims first;
   for (extent const k : gone_before(1))
-    if (!(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
+    if (x.size() == 1 || !(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
   if (!first.empty()) y = sum(y, first, keepdim);
   for (std::size_t k = 1; k < x.size(); ++k)
     y = detail::summed_product(y, detail::with_all_letters(x[k], names.operands[k], names.all), gone_before(k + 1));

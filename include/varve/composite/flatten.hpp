@@ -10,7 +10,7 @@ namespace varve {
 
 /// Joins the dimensions from `start` to `end`, both included (`torch.flatten`); of rank 0 it gives one element.
 inline constexpr struct flatten_t : composite_operator<flatten_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "flatten";
   template <value X, class A = ints<0>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& start = {}, B const& end = {}) {
@@ -32,7 +32,7 @@ inline constexpr struct flatten_t : composite_operator<flatten_t> {
 
 /// All elements in one dimension (`torch.ravel`).
 inline constexpr struct ravel_t : composite_operator<ravel_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "ravel";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -42,7 +42,7 @@ inline constexpr struct ravel_t : composite_operator<ravel_t> {
 
 /// Splits a dimension into several, of which one may be -1 (`torch.unflatten`).
 inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "unflatten";
   template <value X, class A, class S>
   static constexpr auto body(X const& x, A const& axis, S const& sizes) {
@@ -62,7 +62,7 @@ inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
 
 /// Moves dimensions to other places; the others keep their order (`torch.movedim`).
 inline constexpr struct movedim_t : composite_operator<movedim_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "movedim";
   template <value X, class A, class B>
   static constexpr auto body(X const& x, A const& source, B const& destination) {
@@ -99,7 +99,7 @@ inline constexpr auto shape_at_least = [](dims const& s) {
 } // namespace detail
 /// As one, two or three dimensions at least: sizes of 1 are put in front, the third behind (`torch.atleast_3d`).
 inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_1d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -107,7 +107,7 @@ inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
   }
 } atleast_1d{};
 inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_2d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -115,7 +115,7 @@ inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
   }
 } atleast_2d{};
 inline constexpr struct atleast_3d_t : composite_operator<atleast_3d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_3d";
   template <value X>
   static constexpr auto body(X const& x) {

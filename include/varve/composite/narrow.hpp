@@ -8,7 +8,7 @@ namespace varve {
 /// `length` values of an axis from `start` on, which may count from the end: a view (`torch.narrow`). `index_error`
 /// when they are not there.
 inline constexpr struct narrow_t : composite_operator<narrow_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "narrow";
   template <value X, class A, class S, class N>
   static constexpr auto body(X const& x, A const& axis, S const& start, N const& length) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/composite/narrow.hpp>
 #include <varve/op/cat.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/op/permute.hpp>
 
@@ -15,7 +16,7 @@ inline constexpr struct repeat_t : composite_operator<repeat_t> {
   template <value X, class R>
   static constexpr auto body(X const& x, R const& repeats) {
     auto const r = detail::as_fact(repeats);
-    return along<7>(align_to(x, r), r);
+    return contiguous(along<7>(align_to(x, r), r));
   }
 
 private:
@@ -29,7 +30,7 @@ private:
       while (t.n < n.n) t.insert(0, 1);
       return t;
     };
-    return clone(reshape(x, on_dims(wide, shape_of(x), r)));
+    return reshape(x, on_dims(wide, shape_of(x), r));
   }
   /// Axis by axis from the last one: each needs one dimension more for a while.
   template <int Axis, class X, class R>

@@ -15,7 +15,7 @@ namespace varve {
 /// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
 /// (`torch.Tensor.unfold`).
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "unfold";
   template <value X, class A, class N, class S>
   static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {

@@ -63,7 +63,7 @@ void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
                                     to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) +
                                     "; expected shape " + to_string(m.sizes))
                                        .c_str());
-    g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
+    g[k] = to(sum_to_shape(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
 }
 template <class T>

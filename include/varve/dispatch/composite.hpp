@@ -30,10 +30,26 @@ template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
   if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
 }
+/// May the result of a composite be its operand, or a view of it? PyTorch's schemas say so by `Tensor(a)`.
+template <class Tag>
+inline constexpr bool gives_view = requires { requires Tag::gives_view; };
 /// Does a composite give a view of its operand, or elements as they are? Others compute halves (float16, bfloat16) in
 /// float32 as a whole: their sums do not overflow, and results are rounded once.
 template <class Tag>
-inline constexpr bool keeps_elements = requires { requires Tag::keeps_elements; };
+inline constexpr bool keeps_elements = gives_view<Tag> || requires { requires Tag::keeps_elements; };
+/// A result with memory of its own: a copy, where the body had nothing to do and gave an operand or a view of it.
+template <class Y, class... A>
+constexpr auto apart(Y const& y, A const&... a) {
+  if constexpr (is_dynamic_operand<Y>) {
+    bool shared = false;
+    auto const look = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) shared = shared || y.shares_storage(v);
+    };
+    (look(a), ...);
+    if (shared) return Y(dependent<clone_t, Y>{}(y));
+  }
+  return y;
+}
 /// The dtype of the result of a call, where that is a half; else bool: there are none, or they meet other floats.
 VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
   dtype type = dtype::bool_;
@@ -122,7 +138,8 @@ auto composed_of_real(A const&... a) {
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
   constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
-  if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  if constexpr (gives_view<Tag>) return Tag::body(a...);
+  else if constexpr (keeps_elements<Tag>) return apart(Tag::body(a...), a...);
   else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }

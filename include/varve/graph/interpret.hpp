@@ -3,6 +3,7 @@
 #include <varve/core/shape_recorder.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/graph/memory_of.hpp>
 #include <varve/graph/read_sizes.hpp>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/create.hpp>
@@ -168,14 +169,8 @@ private:
 /// go along their axes. Refused where the graph writes later into what it was taken of, or into the region: neither
 /// would see the other's elements.
 VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
-  auto const memory = [&](int m) {
-    while (g.nodes[m].op->kind == op_kind::mutation ||
-           (g.nodes[m].op->kind == op_kind::view && g.nodes[m].op != &handle<clone_t>))
-      m = g.edges[g.nodes[m].first];
-    return m;
-  };
   for (int m = n + 1; m < static_cast<int>(g.nodes.size()); ++m)
-    if (g.nodes[m].op->kind == op_kind::mutation && memory(m) == memory(n))
+    if (g.nodes[m].op->kind == op_kind::mutation && memory_of(g, m) == memory_of(g, n))
       refuse::argument_is_invalid("as_strided", "mapped values do not lie one after the other, so that the region is a "
                                                 "copy, and the program writes into it, or into what it was taken of; "
                                                 "take it of clone(x)");

@@ -138,7 +138,7 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T apply_reflectors(T const& a, T const& tau, T const& c, bool transposed) {
   index_t const k = tau.sizes()[tau.dim() - 1];
-  T r = c;
+  T r = k == 0 ? T(clone(c)) : c;
   for (index_t j = 0; j < k; ++j) {
     index_t const at = transposed ? j : k - 1 - j;
     r = detail::reflected(r, T(detail::reflector(a, at)), T(detail::scale_at(tau, at)));

@@ -244,7 +244,7 @@ inline constexpr struct svd_t {
   template <value A>
   constexpr auto operator()(A const& a) const {
     auto const [u, v] = detail::left_and_right(singular_vectors(a), shape_of(a));
-    return std::make_tuple(u, svdvals(a), v);
+    return std::make_tuple(clone(u), svdvals(a), clone(v)); // apart: both lie in one value
   }
 } svd{};
 

@@ -33,7 +33,7 @@ struct rules<expand_t> : rule::view {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return sum_to_size(g, shape_of(x));
+    return detail::sum_to_shape(g, shape_of(x));
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {

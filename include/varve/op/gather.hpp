@@ -250,11 +250,11 @@ constexpr auto part_to_read(S const& source, I const& index) {
   };
   return choose(same_fact(sizes, shape_of(source)), identity, first, source);
 }
-/// No element of `x`, in a shape without elements.
+/// No element of `x`, in a shape without elements and in memory of its own.
 template <value X, class S>
 constexpr auto nothing_of(X const& x, S const& shape) {
   auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
-  return reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape);
+  return clone(reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape));
 }
 inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
 /// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.

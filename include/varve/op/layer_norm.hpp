@@ -76,13 +76,13 @@ struct whole_layer_norm {
   /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
   template <class T>
   static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
-    if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
+    if (i == 2 + Weight) return detail::sum_to_shape(g, sizes); // of the bias, of which nothing is saved
     T const &x = all[0], &eps = all[1];
     dims const axes = normalized_axes(x.sizes(), sizes);
     auto const d = sub(x, mean(x, axes, keepdim));
     auto const scale = rsqrt(add(mean(square(d), axes, keepdim), eps));
     auto const y = mul(d, scale);
-    if (i == 2) return sum_to_size(mul(g, y), sizes);
+    if (i == 2) return detail::sum_to_shape(mul(g, y), sizes);
     T weighted = g;
     if constexpr (Weight) weighted = mul(g, static_cast<T const&>(all[2]));
     auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));

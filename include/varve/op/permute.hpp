@@ -62,7 +62,7 @@ constexpr auto permute_t::operator()(X const& x, S const& axes) const {
 
 /// Exchanges two dimensions; `transpose(x)` exchanges the last two.
 inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "transpose";
   template <value X, class A = ints<-2>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {

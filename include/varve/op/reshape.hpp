@@ -87,7 +87,7 @@ inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
 
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
 inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "unsqueeze";
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
@@ -101,7 +101,7 @@ inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
 
 /// Removes dimensions of size 1: all, or those of the named axes that have size 1.
 inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "squeeze";
   template <value X, class A = ints<>>
   static constexpr auto body(X const& x, A const& axes = {}) {

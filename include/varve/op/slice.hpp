@@ -149,7 +149,7 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
 
 /// The values at one index of an axis; the axis goes.
 inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "select";
   template <value X, class A, class I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/memory_of.hpp>
 #include <varve/op/item.hpp>
 #include <varve/pass/rewriter.hpp>
 
@@ -47,12 +48,6 @@ constexpr op_handle const* effect_in(graph const& g) {
   for (node const& n : g.nodes)
     if (n.op->kind == op_kind::effect) return n.op;
   return nullptr;
-}
-/// The value in whose memory a node lies, as far as views and writes say.
-constexpr int memory_of(graph const& g, int n) {
-  while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
-    n = g.edges[g.nodes[n].first];
-  return n;
 }
 /// Is anything in a graph that was written on the way for shapes alone?
 constexpr bool has_scaffolds(graph const& g) {

@@ -32,9 +32,9 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
 };
 } // namespace detail
 
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
-/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up.
-inline constexpr struct sum_to_size_t {
+namespace detail {
+/// `sum_to_size`, or the value itself where there is nothing to sum up.
+inline constexpr struct sum_to_shape_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
     auto const type = on_dims(
@@ -48,6 +48,21 @@ inline constexpr struct sum_to_size_t {
           return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes);
         },
         g);
+  }
+} sum_to_shape{};
+inline constexpr auto rank_of_sizes = [](dims const& s) { return dims{s.n}; };
+} // namespace detail
+
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
+/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up. To rank 0 it always sums;
+/// a value that has the shape already is given as it is.
+inline constexpr struct sum_to_size_t {
+  template <value G, fact S>
+  constexpr auto operator()(G const& g, S const& sizes) const {
+    return choose(
+        same_fact(on_dims(detail::rank_of_sizes, sizes), ints<0>{}),
+        [](auto const& v) { return dependent<clone_t, decltype(v)>{}(detail::sum_to_shape(v, ints<>{})); },
+        [&](auto const& v) { return detail::sum_to_shape(v, sizes); }, g);
   }
 } sum_to_size{};
 
@@ -81,7 +96,7 @@ constexpr auto unmatch(G const& g, X const& x) {
   if constexpr (both_tensors<G, X>) {
     if (alike(g, x)) return g;
   }
-  return to(sum_to_size(g, shape_of(x)), type_fact(x));
+  return to(detail::sum_to_shape(g, shape_of(x)), type_fact(x));
 }
 } // namespace detail
 
