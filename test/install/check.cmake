@@ -100,6 +100,24 @@ if(STEP STREQUAL "pkg-config")
       COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   run("${COMPILER}" -std=c++20 ${flags} "${here}/main.cpp" -o "${build}/consumer")
+  # Folders below the prefix at other depths, and absolute ones, which Nix and Guix choose.
+  set(includes lib/include "${build}/apart/include" include)
+  set(datas lib/a/share share "${build}/apart/share")
+  foreach(include data IN ZIP_LISTS includes datas)
+    file(REMOVE_RECURSE "${build}/tree" "${build}/apart")
+    run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${build}/tree" -G "${GENERATOR}" -C "${CACHE}"
+        "-DCMAKE_CXX_COMPILER=${COMPILER}" -DVARVE_BUILD_TESTS=OFF -DVARVE_BUILD_EXAMPLES=OFF -DVARVE_BUILD_BENCH=OFF
+        "-DCMAKE_INSTALL_PREFIX=${build}/tree/prefix" "-DCMAKE_INSTALL_INCLUDEDIR=${include}"
+        "-DCMAKE_INSTALL_DATADIR=${data}")
+    run(${CMAKE_COMMAND} --install "${build}/tree")
+    file(REAL_PATH "${data}" packages BASE_DIRECTORY "${build}/tree/prefix")
+    set(ENV{PKG_CONFIG_PATH} "${packages}/pkgconfig")
+    execute_process(COMMAND "${PKG_CONFIG}" --variable=includedir varve OUTPUT_VARIABLE found
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT EXISTS "${found}/varve/varve.hpp")
+      message(FATAL_ERROR "varve.pc in ${packages}/pkgconfig says that headers are in ${found}")
+    endif()
+  endforeach()
 else()
   set(how "-Dvarve_ROOT=${prefix}")
   if(STEP STREQUAL "add_subdirectory")
