@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/autograd/backward.hpp>
+#include <varve/core/number_text.hpp>
 
 #include <cmath>
 
@@ -83,8 +84,8 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
           if (!(std::abs(numeric - exact) <= o.atol + o.rtol * std::abs(numeric)))
             return detail::fail_gradcheck(o, "output " + std::to_string(i) + " element " + std::to_string(e) +
                                                  " with respect to input " + std::to_string(k) + " element " +
-                                                 std::to_string(j) + ": numeric " + std::to_string(numeric) +
-                                                 ", analytic " + std::to_string(exact));
+                                                 std::to_string(j) + ": numeric " + detail::number_text(numeric, 10) +
+                                                 ", analytic " + detail::number_text(exact, 10));
         }
       }
     }

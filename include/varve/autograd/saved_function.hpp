@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/autograd/function.hpp>
+#include <varve/core/number_text.hpp>
 #include <varve/custom/saved_functions.hpp>
 
 #include <charconv>
-#include <cstdio>
-#include <cstdlib>
 
 namespace varve {
 
@@ -20,13 +19,8 @@ template <class X>
 void write_argument(std::vector<std::string>& words, X const& x) {
   if constexpr (is_vector<X>) words.push_back(std::to_string(x.size()));
   else if constexpr (std::is_same_v<X, tensor> || std::is_empty_v<X>) return;
-  else if constexpr (std::is_floating_point_v<X>) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%a", static_cast<double>(x));
-    words.emplace_back(text);
-  } else {
-    words.push_back(std::to_string(static_cast<long long>(x)));
-  }
+  else if constexpr (std::is_floating_point_v<X>) words.push_back(hex_text(static_cast<double>(x)));
+  else words.push_back(std::to_string(static_cast<long long>(x)));
 }
 /// Reads what was written; false where it was something else.
 template <class X>
@@ -38,9 +32,10 @@ bool read_argument(std::vector<std::string> const& words, std::size_t& at, std::
     if (at == words.size()) return false;
     std::string const& w = words[at++];
     if constexpr (std::is_floating_point_v<X>) {
-      char* end = nullptr;
-      x = static_cast<X>(std::strtod(w.c_str(), &end));
-      return !w.empty() && end == w.c_str() + w.size();
+      double v = 0;
+      if (!read_number(w, v)) return false;
+      x = static_cast<X>(v);
+      return true;
     } else {
       long long n = 0;
       auto const r = std::from_chars(w.data(), w.data() + w.size(), n);

@@ -3,6 +3,7 @@
 #include <varve/autograd/leaf.hpp>
 #include <varve/call/row.hpp>
 #include <varve/core/message.hpp>
+#include <varve/core/number_text.hpp>
 #include <varve/dispatch/library.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/out.hpp>
@@ -314,7 +315,7 @@ private:
     }
     if (s[0] == '\'' || s[0] == '"') return std::string(s.substr(1, s.size() - 2));
     if (base_type(a.type) == "str" || base_type(a.type) == "MemoryFormat") return std::string(s);
-    if (s.find_first_of(".e") != s.npos) return std::strtod(a.default_value.c_str(), nullptr);
+    if (double v = 0; s.find_first_of(".e") != s.npos && detail::read_number(s, v)) return v;
     return std::strtoll(a.default_value.c_str(), nullptr, 10);
   }
   /// The argument as one of a schema's type: false when it is none.

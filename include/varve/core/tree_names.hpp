@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/number_text.hpp>
 #include <varve/core/tree.hpp>
 
 #include <string>
@@ -14,7 +15,8 @@ inline std::string joined_name(std::string const& path, std::string const& name)
 }
 template <class K>
 std::string key_text(K const& key) {
-  if constexpr (std::is_arithmetic_v<K>) return std::to_string(key);
+  if constexpr (std::is_floating_point_v<K>) return fixed_text(static_cast<double>(key), 6);
+  else if constexpr (std::is_arithmetic_v<K>) return std::to_string(key);
   else return std::string(key);
 }
 } // namespace detail

@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/plan/program.hpp>
 

@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/export/export_program.hpp>
 #include <varve/op/randn.hpp>
 
@@ -120,8 +121,9 @@ private:
   tensor asked(tensor const& fake) override {
     tensor const v = met(fake);
     if (!v.defined() || v.numel() != 1) return {};
-    std::string const value =
-        on_stored_dtype(v.dtype(), "item", [&]<class E>() { return std::to_string(*static_cast<E const*>(v.raw())); });
+    std::string const value = on_stored_dtype(v.dtype(), "item", [&]<class E>() {
+      return number_text(static_cast<double>(*static_cast<E const*>(v.raw())));
+    });
     this->found().add({kind::data_dependent,
                        "a number in a tensor (" + std::string(name(v.dtype())) + ") is asked for, by which C++ decides",
                        "it is taken for " + value + ", which is checked in each run"});

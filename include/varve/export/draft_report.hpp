@@ -38,7 +38,8 @@ inline std::ostream& operator<<(std::ostream& os, draft_report const& r) {
   if (r.success()) return os << "nothing was found: export_program gives the same program\n";
   int k = 0;
   for (auto const& f : r.findings)
-    os << ++k << ". " << kinds[static_cast<int>(f.is)] << ": " << f.what << "\n   instead: " << f.instead << "\n";
+    os << std::to_string(++k) << ". " << kinds[static_cast<int>(f.is)] << ": " << f.what
+       << "\n   instead: " << f.instead << "\n";
   return os;
 }
 

@@ -175,10 +175,10 @@ inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
   for (auto const& o : p.signature.outputs) os << "output " << o.name << ": " << out[static_cast<int>(o.is)] << "\n";
   auto const names = p.user_inputs();
   for (auto const& c : p.constraints) {
-    os << names[static_cast<std::size_t>(c.input)] << ".size(" << c.axis << "): " << c.size.text() << ", ";
-    os << c.size.least << " <= " << c.size.name;
-    if (c.size.greatest != size_range::unlimited) os << " <= " << c.size.greatest;
-    os << "\n";
+    std::string const least = std::to_string(c.size.least), greatest = std::to_string(c.size.greatest);
+    os << names[static_cast<std::size_t>(c.input)] << ".size(" << std::to_string(c.axis) << "): " << c.size.text();
+    os << ", " << least << " <= " << c.size.name;
+    os << (c.size.greatest == size_range::unlimited ? "" : " <= " + greatest) << "\n";
   }
   return os << p.graph;
 }

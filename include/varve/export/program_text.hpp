@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/custom/kept_custom_call.hpp>
 #include <varve/custom/saved_functions.hpp>
 #include <varve/export/exported_program.hpp>
@@ -23,8 +24,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -53,11 +52,7 @@ struct program_writer {
     out += w;
   }
   void number(long long n) { word(std::to_string(n)); }
-  void real(double v) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%a", v);
-    word(text);
-  }
+  void real(double v) { word(hex_text(v)); }
   void quoted(std::string_view s) {
     std::string q = "\"";
     for (char c : s) {
@@ -214,9 +209,8 @@ public:
   }
   double real(char const* what) {
     std::string const w(word(what).substr(0, 60));
-    char* end = nullptr;
-    double const v = std::strtod(w.c_str(), &end);
-    if (w.empty() || end != w.c_str() + w.size()) refuse(std::string(what) + " expected, found \"" + w + "\"");
+    double v = 0;
+    if (!read_number(w, v)) refuse(std::string(what) + " expected, found \"" + w + "\"");
     return v;
   }
   std::string quoted(char const* what) {

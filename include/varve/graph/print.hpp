@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/message.hpp>
+#include <varve/core/number_text.hpp>
 #include <varve/graph/graph.hpp>
 
-#include <cstdio>
-#include <cstdlib>
 #include <iosfwd>
 #include <string>
 
 namespace varve {
 namespace detail {
-
-/// A number as short as it can be read back.
-VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 &&
-      !(x == 0 && __builtin_signbit(x)))
-    return std::to_string(static_cast<long long>(x));
-  char text[40];
-  for (int digits = 6; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, x);
-    if (std::strtod(text, nullptr) == x) break;
-  }
-  return text;
-}
 
 /// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
 VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {

@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/dispatch/schema.hpp>
 #include <varve/mode/call_record.hpp>
 
@@ -25,11 +26,6 @@ inline std::string to_string(value_record const& v) {
 }
 
 namespace detail {
-inline std::string logged_number(double v) {
-  char s[32];
-  std::snprintf(s, sizeof s, "%.6g", v);
-  return s;
-}
 /// An attribute in the notation of its type: a dtype by name, a flag as true or false, one integer without brackets.
 inline std::string attribute_text(schema_argument const& a, dims const& v) {
   if (a.type == "ScalarType" && v.n == 1) return name(static_cast<dtype>(v[0]));
@@ -56,7 +52,7 @@ std::string call_text(call_record const& c, F const& text) {
   while (attribute < c.at.count) next() += to_string(c.at[attribute++]);
   return r + (*separator == '(' ? "()" : ")");
 }
-inline std::string operand_text(value_record const& v) { return v.number ? logged_number(v.value) : to_string(v); }
+inline std::string operand_text(value_record const& v) { return v.number ? number_text(v.value, 6) : to_string(v); }
 } // namespace detail
 
 /// A call on one line: `f32[] = sum(f32[3], dim=[0], keepdim=false)`.

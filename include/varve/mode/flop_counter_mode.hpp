@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/mode/call_record.hpp>
 
 #include <cstdio>
@@ -118,9 +119,9 @@ public:
     row const all = total();
     auto const line = [&](char const* name, row const& o) {
       double const share = all.flops ? 100.0 * static_cast<double>(o.flops) / static_cast<double>(all.flops) : 0;
-      std::snprintf(s, sizeof s, "%-24s %8lld %14lld %7.2f%% %14lld %14lld\n", name, static_cast<long long>(o.calls),
-                    static_cast<long long>(o.flops), share, static_cast<long long>(o.bytes_read),
-                    static_cast<long long>(o.bytes_written));
+      std::snprintf(s, sizeof s, "%-24s %8lld %14lld %7s%% %14lld %14lld\n", name, static_cast<long long>(o.calls),
+                    static_cast<long long>(o.flops), detail::fixed_text(share, 2).c_str(),
+                    static_cast<long long>(o.bytes_read), static_cast<long long>(o.bytes_written));
       r += s;
     };
     std::snprintf(s, sizeof s, "%-24s %8s %14s %8s %14s %14s\n", "operator", "calls", "FLOP", "% total", "bytes read",

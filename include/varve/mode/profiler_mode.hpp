@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/core/number_text.hpp>
 #include <varve/mode/call_log.hpp>
 #include <varve/mode/flop_counter_mode.hpp>
 
@@ -150,8 +151,9 @@ public:
     std::string r = s;
     r += std::string(r.size() - 1, '-') + "\n";
     for (row const& o : all) {
-      std::snprintf(s, sizeof s, "%-24s %8lld %14.1f %14.1f %12.2f\n", o.name.c_str(), o.calls, o.self_us, o.total_us,
-                    o.total_us / static_cast<double>(o.calls));
+      std::string const each = detail::fixed_text(o.total_us / static_cast<double>(o.calls), 2);
+      std::snprintf(s, sizeof s, "%-24s %8lld %14s %14s %12s\n", o.name.c_str(), o.calls,
+                    detail::fixed_text(o.self_us, 1).c_str(), detail::fixed_text(o.total_us, 1).c_str(), each.c_str());
       r += s;
     }
     return r;

@@ -5,7 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-#include <varve/config.hpp>
+#include <varve/core/number_text.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -77,9 +77,7 @@ private:
       line += " [" + std::string(static_cast<std::size_t>(filled), '#') +
               std::string(static_cast<std::size_t>(bar_width - filled), '.') + "]";
     }
-    char time[48];
-    std::snprintf(time, sizeof time, " %.1f s", seconds);
-    line += time + (note_.empty() ? "" : ", " + note_);
+    line += " " + varve::detail::fixed_text(seconds, 1) + " s" + (note_.empty() ? "" : ", " + note_);
     std::size_t const width = line.size();
     if (terminal_ && width < width_) line += std::string(width_ - width, ' '); // over what stood there
     width_ = width;

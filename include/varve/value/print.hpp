@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/number_text.hpp>
 #include <varve/value/seen.hpp>
 #include <varve/value/tensor.hpp>
 
-#include <cstdio>
 #include <iosfwd>
 #include <limits>
 #include <string>
@@ -33,11 +33,8 @@ std::string to_string(array<T, D...> const& a) {
 template <class I, class V, class E>
 std::string to_string(seen<I, V, E> const& x) {
   std::string r = std::string(I::kind) + "(level=" + std::to_string(I::level) + ", value=";
-  if constexpr (number<V>) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.10g", static_cast<double>(x.value));
-    r += text;
-  } else r += to_string(x.value);
+  if constexpr (number<V>) r += detail::number_text(static_cast<double>(x.value), 10);
+  else r += to_string(x.value);
   return r + ")";
 }
 
@@ -74,7 +71,6 @@ namespace varve::detail {
 /// What a processor makes of 0 / 0 has a sign, which says nothing.
 inline double without_sign_of_nan(double x) { return x == x ? x : std::numeric_limits<double>::quiet_NaN(); }
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
-  char text[80];
   if (is_complex(t.dtype())) { // 1+2j
     bool const single = t.dtype() == dtype::complex64;
     auto const part = [&](int k) {
@@ -82,22 +78,19 @@ VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offse
                                         : static_cast<double const*>(t.raw())[2 * offset + k]);
     };
     int const digits = single ? 6 : 10;
-    std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
-    to += text;
+    std::string const imaginary = number_text(part(1), digits);
+    to += number_text(part(0), digits) + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
     return;
   }
   on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
-    if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
-    else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else
-      std::snprintf(text, sizeof text, "%.*g",
-                    sizeof(T) == 8   ? 10
-                    : sizeof(T) == 4 ? 6
-                                     : 4,
-                    without_sign_of_nan(static_cast<double>(v)));
+    if constexpr (std::is_same_v<T, bool>) to += v ? "true" : "false";
+    else if constexpr (std::is_integral_v<T>) to += std::to_string(static_cast<long long>(v));
+    else {
+      int const digits = sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4;
+      to += number_text(without_sign_of_nan(static_cast<double>(v)), digits);
+    }
   });
-  to += text;
 }
 VARVE_LIBRARY void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
   if (axis == t.dim()) return print_element(to, t, offset);
