@@ -7,6 +7,8 @@
 #include <varve/call/all.hpp>
 #include <varve/export.hpp>
 #include <varve/export/emit_cpp.hpp>
+#include <varve/io/csv.hpp>
+#include <varve/io/npz.hpp>
 #include <varve/mode/all.hpp>
 #include <varve/varve.hpp>
 
@@ -59,6 +61,8 @@ std::vector<std::string> all_texts() {
                   {vv::clone(x).requires_grad_()});
   }));
   for (std::string const& name : vv::tree_names(std::map<double, tensor>{{0.5, x}})) r.push_back(name);
+  vv::write_csv("varve_locale.csv", tensor({{0.5, 1.0}, {2.0, -3.25}}), {"a", "b"});
+  r.push_back(vv::detail::bytes_of_file("test", "varve_locale.csv"));
   vv::call_log log;
   vv::logging_mode logging{log};
   vv::flop_counter_mode flops;
@@ -74,7 +78,7 @@ std::vector<std::string> all_texts() {
 }
 } // namespace
 
-TEST_CASE("locale: texts have a point, and are read", "[export][text]") {
+TEST_CASE("locale: texts have a point, and are read", "[export][io][text]") {
   vv::saved_function<scaled, tensor, double> const known("test.scaled");
   tensor const x({0.5, -1.25});
   std::vector<std::string> const before = all_texts();
@@ -90,6 +94,7 @@ TEST_CASE("locale: texts have a point, and are read", "[export][text]") {
     CHECK_FALSE(now[k].empty());
   }
   CHECK(to_string(x) == "tensor([0.5, -1.25], dtype=float64)");
+  CHECK(difference(vv::read_csv("varve_locale.csv").data, tensor({{0.5, 1.0}, {2.0, -3.25}})) == "");
   vv::exported_program const q = vv::program_from_text(saved);
   CHECK(vv::to_text(q) == saved);
   CHECK(difference(q(x)[0], x * 0.125 * 0.3) == "");

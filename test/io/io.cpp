@@ -7,12 +7,14 @@
 #include <varve/io/tree_file.hpp>
 #include <varve/varve.hpp>
 
+#include <cmath>
 #include <map>
 #include <random>
 
 namespace vv = varve;
 using vv::array;
 using vv::dims;
+using vv::index_t;
 using vv::tensor;
 
 namespace {
@@ -56,6 +58,81 @@ TEST_CASE("csv: numbers, names, errors with their place", "[io][csv]") {
   CHECK(back.names == std::vector<std::string>{"u", "v"});
 }
 
+TEST_CASE("csv: RFC 4180, and which first row has names", "[io][csv]") {
+  struct row {
+    char const* text;
+    std::vector<std::string> names;
+    std::vector<double> numbers;
+    index_t columns;
+  };
+  using names = std::vector<std::string>;
+  for (row const& r : std::vector<row>{
+           {"a,b\r1,2\r3,4\r", {"a", "b"}, {1, 2, 3, 4}, 2}, // lines of old Macs
+           {"a,b\r\n1,2\r\n3,4", {"a", "b"}, {1, 2, 3, 4}, 2},
+           {"1,2\n\r\n\n3,4\n \n", {}, {1, 2, 3, 4}, 2},
+           {"\"1\",\"2\"\n3,4\n", {}, {1, 2, 3, 4}, 2}, // a number in quotes is a number
+           {"year,2020\"\n", {"year", "2020\""}, {}, 2},
+           {"\"a \"\"b\"\"\",\"c,d\",\"e\nf\"\n1,2,3\n", {"a \"b\"", "c,d", "e\nf"}, {1, 2, 3}, 3},
+           {" \"a\" , b c\t\n 1 ,\t2 \n", {"a", "b c"}, {1, 2}, 2},
+           {"\"\",x\n1,2\n", {"", "x"}, {1, 2}, 2},
+           {"0x10,0x11\n1,2\n", {"0x10", "0x11"}, {1, 2}, 2},
+           {"1e-400,-1e-400,1e400,inf\n", {}, {0, 0, HUGE_VAL, HUGE_VAL}, 4},
+           {"1", {}, {1}, 1},
+           {"", {}, {}, 0},
+       }) {
+    INFO(r.text);
+    auto const t = vv::parse_csv(r.text);
+    CHECK(t.names == r.names);
+    CHECK(t.data.to_vector() == r.numbers);
+    CHECK(t.data.sizes() == dims{r.columns ? static_cast<index_t>(r.numbers.size()) / r.columns : 0, r.columns});
+  }
+  CHECK(vv::parse_csv("1\t2\n\"3\"\t4", '\t').data.to_vector() == std::vector<double>{1, 2, 3, 4});
+  CHECK(vv::parse_csv("1,2\n3,4", {.header = vv::csv_header::present}).names == names{"1", "2"});
+  CHECK_THROWS_WITH(vv::parse_csv("a,b\n3,4", {.header = vv::csv_header::absent}), ContainsText("line 1, column 1"));
+  CHECK_THROWS_WITH(vv::parse_csv("x,2\n3,4"), ContainsText("line 1, column 1: \"x\" is no number"));
+  CHECK_THROWS_WITH(vv::parse_csv("1,2\n3,\"4"), ContainsText("line 2, column 3") && ContainsText("no closing quote"));
+  CHECK_THROWS_WITH(vv::parse_csv("\"a\n b\",c\n1,\"2\"3"),
+                    ContainsText("line 3, column 6") && ContainsText("behind the closing quote"));
+  CHECK_THROWS_AS(vv::parse_csv("1", '"'), vv::value_error);
+}
+
+TEST_CASE("csv: missing values are NaN on request", "[io][csv]") {
+  for (char const* text : {",2,3\n4,5,6\n", "NA,2,3\n4,5,6\n", "\"\",2,3\n4,5,6\n", "N/A,2,3\n4,5,6\n",
+                           "null,2,3\n4,5,6\n", "nan,2,3\n4,5,6\n"}) {
+    INFO(text);
+    auto const t = vv::parse_csv(text, {.missing_is_nan = true});
+    CHECK(t.names.empty());
+    REQUIRE(t.data.sizes() == dims{2, 3});
+    auto const all = t.data.to_vector();
+    CHECK(all[0] != all[0]);
+    CHECK(std::vector<double>(all.begin() + 1, all.end()) == std::vector<double>{2, 3, 4, 5, 6});
+    if (text[0] != 'n' || text[1] != 'a')
+      CHECK_THROWS_WITH(vv::parse_csv(text), ContainsText("line 1, column 1") && ContainsText("missing_is_nan"));
+  }
+  CHECK(vv::parse_csv("a,b\n1,\n,NA\n", {.missing_is_nan = true}).data.sizes() == dims{2, 2});
+  CHECK(vv::parse_csv(",\n,\n", {.missing_is_nan = true}).data.sizes() == dims{2, 2}); // no row of names
+  CHECK_THROWS_WITH(vv::parse_csv("1,2\n3,\n"), ContainsText("line 2, column 3: \"\" is a missing value"));
+}
+
+TEST_CASE("csv: names and numbers are read as they were written", "[io][csv]") {
+  std::vector<std::string> const names{"a,b",        "say \"x\"", " blank ",    "",
+                                       "two\nlines", "cr\r",      "semi;colon", "\xC3\xA4"};
+  tensor const x = vv::reshape(vv::arange(16, vv::dtype::float64), dims{2, 8}) / 3.0;
+  for (char delimiter : {',', ';', '\t'}) {
+    vv::write_csv("varve_test.csv", x, names, delimiter);
+    auto const back = vv::read_csv("varve_test.csv", delimiter);
+    CHECK(back.names == names);
+    CHECK(same(back.data, x));
+  }
+  vv::write_csv("varve_test.csv", tensor({{0.1, -HUGE_VAL}}), {"2020", "2021"});
+  auto const years = vv::read_csv("varve_test.csv", {.header = vv::csv_header::present});
+  CHECK(years.names == std::vector<std::string>{"2020", "2021"});
+  CHECK(same(years.data, tensor({{0.1, -HUGE_VAL}})));
+  vv::write_csv("varve_test.csv", tensor({NAN, 2.0}), {"x"});
+  CHECK(vv::read_csv("varve_test.csv").data.to_vector()[1] == 2.0);
+  CHECK_THROWS_WITH(vv::write_csv("varve_test.csv", x, {"a"}), ContainsText("1 names were given for 8 columns"));
+}
+
 TEST_CASE("npy: what is written is read, and NumPy's own bytes", "[io][npy]") {
   for (tensor const& x : {tensor({{1.5, 2.0}, {3.0, -4.0}}), tensor({1, 2, 3}), tensor(array<double>{3}),
                           tensor({true, false}), tensor(std::vector<float>{}), tensor({1L, 1L << 40})}) {
@@ -89,7 +166,7 @@ TEST_CASE("npy, csv, safetensors: bytes by chance are refused or read, never wor
   for (int k = 0; k < 3000; ++k) {
     survives([](std::string const& b) { vv::from_npy(b); }, npy);
     survives([](std::string const& b) { vv::from_safetensors(b); }, safe);
-    survives([](std::string const& b) { vv::parse_csv(b); }, std::string("a,b\n1,2\n3.5,4e1\n"));
+    survives([](std::string const& b) { vv::parse_csv(b); }, std::string("a,\"b\"\"\"\n1,2\r3.5,\"4e1\"\n"));
   }
   CHECK(refused > 3000);
 }
