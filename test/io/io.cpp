@@ -151,6 +151,57 @@ TEST_CASE("npy: what is written is read, and NumPy's own bytes", "[io][npy]") {
   CHECK_THROWS_AS(vv::from_npy(other), vv::dtype_error);
 }
 
+TEST_CASE("npy: headers as other programs and older NumPys write them", "[io][npy]") {
+  auto const file = [](std::string const& header, std::string const& data, int version = 1) {
+    std::string r("\x93NUMPY", 6);
+    r += static_cast<char>(version), r += '\0';
+    for (int k = 0; k < (version == 1 ? 2 : 4); ++k) r += static_cast<char>(header.size() >> 8 * k & 255);
+    return r + header + data;
+  };
+  auto const header = [](std::string const& type, std::string const& shape) {
+    return "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  };
+  using numbers = std::vector<double>;
+  auto const bytes = [](auto... v) { return (std::string(reinterpret_cast<char const*>(&v), sizeof v) + ...); };
+  for (char const* type : {"|u1", "<u1", ">u1", "=u1", "u1"})
+    CHECK(vv::from_npy(file(header(type, "(2,)"), "\x01\xFF")).to_vector() == numbers{1, 255});
+  for (char const* type : {"|i1", "<i1", "i1"})
+    CHECK(vv::from_npy(file(header(type, "(2,)"), "\x01\xFF")).to_vector() == numbers{1, -1});
+  for (char const* type : {"|b1", "<b1"})
+    CHECK(same(vv::from_npy(file(header(type, "(2,)"), std::string("\x01\x00", 2))), tensor({true, false})));
+  for (char const* type : {"<f8", "=f8", "f8", "|f8"})
+    CHECK(same(vv::from_npy(file(header(type, "(2,)"), bytes(0.5, -2.0))), tensor({0.5, -2.0})));
+  CHECK(same(vv::from_npy(file(header("<f8", "(2L, 1L)"), bytes(0.5, -2.0))), tensor({{0.5}, {-2.0}})));
+  CHECK(same(vv::from_npy(file(header("<f8", "(2L,)"), bytes(0.5, -2.0))), tensor({0.5, -2.0})));
+  CHECK(same(vv::from_npy(file(header("<f8", "()"), bytes(0.5))), tensor(0.5)));
+  CHECK(same(vv::from_npy(file("{\"shape\": (1,), \"fortran_order\": False, \"descr\": \"<f8\"}", bytes(0.5), 3)),
+             tensor({0.5})));
+  CHECK(same(vv::from_npy(file("{'descr':'<f4','fortran_order':True,'shape':( 1 , 2 )}  \n", bytes(1.0f, 2.0f), 2)),
+             tensor({{1.0f, 2.0f}})));
+  std::string const first = vv::to_npy(tensor({1.0, 2.0})), second = vv::to_npy(tensor({3.0}));
+  CHECK(same(vv::from_npy(first + second), tensor({1.0, 2.0}))); // as numpy.load has it
+  CHECK_THROWS_WITH(vv::from_npy(file(header("<M8[ns]", "(1,)"), bytes(0.5))), ContainsText("type '<M8[ns]' are not"));
+  CHECK_THROWS_WITH(vv::from_npy(file(header(">f8", "(1,)"), bytes(0.5))),
+                    ContainsText("'>f8'") && ContainsText("little-endian"));
+  CHECK_THROWS_WITH(
+      vv::from_npy(
+          file("{'descr': [('x', '<f8'), ('y', '<f8')], 'fortran_order': False, 'shape': (1,), }", bytes(0.5, 1.5))),
+      ContainsText("[('x', '<f8'), ('y', '<f8')]") && ContainsText("each field"));
+  struct row {
+    std::string header, message;
+  };
+  for (row const& r :
+       std::vector<row>{{"{'descr': '<f8', 'shape': (1,), }", "lacks 'descr', 'fortran_order' or 'shape'"},
+                        {"{'descr': '<f8', 'order': 1}", "the key 'order'"},
+                        {"{'descr': '<f8', 'fortran_order': 1", "neither True nor False"},
+                        {"{'shape': (-1,)", "a size that is no number"},
+                        {"{'shape': 5}", "must have '(' before \"5}\" (column 11)"},
+                        {"{'descr", "a string without an end"},
+                        {"", "must have '{'"}})
+    CHECK_THROWS_WITH(vv::from_npy(file(r.header, bytes(0.5))), ContainsText(r.message));
+  CHECK_THROWS_WITH(vv::from_npy(file(header("<f8", "(1,)"), bytes(0.5), 4)), ContainsText("version 4"));
+}
+
 TEST_CASE("npy, csv, safetensors: bytes by chance are refused or read, never worse", "[io][fuzz]") {
   std::mt19937 random(7);
   std::string const npy = vv::to_npy(tensor({{1.0, 2.0}, {3.0, 4.0}}));

@@ -175,7 +175,7 @@ TEST_CASE("mapped: files that are not there, empty, short, or no files", "[io][m
   CHECK_THROWS_AS(vv::load_npy("."), vv::value_error);
   std::string const whole = vv::to_npy(tensor({1.0, 2.0, 3.0}));
   write("varve_short.npy", whole.substr(0, whole.size() - 1));
-  CHECK_THROWS_WITH(vv::load_npy("varve_short.npy", mapped), ContainsText("wants other than the 23 bytes"));
+  CHECK_THROWS_WITH(vv::load_npy("varve_short.npy", mapped), ContainsText("wants more than the 23 bytes"));
   if (int const n = maps_of("varve_short.npy"); n >= 0) CHECK(n == 0);
 #if __has_include(<sys/stat.h>)
   std::remove("varve_pipe");
