@@ -150,6 +150,18 @@ places; include one of them"
 #define VARVE_LIBRARY_MEMBER inline
 #endif
 
+/// Marks objects of classes that are initialized before the objects of programs at namespace scope, in whatever unit or
+/// library these are: what makes operators known by name. Without it a program that calls them before `main` would find
+/// some missing. (Of Mach-O files, which have no such order, those of a unit are initialized by their place in it.)
+#if defined(__has_attribute)
+#if __has_attribute(init_priority) && !defined(__APPLE__)
+#define VARVE_FIRST __attribute__((init_priority(200)))
+#endif
+#endif
+#ifndef VARVE_FIRST
+#define VARVE_FIRST
+#endif
+
 /// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
 /// take gigabytes to compile.
 #if defined(__OPTIMIZE__)

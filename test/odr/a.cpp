@@ -14,5 +14,6 @@ int main() {
     (void)observe_b();
   }
   good = good && m.calls > 0 && vv::this_thread_state.quiet();
+  good = good && early.size() == 13 && early == before_main::results() && early == before_main_of_b();
   return good ? 0 : 1;
 }

@@ -2,6 +2,8 @@
 #pragma once
 /// @file
 /// What both units look at, each with its own instantiations.
+#include "../before_main.hpp"
+
 #include <varve/varve.hpp>
 
 #include <array>
@@ -16,6 +18,7 @@ struct report {
   double fixed, dynamic;
 };
 report observe_b();
+std::vector<double> before_main_of_b();
 
 struct counting : vv::dispatch_mode<counting> {
   int calls = 0;
@@ -26,6 +29,7 @@ struct counting : vv::dispatch_mode<counting> {
 };
 
 namespace {
+std::vector<double> const early = before_main::results();
 report observe() {
   auto square = [](auto const& x) { return vv::sum(vv::mul(x, vv::sin(x))); };
   vv::tensor const x({1.0, 2.0});

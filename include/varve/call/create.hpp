@@ -14,7 +14,7 @@ std::span<call_row const> factories();
 #include <varve/signal/windows.hpp>
 
 namespace varve::by_name {
-inline call_family const create_family{&factories};
+VARVE_FIRST inline call_family const create_family{&factories};
 
 inline tensor filled(dims const& s, tensor const& v, dtype t) {
   return with_number(v, [&](auto n) -> tensor { return full(s, n, t); });

@@ -11,7 +11,7 @@ std::span<call_row const> fourier_transforms();
 #include <varve/fft/functions.hpp>
 
 namespace varve::by_name {
-inline call_family const fourier_family{&fourier_transforms};
+VARVE_FIRST inline call_family const fourier_family{&fourier_transforms};
 
 using norm_name = std::optional<std::string>;
 inline std::string_view norm_of_transform(norm_name const& n) { return n ? std::string_view(*n) : "backward"; }

@@ -15,7 +15,7 @@ std::span<call_row const> indexing();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const index_family{&indexing};
+VARVE_FIRST inline call_family const index_family{&indexing};
 
 /// Where an axis has one of several indices, as a mask that broadcasts to `x`.
 inline tensor has_index(tensor const& x, index_t a, tensor const& index) {

@@ -19,7 +19,7 @@ std::span<call_row const> factorizations();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const linalg_family{&factorizations};
+VARVE_FIRST inline call_family const linalg_family{&factorizations};
 using results_of_two = std::tuple<tensor, tensor>;
 using results_of_three = std::tuple<tensor, tensor, tensor>;
 

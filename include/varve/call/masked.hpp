@@ -12,7 +12,7 @@ std::span<call_row const> masked_reductions();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const masked_family{&masked_reductions};
+VARVE_FIRST inline call_family const masked_family{&masked_reductions};
 
 /// `f(mask)`, or `f(none)` for None; a mask is of bool.
 template <class F>

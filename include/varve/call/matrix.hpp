@@ -18,7 +18,7 @@ std::span<call_row const> matrices();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const matrix_family{&matrices};
+VARVE_FIRST inline call_family const matrix_family{&matrices};
 
 template <class Op>
 tensor added(tensor const& x, tensor const& a, tensor const& b, tensor const& beta, tensor const& alpha) {

@@ -15,7 +15,7 @@ std::span<call_row const> networks();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const nn_family{&networks};
+VARVE_FIRST inline call_family const nn_family{&networks};
 
 /// `padding` is a text in one overload of each convolution.
 template <class Op>

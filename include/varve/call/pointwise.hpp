@@ -13,7 +13,7 @@ std::span<call_row const> pointwise();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const pointwise_family{&pointwise};
+VARVE_FIRST inline call_family const pointwise_family{&pointwise};
 
 template <dtype T>
 tensor converted_to(tensor const& x) {

@@ -14,7 +14,7 @@ std::span<call_row const> pools();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const pool_family{&pools};
+VARVE_FIRST inline call_family const pool_family{&pools};
 
 /// One result, or two where the places are asked for.
 inline argument::list with_places(std::pair<tensor, tensor> const& y, bool places) {

@@ -14,7 +14,7 @@ std::span<call_row const> random_numbers();
 #include <varve/random/in_place.hpp>
 
 namespace varve::by_name {
-inline call_family const random_family{&random_numbers};
+VARVE_FIRST inline call_family const random_family{&random_numbers};
 
 template <auto const& F, class... A>
 tensor filled_in_place(tensor const& x, A... a) {

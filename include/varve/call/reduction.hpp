@@ -15,7 +15,7 @@ std::span<call_row const> reductions();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const reduction_family{&reductions};
+VARVE_FIRST inline call_family const reduction_family{&reductions};
 
 /// An operand in the dtype that a call asks for.
 inline tensor in_dtype(tensor const& x, std::optional<dtype> const& t) { return t ? tensor(to(x, *t)) : x; }

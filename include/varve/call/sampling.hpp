@@ -14,7 +14,7 @@ std::span<call_row const> samplings();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const sampling_family{&samplings};
+VARVE_FIRST inline call_family const sampling_family{&samplings};
 
 inline tensor sampled_at(tensor const& x, tensor const& grid, std::string const& mode, std::string const& padding,
                          std::optional<bool> corners) {

@@ -14,7 +14,7 @@ std::span<call_row const> scattering();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const scatter_family{&scattering};
+VARVE_FIRST inline call_family const scatter_family{&scattering};
 
 inline tensor scattered(tensor const& x, index_t a, tensor const& i, tensor const& s) {
   return scatter(x, dims{a}, i, s);

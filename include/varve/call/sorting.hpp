@@ -15,7 +15,7 @@ std::span<call_row const> sorted_and_scanned();
 #include <varve/sorting/unique.hpp>
 
 namespace varve::by_name {
-inline call_family const sorting_family{&sorted_and_scanned};
+VARVE_FIRST inline call_family const sorting_family{&sorted_and_scanned};
 using two_results = std::tuple<tensor, tensor>;
 
 inline tensor in_type(tensor const& x, std::optional<dtype> const& t) { return t ? tensor(to(x, *t)) : x; }

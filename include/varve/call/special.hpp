@@ -19,7 +19,7 @@ std::span<call_row const> special_functions();
 #include <varve/special/rounding.hpp>
 
 namespace varve::by_name {
-inline call_family const special_family{&special_functions};
+VARVE_FIRST inline call_family const special_family{&special_functions};
 
 /// The quotient, rounded as a text says.
 inline tensor quotient(tensor const& x, tensor const& y, std::optional<std::string> const& mode) {

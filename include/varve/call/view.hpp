@@ -17,7 +17,7 @@ std::span<call_row const> views();
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
-inline call_family const view_family{&views};
+VARVE_FIRST inline call_family const view_family{&views};
 
 /// `reshape` where strides allow a view, which `view` promises.
 inline tensor viewed_as(tensor const& x, dims const& sizes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/complex/functions.hpp>
+#include <varve/core/at_start.hpp>
 
 #include <cstring>
 
@@ -126,9 +127,7 @@ tensor call_with_complex(boxed_op const& op, boxed_args const& x) {
   return {};
 }
 /// Has the dispatcher call it, in every program that includes this.
-inline bool const complex_is_there = [] {
-  complex_kernels.store(&call_with_complex<tensor>, std::memory_order_release);
-  return true;
-}();
+VARVE_FIRST inline at_start const complex_is_there{
+    [] { complex_kernels.store(&call_with_complex<tensor>, std::memory_order_release); }};
 
 } // namespace varve::detail

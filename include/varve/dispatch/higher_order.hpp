@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/at_start.hpp>
 #include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed_function.hpp>
 #include <varve/dispatch/guards.hpp>
@@ -19,9 +20,9 @@ class higher_order_operator;
 
 namespace detail {
 /// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name
-/// from its start, so that graphs may call it.
+/// from its start, so that graphs may call it, also before `main`.
 template <higher_order_operator& (*Operator)()>
-inline bool const known_from_start = (Operator(), true);
+VARVE_FIRST inline at_start const known_from_start{[] { (void)Operator(); }};
 } // namespace detail
 
 /// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its

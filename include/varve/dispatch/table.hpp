@@ -227,14 +227,14 @@ constexpr op_table const* detail::functional_of() {
 
 namespace detail {
 template <class Tag, int Facts>
-inline table_registration const registration{&table<Tag, Facts>};
-/// The table of an operator, known to `ops::find` from the start of the program that contains it.
+VARVE_FIRST inline table_registration const registration{&table<Tag, Facts>};
+/// The table of an operator, known to `ops::find` from the start of the program that contains it, before its statics.
 template <class Tag, int Facts>
 op_table const* defined_table() {
   (void)&registration<Tag, Facts>;
   if constexpr (requires { typename rules<Tag>::functional; })
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
-  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
+  return &table<Tag, Facts>;
 }
 /// Rules of varve that say `in_headers` are compiled where they are used: they need what the library is not linked to.
 template <class Tag>

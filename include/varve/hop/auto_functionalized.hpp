@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/at_start.hpp>
 #include <varve/dispatch/schema.hpp>
 #include <varve/hop/call_on_copy.hpp>
 #include <varve/interpreter/functional_core.hpp>
@@ -30,11 +31,10 @@ T written_into_copy(boxed_op const& op, boxed_args const& x) {
   return region_operator<auto_functionalized_t>()({region}, joined(boxed_args(T::from_number(std::int64_t{0})), x),
                                                   attributes(dims{0}))[0];
 }
-inline bool const auto_functionalizes = [] {
+VARVE_FIRST inline at_start const auto_functionalizes{[] {
   writes_into_copy.store([](boxed_op const& op, boxed_args const& x) -> tensor { return written_into_copy<>(op, x); },
                          std::memory_order_release);
-  return true;
-}();
+}};
 } // namespace detail
 
 } // namespace varve

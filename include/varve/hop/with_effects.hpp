@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/at_start.hpp>
 #include <varve/hop/wrap.hpp>
 #include <varve/op/create.hpp>
 #include <varve/pass/dce.hpp>
@@ -42,8 +43,10 @@ struct rules<sink_tokens_t> : rule::effect<rules<sink_tokens_t>> {
 };
 
 namespace detail {
-inline bool const tokens_are_known = registered_table<make_token_t, 0>() && registered_table<sink_tokens_t, 0>() &&
-                                     region_operator<with_effects_t>().name();
+VARVE_FIRST inline at_start const tokens_are_known{[] {
+  (void)registered_table<make_token_t, 0>(), (void)registered_table<sink_tokens_t, 0>();
+  (void)region_operator<with_effects_t>();
+}};
 inline meta token_meta() { return {dtype::bool_, dims{0}}; }
 inline tensor token() {
   (void)&tokens_are_known;
