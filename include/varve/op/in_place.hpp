@@ -34,7 +34,11 @@ struct in_place {
   template <class X, value... Y>
     requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
   constexpr X& operator()(X&& x, Y const&... y) const {
-    backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
+    static_assert(!(is_seen<Y> || ...),
+                  "varve: an in-place operator writes a value that is seen through a static transform into one that is "
+                  "not; assign what the operator without underscore gives: x = add(x, y)");
+    if constexpr (!(is_seen<Y> || ...)) // after the message
+      backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
   /// What is neither: static values have no memory that views could share.

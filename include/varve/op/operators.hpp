@@ -86,7 +86,12 @@ namespace detail {
 template <class A, class Op, class B>
 constexpr A& assigned(A& a, Op const& op, B const& b) {
   if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
-  else return a = op(a, b);
+  else if constexpr (std::is_assignable_v<A&, decltype(op(a, b))>) return a = op(a, b);
+  else
+    static_assert(never<A>,
+                  "varve: x += y gives a value of another type than x has: of another shape or dtype, or seen "
+                  "through a transform as y is; write auto z = x + y");
+  return a;
 }
 } // namespace detail
 /// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
